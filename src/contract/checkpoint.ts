@@ -1,0 +1,71 @@
+import type { Mode } from './page.ts'
+import type { ErrorCode } from './errors.ts'
+
+/** Which sync of which worker, inside one tenant. In the registry: connector_id and stream_id. */
+export interface SyncRef {
+  readonly worker: string
+  readonly sync: string
+}
+
+/** State as the store keeps it: JSON text, or null for "no state yet". */
+export type StateText = string | null
+
+/**
+ * Where a sync stands, durably.
+ *
+ *   (none) ──begin──▶ inflight page 0 ──continue──▶ page 1 ──▶ … ──complete──▶ committed, version + 1, inflight cleared
+ *                          ▲                                  │
+ *                          └──────── crash, error ────────────┘   committed untouched, inflight kept
+ */
+export interface Checkpoint {
+  /** Grows by one with every move of `committed`; 0 before the first. */
+  readonly version: number
+  /** Moves only when a cycle succeeds (invariant 2), or when an operator sets it. */
+  readonly committed: StateText
+  /** The cycle that moved `committed` last; null when none has, or an operator did. */
+  readonly committedBy: number | null
+  /** Moves with every page, in the page's own transaction (invariant 1). */
+  readonly inflight: Inflight | null
+  /** What the last complete replace cycle could see; see Page.scope. */
+  readonly scope: string | null
+  /** The newest `upstreamUpdatedAt` landed by a complete cycle, or its last cursor: the line the water has reached. */
+  readonly tidemark: string | null
+  readonly paused: boolean
+  /** When a run was asked for and has not begun yet. */
+  readonly triggeredAt: number | null
+  /** Cycles failed in a row. */
+  readonly failures: number
+  readonly lastError: LastError | null
+  /** Earliest next try, as the failure asked. */
+  readonly retryAt: number | null
+  readonly lastSuccessAt: number | null
+  /** Who holds the sync and until when; null when nobody does. */
+  readonly heldBy: string | null
+  readonly heldUntil: number | null
+}
+
+export interface LastError {
+  readonly code: ErrorCode
+  readonly message: string
+  readonly at: number
+}
+
+/** The unfinished cycle. */
+export interface Inflight {
+  readonly cycle: number
+  readonly mode: Mode
+  /** Pages landed so far. */
+  readonly page: number
+  /** What the next page is asked with. */
+  readonly state: StateText
+  readonly startedAt: number
+  /** The tenant's sequence when the cycle began: rows written later are not this cycle's to sweep (invariant 5). */
+  readonly startSequence: number
+}
+
+/** The right to write for one sync. A newer epoch makes it worthless (invariant 3). */
+export interface Lease {
+  readonly ref: SyncRef
+  readonly holder: string
+  readonly epoch: number
+}

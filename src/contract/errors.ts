@@ -1,0 +1,121 @@
+/** What the engine does about an error, and what it tells the user. */
+export type Remedy = 'retry' | 'wait' | 'reauth' | 'restart' | 'fix' | 'bug'
+
+/** Whose move it is, as an exit code: 1 failed, 2 your input, 3 your environment. */
+export type Blame = 'failed' | 'input' | 'environment' | 'interrupted'
+
+interface CodeEntry {
+  readonly remedy: Remedy
+  readonly blame: Blame
+  /** What the user can do, as a sentence. */
+  readonly advice: string
+}
+
+/** Codes are forever; advice improves. docs/reference/errors.md is compared with this table by a test. */
+export const ERROR_CODES = {
+  // The source
+  SOURCE_UNAVAILABLE: entry('retry', 'failed', 'The source did not answer. The cycle is tried again from the last landed page.'),
+  SOURCE_TIMEOUT: entry('retry', 'failed', 'The source took longer than the deadline. Raise `deadlineMs` if its pages are slow by nature.'),
+  SOURCE_INVALID: entry('retry', 'failed', 'The source answered with something that is not data. Nothing of that page was landed.'),
+  RATE_LIMITED: entry('wait', 'failed', 'The source asked to slow down. The cycle goes on after the wait; a pacer avoids it.'),
+  AUTH_REJECTED: entry('reauth', 'failed', 'The source refused the credentials. Renew them, then run `tidemark resume <sync>`.'),
+  CURSOR_REJECTED: entry('restart', 'failed', 'The source no longer accepts the stored position. Run `tidemark state reset <sync>` to read it from the start.'),
+  HISTORY_LOST: entry('restart', 'failed', 'The source no longer keeps the changes since the stored position. A backfill is needed.'),
+  CONNECTOR_FAILED: entry('bug', 'failed', 'The connector threw. The message below is its own.'),
+  // The page
+  PAGE_INVALID: entry('bug', 'failed', 'Return `{ changes, hasMore, nextState }` from `execute`.'),
+  STATE_MISSING: entry('bug', 'failed', 'Return `nextState` with `hasMore: true`, or `hasMore: false` to end the cycle.'),
+  STATE_INVALID: entry('bug', 'failed', 'Keep state to plain JSON: no Date, Map, BigInt, NaN or undefined inside.'),
+  STATE_TOO_LARGE: entry('bug', 'failed', 'Keep positions in state, not records.'),
+  STATE_UNREADABLE: entry('fix', 'environment', 'The stored state cannot be read. It was left as it is; restore the key or the file it was written with.'),
+  CURSOR_STALLED: entry('bug', 'failed', 'The source returned the same page and position again. The state must advance with every page.'),
+  CURSOR_CYCLE: entry('bug', 'failed', 'The source returned to a position it had left in the same cycle.'),
+  EMPTY_PAGES: entry('bug', 'failed', 'Too many empty pages in a row claimed that more would come. Raise `emptyPagesMax` if that is normal here.'),
+  PAGE_BUDGET: entry('retry', 'failed', 'The cycle used up its pages. The next one continues where it stopped; raise `pagesMax` to do more at once.'),
+  TIME_BUDGET: entry('retry', 'failed', 'The cycle used up its time. The next one continues where it stopped; raise `minutesMax` to do more at once.'),
+  CANCELLED: entry('retry', 'interrupted', 'Stopped as asked. The next cycle continues after the last landed page.'),
+  // The record
+  KEY_INVALID: entry('fix', 'failed', 'A key is a non-empty string of at most 1024 bytes of well-formed text without NUL.'),
+  RECORD_INVALID: entry('fix', 'failed', 'A record is a JSON object: no NaN, Infinity, function or cycle inside.'),
+  RECORD_TOO_LARGE: entry('fix', 'failed', 'Leave out or split what makes the record this large, or raise `recordBytesMax`.'),
+  RECORD_TOO_DEEP: entry('fix', 'failed', 'Flatten the record; nesting is limited.'),
+  RECORD_TOO_WIDE: entry('fix', 'failed', 'Fold maps with many members into arrays; the number of members is limited.'),
+  TEXT_UNSTORABLE: entry('fix', 'failed', 'Remove NUL characters and lone surrogates in the connector.'),
+  TIMESTAMP_INVALID: entry('fix', 'failed', 'Give `upstreamUpdatedAt` as RFC 3339 with a zone, such as 2026-01-31T12:00:00.123456Z.'),
+  SCHEMA_MISMATCH: entry('fix', 'failed', 'The record does not fit the declared schema of the database.'),
+  // The cycle
+  LEASE_HELD: entry('wait', 'failed', 'Another runner is at work on this sync. Wait for it, or see `tidemark status`.'),
+  LEASE_LOST: entry('retry', 'failed', 'Another runner took this sync over. Nothing of this one was landed after that.'),
+  VERSION_CONFLICT: entry('retry', 'failed', 'The checkpoint moved while the cycle ran. Nothing was overwritten; run it again.'),
+  OVERLAP_UNRESOLVED: entry('retry', 'failed', 'Two syncs kept writing the same rows at the same moment. The page is read again next time.'),
+  MASS_DELETE: entry('fix', 'failed', 'Check the source. If the rows are really gone, run `tidemark run <sync> --allow-deletes`.'),
+  SCOPE_CHANGED: entry('fix', 'failed', 'The account, its permissions or the filter changed. If that is right, run `tidemark run <sync> --allow-deletes`.'),
+  PAUSED: entry('fix', 'failed', 'The sync is paused. Run `tidemark resume <sync>`.'),
+  // The store
+  STORE_BUSY: entry('retry', 'environment', 'The database was locked by another writer for too long.'),
+  STORE_UNAVAILABLE: entry('retry', 'environment', 'The database cannot be reached. Check that it runs and that `--store` is right.'),
+  STORE_FULL: entry('retry', 'environment', 'The disk is full. Free some space; the sync continues by itself.'),
+  STORE_READONLY: entry('fix', 'environment', 'The database cannot be written. Check its permissions.'),
+  STORE_NEWER: entry('fix', 'environment', 'This store was written by a newer tidemark. Upgrade; nothing was changed.'),
+  STORE_FOREIGN: entry('fix', 'environment', 'Something that is not of tidemark stands where its tables or views belong. Give it another store or rename the database.'),
+  STORE_FAILED: entry('bug', 'environment', 'The database refused a statement that should work. Please report it.'),
+  COMMIT_UNKNOWN: entry('retry', 'environment', 'The connection broke during COMMIT. The next run reads back what was landed.'),
+  // Your input
+  NAME_INVALID: entry('fix', 'input', 'Use letters, digits, `_`, `-` and `.`, starting with a letter or digit, at most 63.'),
+  NAME_TAKEN: entry('fix', 'input', 'Give every database, pacer and sync of a worker a name of its own.'),
+  DATABASE_UNKNOWN: entry('fix', 'input', 'Declare it with `worker.database(name)` first.'),
+  PACER_UNKNOWN: entry('fix', 'input', 'Declare it with `worker.pacer(name, …)` first.'),
+  PACER_INVALID: entry('fix', 'input', 'Give `{ allowedRequests, intervalMs }`, both positive whole numbers.'),
+  SCHEDULE_INVALID: entry('fix', 'input', 'Use "manual", "continuous", an interval from "1m" to "7d", or { cron: "*/5 * * * *" }.'),
+  SYNC_INVALID: entry('fix', 'input', 'A sync needs a database, a mode and an `execute` function.'),
+  SYNC_UNKNOWN: entry('fix', 'input', 'Run `tidemark status` to see the syncs of this worker.'),
+  SCHEMA_INVALID: entry('fix', 'input', 'A schema is a Standard Schema (zod, valibot, arktype) or a JSON Schema object.'),
+  WORKER_NOT_FOUND: entry('fix', 'input', 'Name the file with --file, or run `tidemark init` to make one.'),
+  WORKER_INVALID: entry('fix', 'input', 'A worker file default-exports `new Worker()`.'),
+  SECRET_MISSING: entry('fix', 'environment', 'Set it in the environment or in `.env`.'),
+  ARGUMENT_INVALID: entry('fix', 'input', 'See `tidemark <verb> --help`.'),
+  CONFIRMATION_NEEDED: entry('fix', 'input', 'Read the plan above and add --yes.'),
+  STORE_URL_INVALID: entry('fix', 'input', 'Use sqlite:path/to/file.db or postgres://user@host/database.'),
+  INTERNAL: entry('bug', 'failed', 'A promise of tidemark itself was broken. Please report it with the message.'),
+} as const satisfies Record<string, CodeEntry>
+
+export type ErrorCode = keyof typeof ERROR_CODES
+
+export interface SyncErrorOptions {
+  cause?: unknown
+  /** How long the other side asked us to wait. */
+  retryAfterMs?: number
+}
+
+/** Message = what happened, to what. What to do is the code's advice. Recognise it by `code`, never by text or class. */
+export class SyncError extends Error {
+  override readonly name = 'SyncError'
+  readonly code: ErrorCode
+  readonly retryAfterMs: number | undefined
+
+  constructor(code: ErrorCode, message: string, options: SyncErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.code = code
+    this.retryAfterMs = options.retryAfterMs
+  }
+
+  get remedy(): Remedy {
+    return ERROR_CODES[this.code].remedy
+  }
+
+  get advice(): string {
+    return ERROR_CODES[this.code].advice
+  }
+}
+
+/** By structure, not by class: a connector may carry a copy of this package of its own. */
+export function isSyncError(error: unknown): error is SyncError {
+  return (
+    typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string' &&
+    Object.hasOwn(ERROR_CODES, error.code) && 'message' in error && typeof error.message === 'string'
+  )
+}
+
+function entry(remedy: Remedy, blame: Blame, advice: string): CodeEntry {
+  return { remedy, blame, advice }
+}

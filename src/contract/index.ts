@@ -1,0 +1,11 @@
+export type { JsonObject, JsonValue } from './json.ts'
+export type { Clock, Log, LogFields, Ports, Random } from './ports.ts'
+export type { Change, CycleFacts, Execute, Mode, Pacing, Page, Secrets, SyncContext } from './page.ts'
+export type { Checkpoint, Inflight, LastError, Lease, StateText, SyncRef } from './checkpoint.ts'
+export type {
+  Acquired, AcquireRequest, Action, AuditEntry, BeginRequest, Begun, ChangesQuery, Column, ColumnKind, Commit,
+  CommitOutcome, CycleRecord, CycleReport, DatabaseInfo, Held, Landing, LandingCounts, LogEntry, Move, Quarantined,
+  QuarantineEntry, Row, Signal, StopReason, Store, Sweep,
+} from './store.ts'
+export { ERROR_CODES, isSyncError, SyncError } from './errors.ts'
+export type { Blame, ErrorCode, Remedy, SyncErrorOptions } from './errors.ts'

@@ -1,0 +1,315 @@
+import type { Checkpoint, Inflight, Lease, StateText, SyncRef } from './checkpoint.ts'
+import type { ErrorCode } from './errors.ts'
+import type { Mode } from './page.ts'
+
+/**
+ * What a store promises. Bound to one tenant: no method takes a tenant, so none can take a wrong one (invariant 10).
+ * `describeStore` in tidemark/testing is the same promise as a test suite.
+ *
+ * Every `at` is the caller's clock in milliseconds. A store with a clock of its own (PostgreSQL) judges leases by that
+ * one; no promise depends on either, only on epochs.
+ */
+export interface Store {
+  readonly tenant: string
+  /** The same database, for another tenant. Shares connections; close only the store that was opened. */
+  forTenant(tenant: string): Store
+  close(): Promise<void>
+
+  // ── the cycle ──────────────────────────────────────────────────────────────────────────────────────────────────────
+  /** Takes the sync if nobody holds it, or its holder's time is over. The epoch grows with every acquire. */
+  acquire(ref: SyncRef, request: AcquireRequest): Promise<Acquired | Held>
+  /** False when the lease is no longer ours. */
+  renew(lease: Lease, request: { ttlMs: number; at: number }): Promise<boolean>
+  /** Ends the lease and, with a report, closes the cycle's record. Does nothing for a stale lease. */
+  release(lease: Lease, report?: CycleReport): Promise<void>
+  /** Starts a cycle, or takes up the unfinished one. Legal only with a valid lease; null when it is not. */
+  begin(lease: Lease, request: BeginRequest): Promise<Begun | null>
+  /** The one door: rows, log, sweep and checkpoint move together or not at all. */
+  commit(commit: Commit): Promise<CommitOutcome>
+
+  // ── the registry ───────────────────────────────────────────────────────────────────────────────────────────────────
+  /** Of a sync that never ran: version 0 and nothing else. */
+  read(ref: SyncRef): Promise<Checkpoint>
+  /** Every sync this tenant has ever run, by worker and name. */
+  syncs(): Promise<SyncRef[]>
+  /** Pausing and asking for a run; neither touches state. */
+  signal(ref: SyncRef, signal: Signal): Promise<void>
+  /** Newest first. */
+  audit(ref: SyncRef, options?: { limit?: number }): Promise<AuditEntry[]>
+  /** Newest first; without a ref, of every sync. */
+  cycles(ref: SyncRef | null, options?: { limit?: number }): Promise<CycleRecord[]>
+  /** Where each pacer of the worker stands: pacer → ms of the last slot given, for this sync. */
+  pacers(ref: SyncRef): Promise<Record<string, number>>
+
+  // ── what has landed ────────────────────────────────────────────────────────────────────────────────────────────────
+  /** The newest sequence; 0 when nothing has landed. */
+  position(): Promise<number>
+  /** Log entries with a sequence above `after`, ascending. */
+  changes(query: ChangesQuery): Promise<LogEntry[]>
+  /** Live rows in key order (by UTF-8 bytes), above `after`. */
+  rows(query: { database: string; after?: string; limit: number }): Promise<Row[]>
+  row(database: string, key: string): Promise<Row | null>
+  /** Every log entry of one key, ascending: why the row is as it is. */
+  history(database: string, key: string): Promise<LogEntry[]>
+  databases(): Promise<DatabaseInfo[]>
+  quarantined(query?: { ref?: SyncRef; limit?: number }): Promise<QuarantineEntry[]>
+}
+
+export interface AcquireRequest {
+  readonly holder: string
+  readonly ttlMs: number
+  readonly at: number
+}
+
+export interface Acquired {
+  readonly kind: 'acquired'
+  readonly lease: Lease
+  readonly checkpoint: Checkpoint
+}
+
+export interface Held {
+  readonly kind: 'held'
+  readonly by: string
+  readonly until: number
+}
+
+export interface BeginRequest {
+  readonly at: number
+  readonly mode: Mode
+  readonly trigger: string
+  /** Give the unfinished cycle up and start over from `committed`. */
+  readonly fresh: boolean
+  /** The databases the sync writes; each gets its view at once, also while it is empty. */
+  readonly databases: readonly string[]
+}
+
+export interface Begun {
+  readonly inflight: Inflight
+  readonly resumed: boolean
+  /** The tenant's newest sequence. */
+  readonly position: number
+}
+
+export type Signal =
+  | { readonly kind: 'pause'; readonly actor: string; readonly at: number }
+  | { readonly kind: 'resume'; readonly actor: string; readonly at: number }
+  | { readonly kind: 'trigger'; readonly actor: string; readonly at: number }
+
+// ── the commit ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface Commit {
+  readonly lease: Lease
+  /** The registry version this commit builds on; another one there means conflict. */
+  readonly version: number
+  readonly at: number
+  readonly move: Move
+  /**
+   * Whose rows these become: the name under which a sync owns rows for its sweep. Syncs that maintain one database
+   * together (a backfill and its delta) share it.
+   */
+  readonly owner: string
+  /** At most one per database and key. */
+  readonly landings: readonly Landing[]
+  readonly quarantined: readonly Quarantined[]
+  /** Top-level members seen in the landings' records, by database; the store adds what is new to its view. */
+  readonly columns: Readonly<Record<string, readonly Column[]>>
+  /**
+   * The tenant's sequence known before this page was asked for. A row another sync wrote later than that was written
+   * while the page was being read, so the two cannot be ordered by reading time.
+   */
+  readonly readFrom: number
+  /** Two source times this close count as equal (a source whose clock may step back). */
+  readonly upstreamToleranceMs: number
+  readonly pacers: Readonly<Record<string, number>>
+}
+
+export type Move =
+  /** A page inside the cycle. `page` must be one more than what `inflight` says. */
+  | { readonly kind: 'continue'; readonly cycle: number; readonly page: number; readonly state: StateText }
+  /** The last page: `committed` moves, `inflight` is cleared, the sweep runs. */
+  | {
+      readonly kind: 'complete'
+      readonly cycle: number
+      readonly page: number
+      readonly state: StateText
+      readonly tidemark: string | null
+      readonly scope: string | null
+      readonly sweep: Sweep | null
+    }
+  /** The last page of a cycle that must not count: its rows land, `inflight` is cleared, `committed` stays. */
+  | { readonly kind: 'abandon'; readonly cycle: number; readonly page: number; readonly reason: string }
+  /** An operator's hand. `inflight` is cleared. */
+  | { readonly kind: 'set'; readonly state: StateText; readonly actor: string; readonly reason: string }
+
+export interface Sweep {
+  /** Refuse to delete more than this share of the rows the sync owns in one database. 1 allows all but the last row's. */
+  readonly maxShare: number
+  /** Allow a sweep that leaves none of the sync's rows alive. */
+  readonly allowEmpty: boolean
+}
+
+/** A change ready to be landed: checked, serialised and hashed once, the same for every store. */
+export type Landing =
+  | {
+      readonly type: 'upsert'
+      readonly database: string
+      readonly key: string
+      /** The record as JSON text. */
+      readonly text: string
+      /** Of `text`; equal hashes mean equal content. */
+      readonly hash: string
+      readonly cursor: string | null
+      /** Canonical: UTC, six decimals, compares as text. */
+      readonly upstreamAt: string | null
+    }
+  | { readonly type: 'delete'; readonly database: string; readonly key: string; readonly upstreamAt: string | null }
+
+export interface Quarantined {
+  readonly database: string
+  /** Null when there is no usable one. */
+  readonly key: string | null
+  readonly code: ErrorCode
+  readonly message: string
+  /** As much of the record as can be kept, as text without NUL and lone surrogates. */
+  readonly text: string
+}
+
+export type ColumnKind = 'integer' | 'number' | 'boolean' | 'string' | 'json'
+
+export interface Column {
+  readonly name: string
+  /** Every kind seen so far, sorted; empty when only nulls were. */
+  readonly kinds: readonly ColumnKind[]
+}
+
+export type CommitOutcome =
+  | { readonly kind: 'landed'; readonly version: number; readonly position: number; readonly counts: LandingCounts }
+  /** A newer lease exists. Nothing was written. */
+  | { readonly kind: 'fenced' }
+  /** The registry is not where the commit expects it. Nothing was written. */
+  | { readonly kind: 'conflict'; readonly checkpoint: Checkpoint }
+  /** Another sync wrote these rows while the page was read, and the source's times do not tell which is newer. Nothing was written; read again. */
+  | { readonly kind: 'overlap'; readonly keys: readonly string[] }
+  /** The sweep would delete too much. Nothing was written. */
+  | { readonly kind: 'braked'; readonly database: string; readonly owned: number; readonly doomed: number }
+
+export interface LandingCounts {
+  created: number
+  updated: number
+  deleted: number
+  /** Rows the sweep deleted; not in `deleted`. */
+  swept: number
+  unchanged: number
+  /** Older than what is there: ignored (invariant 6). */
+  stale: number
+  /** Deletes of keys that were not there. */
+  missing: number
+  quarantined: number
+}
+
+// ── what can be read back ────────────────────────────────────────────────────────────────────────────────────────────
+
+export type Action = 'created' | 'updated' | 'deleted'
+
+export interface LogEntry {
+  readonly sequence: number
+  readonly database: string
+  readonly key: string
+  readonly action: Action
+  /** JSON text; null for a delete. */
+  readonly text: string | null
+  /** Our commit time, strictly increasing from commit to commit. */
+  readonly committedAt: number
+  readonly worker: string
+  readonly sync: string
+  readonly cycle: number
+  readonly page: number
+  readonly cursor: string | null
+  readonly upstreamAt: string | null
+}
+
+export interface ChangesQuery {
+  readonly after: number
+  readonly limit: number
+  readonly databases?: readonly string[]
+}
+
+export interface Row {
+  readonly database: string
+  readonly key: string
+  readonly text: string
+  readonly sequence: number
+  readonly committedAt: number
+  readonly upstreamAt: string | null
+}
+
+export interface DatabaseInfo {
+  readonly name: string
+  /** The relation people can select from. */
+  readonly view: string
+  readonly columns: readonly Column[]
+  readonly rows: number
+}
+
+export interface AuditEntry {
+  readonly version: number
+  readonly at: number
+  readonly actor: string
+  /** complete, set, abandon, conflict, pause, resume */
+  readonly action: string
+  readonly reason: string
+  readonly cycle: number | null
+  /** The state this entry left in `committed`; null when it did not move it to a value. */
+  readonly state: StateText
+}
+
+export interface QuarantineEntry extends Quarantined {
+  readonly id: number
+  readonly worker: string
+  readonly sync: string
+  readonly cycle: number
+  readonly page: number
+  readonly at: number
+}
+
+export type StopReason =
+  | 'complete'
+  | 'max_pages'
+  | 'timeout'
+  | 'cancelled'
+  | 'error'
+  /** The sweep was refused and the cycle given up. */
+  | 'blocked'
+  | 'lease_lost'
+  /** The outcome of the last commit could not be found out. */
+  | 'unknown'
+
+export interface CycleReport {
+  readonly cycle: number
+  readonly stopReason: StopReason
+  readonly endedAt: number
+  readonly pages: number
+  readonly counts: LandingCounts
+  /** Tries repeated inside the cycle, and the time spent waiting for them. */
+  readonly retries: number
+  readonly waitedMs: number
+  readonly error: { readonly code: ErrorCode; readonly message: string } | null
+  /** Earliest next try; null when it may run on schedule. */
+  readonly retryAt: number | null
+}
+
+export interface CycleRecord extends SyncRef {
+  readonly cycle: number
+  readonly mode: Mode
+  readonly trigger: string
+  readonly startedAt: number
+  readonly startSequence: number
+  /** Null while it runs, or when its process died. */
+  readonly endedAt: number | null
+  readonly stopReason: StopReason | null
+  readonly pages: number
+  readonly counts: LandingCounts
+  readonly retries: number
+  readonly waitedMs: number
+  readonly error: { readonly code: ErrorCode; readonly message: string } | null
+}

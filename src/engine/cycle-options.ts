@@ -1,0 +1,42 @@
+import type { ErrorCode, LandingCounts, Ports, Secrets, StopReason, Store, SyncRef } from '../contract/index.ts'
+
+export interface CycleOptions {
+  readonly store: Store
+  readonly ports: Ports
+  /** The bare way out; the engine adds the pacer and the cycle's signal. */
+  readonly fetch: (input: string | URL, init?: RequestInit) => Promise<Response>
+  readonly secrets: Secrets
+  /** Who is running: shown to others as the holder of the sync. Different for every process. */
+  readonly holder: string
+  /** Why it runs: manual, schedule, trigger, library … */
+  readonly trigger: string
+  readonly signal?: AbortSignal
+  /** Give up the unfinished cycle, if there is one. */
+  readonly fresh?: boolean
+  /** Confirms a sweep that the brake or a changed scope stopped. */
+  readonly allowDeletes?: boolean
+  readonly onProgress?: (progress: Progress) => void
+}
+
+export type Progress =
+  | { readonly kind: 'begun'; readonly cycle: number; readonly resumed: boolean; readonly page: number }
+  | { readonly kind: 'landed'; readonly page: number; readonly counts: LandingCounts; readonly tidemark: string | null; readonly position: number }
+  | { readonly kind: 'waiting'; readonly ms: number; readonly code: ErrorCode }
+
+/** Sums of this run; the cycle's record in the store also counts what was landed before a crash. */
+export interface CycleResult extends SyncRef {
+  readonly cycle: number | null
+  readonly stopReason: StopReason | 'held' | 'paused'
+  readonly resumed: boolean
+  readonly pages: number
+  readonly counts: LandingCounts
+  readonly retries: number
+  readonly waitedMs: number
+  readonly startedAt: number
+  readonly endedAt: number
+  readonly version: number
+  readonly position: number
+  readonly tidemark: string | null
+  readonly error: { readonly code: ErrorCode; readonly message: string; readonly advice: string } | null
+  readonly retryAt: number | null
+}

@@ -1,0 +1,66 @@
+import type { Execute, JsonObject, Mode } from '../contract/index.ts'
+
+/** A sync as the engine runs it: everything declared has become a value, nothing is looked up by name any more. */
+export interface SyncPlan {
+  readonly worker: string
+  readonly sync: string
+  readonly mode: Mode
+  /** The first is where a change without `database` goes. */
+  readonly databases: readonly DatabasePlan[]
+  /** The name under which this sync owns rows; see Commit.owner. */
+  readonly owner: string
+  readonly execute: Execute<any>
+  readonly pacers: readonly PacerPlan[]
+  readonly limits: Limits
+  readonly sweep: { readonly maxShare: number; readonly allowEmpty: boolean }
+  /** Declared scope; joined with Page.scope. */
+  readonly scope: string | null
+  readonly upstreamToleranceMs: number
+}
+
+export interface DatabasePlan {
+  readonly name: string
+  /** Null when the record fits, else what does not. Absent without a schema. */
+  readonly validate?: (record: JsonObject) => string | null | Promise<string | null>
+}
+
+export interface PacerPlan {
+  readonly name: string
+  readonly allowedRequests: number
+  readonly intervalMs: number
+  /** How many syncs share the budget evenly. */
+  readonly sharedBy: number
+}
+
+export interface Limits {
+  readonly pagesMax: number
+  /** 0 for no limit. */
+  readonly minutesMax: number
+  readonly emptyPagesMax: number
+  /** For one call of `execute`. */
+  readonly deadlineMs: number
+  /** Tries of one page after the first, and the longest single wait worth staying for. */
+  readonly retriesMax: number
+  readonly waitMaxMs: number
+  readonly leaseTtlMs: number
+  readonly stateBytesMax: number
+  readonly recordBytesMax: number
+  readonly recordDepthMax: number
+  readonly recordMembersMax: number
+}
+
+export const DEFAULT_LIMITS: Limits = {
+  pagesMax: 100_000,
+  minutesMax: 0,
+  emptyPagesMax: 1_000,
+  deadlineMs: 120_000,
+  retriesMax: 5,
+  waitMaxMs: 60_000,
+  leaseTtlMs: 60_000,
+  stateBytesMax: 65_536,
+  recordBytesMax: 5_000_000,
+  recordDepthMax: 64,
+  recordMembersMax: 10_000,
+}
+
+export const DEFAULT_SWEEP = { maxShare: 0.5, allowEmpty: false } as const
