@@ -20,7 +20,10 @@ export interface Store {
   acquire(ref: SyncRef, request: AcquireRequest): Promise<Acquired | Held>
   /** False when the lease is no longer ours. */
   renew(lease: Lease, request: { ttlMs: number; at: number }): Promise<boolean>
-  /** Ends the lease and, with a report, closes the cycle's record. Does nothing for a stale lease. */
+  /**
+   * Ends the lease and, with a report, closes the cycle's record: pages and counts were added up by the commits, so that
+   * a crash loses none; retries and waiting are added here. Does nothing for a stale lease.
+   */
   release(lease: Lease, report?: CycleReport): Promise<void>
   /** Starts a cycle, or takes up the unfinished one. Legal only with a valid lease; null when it is not. */
   begin(lease: Lease, request: BeginRequest): Promise<Begun | null>
@@ -59,6 +62,8 @@ export interface AcquireRequest {
   readonly holder: string
   readonly ttlMs: number
   readonly at: number
+  /** A holder known to be dead: its lease need not run out first. Were it alive after all, its epoch is old. */
+  readonly evict?: string
 }
 
 export interface Acquired {
@@ -142,9 +147,9 @@ export type Move =
   | { readonly kind: 'set'; readonly state: StateText; readonly actor: string; readonly reason: string }
 
 export interface Sweep {
-  /** Refuse to delete more than this share of the rows the sync owns in one database. 1 allows all but the last row's. */
+  /** Refuse to delete more than this share of the rows the sync owned in one database when the cycle began. */
   readonly maxShare: number
-  /** Allow a sweep that leaves none of the sync's rows alive. */
+  /** Allow a sweep that deletes every one of them. */
   readonly allowEmpty: boolean
 }
 
@@ -174,7 +179,8 @@ export interface Quarantined {
   readonly text: string
 }
 
-export type ColumnKind = 'integer' | 'number' | 'boolean' | 'string' | 'json'
+/** `bigint`: an integer beyond 64 bits. */
+export type ColumnKind = 'bigint' | 'boolean' | 'integer' | 'json' | 'number' | 'string'
 
 export interface Column {
   readonly name: string

@@ -11,6 +11,8 @@ export interface CycleOptions {
   /** Why it runs: manual, schedule, trigger, library … */
   readonly trigger: string
   readonly signal?: AbortSignal
+  /** Whether a holder is known to have died, so that its lease need not run out first. */
+  readonly isDead?: (holder: string) => boolean
   /** Give up the unfinished cycle, if there is one. */
   readonly fresh?: boolean
   /** Confirms a sweep that the brake or a changed scope stopped. */

@@ -1,0 +1,138 @@
+import type { Action, Commit, Landing, LandingCounts } from '../../contract/index.ts'
+import { sameJson } from '../../values/json.ts'
+import { judge, type StoredRow } from './judge.ts'
+
+/** What a commit will write, decided before anything is written; every store carries out the same plan. */
+export interface LandingPlan {
+  /** In the page's order; the sequence is given where the log gets an entry. */
+  readonly writes: RowWrite[]
+  readonly touches: RowTouch[]
+  /** Sequences of live rows this page proved to be still there without changing them (only in a replace cycle). */
+  readonly seen: number[]
+  /** Rows of another owner that a replace cycle saw. */
+  readonly sightings: Landing[]
+  readonly counts: LandingCounts
+  /** Keys whose two readings cannot be ordered; when there are any, nothing may be written. */
+  readonly overlap: string[]
+  /** The tenant's position after the plan is carried out. */
+  readonly position: number
+}
+
+export interface RowWrite {
+  readonly landing: Landing
+  /** Null for a tombstone of a key that was never there: no log entry. */
+  readonly action: Action | null
+  readonly sequence: number
+  readonly row: StoredRow | undefined
+}
+
+export interface RowTouch {
+  readonly landing: Landing
+  readonly upstreamAt: string | null
+}
+
+export interface LandingFacts {
+  readonly writer: number
+  readonly owner: number
+  readonly position: number
+  /** The cycle sweeps at its end, so it must remember what it saw. */
+  readonly sweeps: boolean
+  find(landing: Landing): StoredRow | undefined
+  /** The stored text of a live row, to tell a new order of members from a new content. */
+  textOf(landing: Landing, row: StoredRow): string
+}
+
+export function planLanding(commit: Commit, facts: LandingFacts): LandingPlan {
+  const writes: RowWrite[] = []
+  const touches: RowTouch[] = []
+  const seen: number[] = []
+  const sightings: Landing[] = []
+  const overlap: string[] = []
+  const counts = noCounts()
+  const read = { writer: facts.writer, readFrom: commit.readFrom, upstreamToleranceMs: commit.upstreamToleranceMs }
+  let position = facts.position
+
+  for (const landing of commit.landings) {
+    const row = facts.find(landing)
+    let verdict = judge(landing, row, read)
+    if (verdict === 'update' && landing.type === 'upsert' && sameJson(facts.textOf(landing, row!), landing.text)) verdict = 'touch'
+    switch (verdict) {
+      case 'create':
+        writes.push({ landing, action: 'created', sequence: ++position, row })
+        counts.created++
+        break
+      case 'update':
+        writes.push({ landing, action: 'updated', sequence: ++position, row })
+        counts.updated++
+        break
+      case 'delete':
+        writes.push({ landing, action: 'deleted', sequence: ++position, row })
+        counts.deleted++
+        break
+      case 'bury':
+        writes.push({ landing, action: null, sequence: position, row })
+        counts.missing++
+        break
+      case 'touch':
+        touches.push({ landing, upstreamAt: laterOf(landing.upstreamAt, row!.upstreamAt) })
+        if (landing.type === 'upsert') counts.unchanged++
+        else counts.missing++
+        break
+      case 'same':
+        counts.unchanged++
+        break
+      case 'stale':
+        counts.stale++
+        break
+      case 'gone':
+        counts.missing++
+        break
+      case 'overlap':
+        overlap.push(landing.key)
+        break
+      default:
+        verdict satisfies never
+    }
+    if (facts.sweeps && landing.type === 'upsert' && row?.status === 'live') {
+      // A stale sighting counts too: the source lists the key, whatever version of it we keep.
+      if (verdict === 'same' || verdict === 'touch' || verdict === 'stale') seen.push(row.sequence)
+      if (row.owner !== facts.owner) sightings.push(landing)
+    }
+  }
+  // A record that could not be landed is still listed by the source: its row must not be swept.
+  if (facts.sweeps) {
+    for (const { database, key } of commit.quarantined) {
+      if (key === null) continue
+      const row = facts.find({ type: 'delete', database, key, upstreamAt: null })
+      if (row?.status === 'live') seen.push(row.sequence)
+    }
+  }
+  counts.quarantined = commit.quarantined.length
+  return { writes, touches, seen, sightings, counts, overlap, position }
+}
+
+export function noCounts(): LandingCounts {
+  return { created: 0, updated: 0, deleted: 0, swept: 0, unchanged: 0, stale: 0, missing: 0, quarantined: 0 }
+}
+
+/** Sequences as closed ranges: a page that was landed in one go is a single pair. */
+export function toRanges(sequences: readonly number[]): Array<[number, number]> {
+  const ranges: Array<[number, number]> = []
+  for (const sequence of sequences.toSorted((a, b) => a - b)) {
+    const last = ranges.at(-1)
+    if (last !== undefined && sequence <= last[1] + 1) last[1] = sequence
+    else ranges.push([sequence, sequence])
+  }
+  return ranges
+}
+
+/** The brake of invariant 11: whether so many of the rows that existed when the cycle began may not go without asking. */
+export function isBraked(sweep: { maxShare: number; allowEmpty: boolean }, existed: number, doomed: number): boolean {
+  if (doomed === 0) return false
+  return doomed >= existed ? !sweep.allowEmpty : doomed > existed * sweep.maxShare
+}
+
+function laterOf(a: string | null, b: string | null): string | null {
+  if (a === null || b === null) return a ?? b
+  return a > b ? a : b
+}

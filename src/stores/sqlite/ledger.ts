@@ -1,0 +1,93 @@
+import type {
+  Acquired, AcquireRequest, AuditEntry, BeginRequest, Begun, ChangesQuery, Checkpoint, Commit, CommitOutcome, CycleRecord,
+  CycleReport, DatabaseInfo, Held, Lease, LogEntry, QuarantineEntry, Row, Signal, SyncRef,
+} from '../../contract/index.ts'
+import { commit } from './commit.ts'
+import { type Connection, openSession, type Session } from './connection.ts'
+import * as reading from './reading.ts'
+import * as registry from './registry.ts'
+
+/** The store's methods, at once instead of promised: SQLite answers in the thread that asks. */
+export class Ledger {
+  readonly #session: Session
+
+  constructor(connection: Connection, tenant: string) {
+    this.#session = openSession(connection, tenant)
+  }
+
+  acquire(ref: SyncRef, request: AcquireRequest): Acquired | Held {
+    return registry.acquire(this.#session, ref, request)
+  }
+
+  renew(lease: Lease, request: { ttlMs: number; at: number }): boolean {
+    return registry.renew(this.#session, lease, request)
+  }
+
+  release(lease: Lease, report?: CycleReport): void {
+    registry.release(this.#session, lease, report)
+  }
+
+  begin(lease: Lease, request: BeginRequest): Begun | null {
+    return registry.begin(this.#session, lease, request)
+  }
+
+  commit(request: Commit): CommitOutcome {
+    return commit(this.#session, request)
+  }
+
+  read(ref: SyncRef): Checkpoint {
+    return this.#read(() => registry.read(this.#session, ref))
+  }
+
+  syncs(): SyncRef[] {
+    return this.#read(() => registry.syncs(this.#session))
+  }
+
+  signal(ref: SyncRef, signal: Signal): void {
+    registry.signal(this.#session, ref, signal)
+  }
+
+  audit(ref: SyncRef, { limit = 100 }: { limit?: number } = {}): AuditEntry[] {
+    return this.#read(() => registry.audit(this.#session, ref, limit))
+  }
+
+  cycles(ref: SyncRef | null, { limit = 100 }: { limit?: number } = {}): CycleRecord[] {
+    return this.#read(() => registry.cycles(this.#session, ref, limit))
+  }
+
+  pacers(ref: SyncRef): Record<string, number> {
+    return this.#read(() => registry.pacers(this.#session, ref))
+  }
+
+  position(): number {
+    return this.#read(() => registry.readSequence(this.#session))
+  }
+
+  changes(query: ChangesQuery): LogEntry[] {
+    return this.#read(() => reading.changes(this.#session, query))
+  }
+
+  rows(query: { database: string; after?: string; limit: number }): Row[] {
+    return this.#read(() => reading.rows(this.#session, query))
+  }
+
+  row(database: string, key: string): Row | null {
+    return this.#read(() => reading.row(this.#session, database, key))
+  }
+
+  history(database: string, key: string): LogEntry[] {
+    return this.#read(() => reading.history(this.#session, database, key))
+  }
+
+  databases(): DatabaseInfo[] {
+    return this.#read(() => reading.databases(this.#session))
+  }
+
+  quarantined(query: { ref?: SyncRef; limit?: number } = {}): QuarantineEntry[] {
+    return this.#read(() => reading.quarantined(this.#session, query))
+  }
+
+  #read<T>(body: () => T): T {
+    return this.#session.connection.read(body)
+  }
+}

@@ -1,0 +1,276 @@
+import type {
+  Acquired, AcquireRequest, AuditEntry, BeginRequest, Begun, Checkpoint, CycleRecord, CycleReport, ErrorCode, Held,
+  Inflight, Lease, Mode, Signal, StateText, StopReason, SyncRef,
+} from '../../contract/index.ts'
+import { ensureView } from './views.ts'
+import type { Session } from './connection.ts'
+
+/** Leases, checkpoints and the record of cycles: who may write, and from where. */
+
+export function acquire(session: Session, ref: SyncRef, request: AcquireRequest): Acquired | Held {
+  const { connection } = session
+  return connection.write(() => {
+    const entry = ensureEntry(session, ref)
+    if (entry.holder !== null && entry.held_until! > request.at && entry.holder !== request.evict) {
+      return { kind: 'held' as const, by: entry.holder, until: entry.held_until! }
+    }
+    const epoch = entry.epoch + 1
+    connection.run(
+      'update tidemark_registry set epoch = ?, holder = ?, held_until = ? where tenant_id = ? and sync_id = ?',
+      epoch, request.holder, request.at + request.ttlMs, session.tenantId, entry.sync_id,
+    )
+    return { kind: 'acquired' as const, lease: { ref, holder: request.holder, epoch }, checkpoint: toCheckpoint(entry) }
+  })
+}
+
+export function renew(session: Session, lease: Lease, request: { ttlMs: number; at: number }): boolean {
+  return session.connection.write(() => {
+    const entry = heldEntry(session, lease)
+    if (entry === null) return false
+    extendLease(session, entry, request.at + request.ttlMs)
+    return true
+  })
+}
+
+export function release(session: Session, lease: Lease, report?: CycleReport): void {
+  const { connection, tenantId } = session
+  connection.write(() => {
+    const entry = heldEntry(session, lease)
+    if (entry === null) return
+    connection.run('update tidemark_registry set holder = null, held_until = null where tenant_id = ? and sync_id = ?', tenantId, entry.sync_id)
+    if (report === undefined) return
+    connection.run(
+      `update tidemark_cycles set ended_at = ?, stop_reason = ?, retries = retries + ?, waited_ms = waited_ms + ?, error_code = ?, error_message = ?
+       where tenant_id = ? and cycle_id = ?`,
+      report.endedAt, report.stopReason, report.retries, report.waitedMs, report.error?.code ?? null, report.error?.message ?? null,
+      tenantId, report.cycle,
+    )
+    if (report.stopReason === 'complete') {
+      connection.run(
+        `update tidemark_registry set failures = 0, error_code = null, error_message = null, error_at = null, retry_at = null, last_success_at = ?
+         where tenant_id = ? and sync_id = ?`,
+        report.endedAt, tenantId, entry.sync_id,
+      )
+    } else if (report.error !== null) {
+      connection.run(
+        `update tidemark_registry set failures = failures + 1, error_code = ?, error_message = ?, error_at = ?, retry_at = ?
+         where tenant_id = ? and sync_id = ?`,
+        report.error.code, report.error.message, report.endedAt, report.retryAt, tenantId, entry.sync_id,
+      )
+    }
+  })
+}
+
+export function begin(session: Session, lease: Lease, request: BeginRequest): Begun | null {
+  const { connection, tenantId } = session
+  return connection.write(() => {
+    const entry = heldEntry(session, lease)
+    if (entry === null) return null
+    for (const database of request.databases) ensureView(session, database, [])
+    connection.run('update tidemark_registry set triggered_at = null where tenant_id = ? and sync_id = ?', tenantId, entry.sync_id)
+    const position = readSequence(session)
+    const unfinished = toInflight(entry)
+    if (unfinished !== null && !request.fresh && unfinished.mode === request.mode) {
+      return { inflight: unfinished, resumed: true, position }
+    }
+    if (unfinished !== null) forgetSeen(session, unfinished.cycle)
+    const cycle = connection.run(
+      'insert into tidemark_cycles (tenant_id, sync_id, mode, trigger, started_at, start_sequence) values (?, ?, ?, ?, ?, ?)',
+      tenantId, entry.sync_id, request.mode, request.trigger, request.at, position,
+    ).lastInsertRowid
+    // A replace cycle pages from the start; an incremental one goes on from what is committed.
+    const state = request.mode === 'replace' ? null : entry.committed
+    const inflight: Inflight = { cycle, mode: request.mode, page: 0, state, startedAt: request.at, startSequence: position }
+    writeInflight(session, entry.sync_id, inflight)
+    return { inflight, resumed: false, position }
+  })
+}
+
+export function read(session: Session, ref: SyncRef): Checkpoint {
+  return toCheckpoint(findEntry(session, ref) ?? NEVER_RUN)
+}
+
+export function syncs(session: Session): SyncRef[] {
+  return session.connection.all<SyncRef>(
+    'select connector_id as worker, stream_id as sync from tidemark_registry where tenant_id = ? order by 1, 2', session.tenantId,
+  ).map(({ worker, sync }) => ({ worker, sync }))
+}
+
+export function signal(session: Session, ref: SyncRef, { kind, actor, at }: Signal): void {
+  const { connection, tenantId } = session
+  connection.write(() => {
+    const entry = ensureEntry(session, ref)
+    if (kind === 'trigger') {
+      connection.run('update tidemark_registry set triggered_at = ? where tenant_id = ? and sync_id = ?', at, tenantId, entry.sync_id)
+      return
+    }
+    // Resuming forgives: the failures that made it stop no longer hold it back.
+    const sets = kind === 'pause' ? 'paused = 1' : 'paused = 0, failures = 0, retry_at = null'
+    connection.run(`update tidemark_registry set ${sets} where tenant_id = ? and sync_id = ?`, tenantId, entry.sync_id)
+    writeAudit(session, entry, { version: entry.version, at, actor, action: kind, reason: '', cycle: null, state: null })
+  })
+}
+
+export function audit(session: Session, ref: SyncRef, limit: number): AuditEntry[] {
+  const entry = findEntry(session, ref)
+  if (entry === undefined) return []
+  return session.connection.all<AuditEntry>(
+    `select version, at, actor, action, reason, cycle_id as cycle, state from tidemark_audit
+     where tenant_id = ? and sync_id = ? order by audit_id desc limit ?`,
+    session.tenantId, entry.sync_id, limit,
+  ).map((row) => ({ ...row }))
+}
+
+export function cycles(session: Session, ref: SyncRef | null, limit: number): CycleRecord[] {
+  const entry = ref === null ? null : findEntry(session, ref)
+  if (entry === undefined) return []
+  const rows = session.connection.all<CycleRow>(
+    `select c.*, g.connector_id as worker, g.stream_id as sync from tidemark_cycles c join tidemark_registry g using (sync_id)
+     where c.tenant_id = ? and (? is null or c.sync_id = ?) order by c.cycle_id desc limit ?`,
+    session.tenantId, entry?.sync_id ?? null, entry?.sync_id ?? null, limit,
+  )
+  return rows.map((row) => ({
+    worker: row.worker, sync: row.sync, cycle: row.cycle_id, mode: row.mode, trigger: row.trigger,
+    startedAt: row.started_at, startSequence: row.start_sequence, endedAt: row.ended_at, stopReason: row.stop_reason,
+    pages: row.pages,
+    counts: {
+      created: row.created, updated: row.updated, deleted: row.deleted, swept: row.swept,
+      unchanged: row.unchanged, stale: row.stale, missing: row.missing, quarantined: row.quarantined,
+    },
+    retries: row.retries, waitedMs: row.waited_ms,
+    error: row.error_code === null ? null : { code: row.error_code, message: row.error_message ?? '' },
+  }))
+}
+
+export function pacers(session: Session, ref: SyncRef): Record<string, number> {
+  const entry = findEntry(session, ref)
+  if (entry === undefined) return {}
+  const rows = session.connection.all<{ pacer: string; slot_at: number }>(
+    'select pacer, slot_at from tidemark_pacers where tenant_id = ? and sync_id = ?', session.tenantId, entry.sync_id,
+  )
+  return Object.fromEntries(rows.map((row) => [row.pacer, row.slot_at]))
+}
+
+// ── what the commit needs too ────────────────────────────────────────────────────────────────────────────────────────
+
+export interface RegistryEntry {
+  sync_id: number
+  version: number
+  committed: StateText
+  committed_by: number | null
+  inflight_cycle: number | null
+  inflight_mode: Mode | null
+  inflight_page: number | null
+  inflight_state: StateText
+  inflight_started_at: number | null
+  inflight_start_sequence: number | null
+  scope: string | null
+  tidemark: string | null
+  paused: number
+  triggered_at: number | null
+  failures: number
+  error_code: ErrorCode | null
+  error_message: string | null
+  error_at: number | null
+  retry_at: number | null
+  last_success_at: number | null
+  epoch: number
+  holder: string | null
+  held_until: number | null
+}
+
+/** The entry if the lease is still the newest; null when it is not (invariant 3). Expiry alone takes nothing away. */
+export function heldEntry(session: Session, lease: Lease): RegistryEntry | null {
+  const entry = findEntry(session, lease.ref)
+  return entry !== undefined && entry.epoch === lease.epoch && entry.holder === lease.holder ? entry : null
+}
+
+export function extendLease(session: Session, entry: RegistryEntry, until: number): void {
+  session.connection.run(
+    'update tidemark_registry set held_until = max(held_until, ?) where tenant_id = ? and sync_id = ?', until, session.tenantId, entry.sync_id,
+  )
+}
+
+export function writeInflight(session: Session, syncId: number, inflight: Inflight | null): void {
+  session.connection.run(
+    `update tidemark_registry set inflight_cycle = ?, inflight_mode = ?, inflight_page = ?, inflight_state = ?, inflight_started_at = ?, inflight_start_sequence = ?
+     where tenant_id = ? and sync_id = ?`,
+    inflight?.cycle ?? null, inflight?.mode ?? null, inflight?.page ?? null, inflight?.state ?? null,
+    inflight?.startedAt ?? null, inflight?.startSequence ?? null, session.tenantId, syncId,
+  )
+}
+
+export function writeAudit(session: Session, entry: RegistryEntry, audit: AuditEntry): void {
+  session.connection.run(
+    'insert into tidemark_audit (tenant_id, sync_id, version, at, actor, action, reason, cycle_id, state) values (?, ?, ?, ?, ?, ?, ?, ?, ?)',
+    session.tenantId, entry.sync_id, audit.version, audit.at, audit.actor, audit.action, audit.reason, audit.cycle, audit.state,
+  )
+}
+
+export function forgetSeen(session: Session, cycle: number): void {
+  session.connection.run('delete from tidemark_seen where tenant_id = ? and cycle_id = ?', session.tenantId, cycle)
+}
+
+export function readSequence(session: Session): number {
+  return session.connection.get<{ sequence: number }>('select sequence from tidemark_tenants where tenant_id = ?', session.tenantId)!.sequence
+}
+
+export function toInflight(entry: RegistryEntry): Inflight | null {
+  if (entry.inflight_cycle === null) return null
+  return {
+    cycle: entry.inflight_cycle, mode: entry.inflight_mode!, page: entry.inflight_page!, state: entry.inflight_state,
+    startedAt: entry.inflight_started_at!, startSequence: entry.inflight_start_sequence!,
+  }
+}
+
+export function toCheckpoint(entry: RegistryEntry): Checkpoint {
+  return {
+    version: entry.version, committed: entry.committed, committedBy: entry.committed_by, inflight: toInflight(entry),
+    scope: entry.scope, tidemark: entry.tidemark, paused: entry.paused === 1, triggeredAt: entry.triggered_at, failures: entry.failures,
+    lastError: entry.error_code === null ? null : { code: entry.error_code, message: entry.error_message ?? '', at: entry.error_at! },
+    retryAt: entry.retry_at, lastSuccessAt: entry.last_success_at, heldBy: entry.holder, heldUntil: entry.held_until,
+  }
+}
+
+function findEntry(session: Session, ref: SyncRef): RegistryEntry | undefined {
+  return session.connection.get<RegistryEntry>(
+    'select * from tidemark_registry where tenant_id = ? and connector_id = ? and stream_id = ?', session.tenantId, ref.worker, ref.sync,
+  )
+}
+
+function ensureEntry(session: Session, ref: SyncRef): RegistryEntry {
+  session.connection.run(
+    'insert into tidemark_registry (tenant_id, connector_id, stream_id) values (?, ?, ?) on conflict do nothing', session.tenantId, ref.worker, ref.sync,
+  )
+  return findEntry(session, ref)!
+}
+
+interface CycleRow extends SyncRef {
+  cycle_id: number
+  mode: Mode
+  trigger: string
+  started_at: number
+  start_sequence: number
+  ended_at: number | null
+  stop_reason: StopReason | null
+  pages: number
+  created: number
+  updated: number
+  deleted: number
+  swept: number
+  unchanged: number
+  stale: number
+  missing: number
+  quarantined: number
+  retries: number
+  waited_ms: number
+  error_code: ErrorCode | null
+  error_message: string | null
+}
+
+const NEVER_RUN: RegistryEntry = {
+  sync_id: 0, version: 0, committed: null, committed_by: null, inflight_cycle: null, inflight_mode: null, inflight_page: null,
+  inflight_state: null, inflight_started_at: null, inflight_start_sequence: null, scope: null, tidemark: null, paused: 0,
+  triggered_at: null, failures: 0, error_code: null, error_message: null, error_at: null, retry_at: null,
+  last_success_at: null, epoch: 0, holder: null, held_until: null,
+}
