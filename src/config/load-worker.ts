@@ -1,0 +1,89 @@
+import { existsSync, readdirSync, statSync } from 'node:fs'
+import { basename, extname, join, relative, resolve } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { SyncError } from '../contract/index.ts'
+import { locatedError } from './located-error.ts'
+import { nameFrom } from './names.ts'
+import { isWorker, type WorkerLike } from './worker.ts'
+
+export interface LoadedWorker {
+  readonly worker: WorkerLike
+  readonly file: string
+}
+
+export interface LoadWorkerOptions {
+  /** What a relative file is relative to. */
+  readonly folder?: string
+}
+
+/** The folder of the code that runs: `src` here, `dist` when installed. */
+const PACKAGE_ROOT = fileURLToPath(new URL('..', import.meta.url))
+const CANDIDATES = ['worker.ts', 'worker.mts', 'worker.js', 'worker.mjs']
+
+/** Without a file, the first of `worker.ts`, `worker.mts`, `worker.js`, `worker.mjs` in the folder. */
+export async function loadWorker(file?: string, options: LoadWorkerOptions = {}): Promise<LoadedWorker> {
+  const folder = options.folder ?? process.cwd()
+  const path = findFile(file, folder)
+  const worker = defaultExport(await importFile(path, folder), relative(folder, path) || path)
+  worker.name ??= nameFrom(basename(path, extname(path)))
+  return { worker, file: path }
+}
+
+function findFile(file: string | undefined, folder: string): string {
+  const candidates = file === undefined ? CANDIDATES : [file]
+  const found = candidates.map((candidate) => resolve(folder, candidate)).find((path) => statSync(path, { throwIfNoEntry: false })?.isFile())
+  if (found !== undefined) return found
+  throw new SyncError('WORKER_NOT_FOUND', file === undefined ? `There is no worker.ts in ${folder}.` : `There is no file ${resolve(folder, file)}.`)
+}
+
+/** Runs the user's file, TypeScript or not. */
+async function importFile(path: string, folder: string): Promise<unknown> {
+  const [{ createJiti }, tidemark] = await Promise.all([import('jiti'), import('../index.ts')])
+  const jiti = createJiti(pathToFileURL(path).href, {
+    // Reading a worker must not write: its folder may be read-only, and a cache in a shared folder is code that others can plant.
+    fsCache: false,
+    moduleCache: false,
+    // The worker gets the package that runs it, also in a folder where nothing is installed.
+    virtualModules: { tidemark },
+    alias: subpaths(),
+  })
+  try {
+    return await jiti.import(path)
+  } catch (error) {
+    throw locatedError(error, path, { folder, packageRoot: PACKAGE_ROOT })
+  }
+}
+
+/** `tidemark/sources/stripe` → the file beside this one, as in the package's exports. */
+function subpaths(): Record<string, string> {
+  const extension = extname(import.meta.url)
+  const aliases: Record<string, string> = {}
+  for (const [folder, module] of [['sources', 'source'], ['stores', 'store']] as const) {
+    const parent = join(PACKAGE_ROOT, folder)
+    for (const name of existsSync(parent) ? readdirSync(parent) : []) {
+      const file = join(parent, name, module + extension)
+      if (existsSync(file)) aliases[`tidemark/${folder}/${name}`] = file
+    }
+  }
+  const testing = join(PACKAGE_ROOT, 'testing', `index${extension}`)
+  return existsSync(testing) ? { ...aliases, 'tidemark/testing': testing } : aliases
+}
+
+function defaultExport(module: unknown, shownFile: string): WorkerLike {
+  const exported = typeof module === 'object' && module !== null && 'default' in module ? module.default : undefined
+  if (isWorker(exported)) return exported
+  throw new SyncError('WORKER_INVALID', `The default export of ${shownFile} is ${described(exported, module)}, not a worker.`)
+}
+
+function described(exported: unknown, module: unknown): string {
+  const names = typeof module === 'object' && module !== null ? Object.keys(module) : []
+  if (!names.includes('default')) return names.length === 0 ? 'missing' : `missing (it exports ${names.slice(0, 5).join(', ')})`
+  if (exported === null || exported === undefined) return String(exported)
+  if (typeof exported === 'function') {
+    const isClass = /^class\b/.test(Function.prototype.toString.call(exported))
+    return isClass ? `the class ${exported.name} itself (write \`new ${exported.name}()\`)` : 'a function'
+  }
+  if (typeof exported !== 'object') return `a ${typeof exported}`
+  const members = Object.keys(exported).slice(0, 5).join(', ')
+  return exported instanceof Promise ? 'a promise (write `export default await …`)' : `an object with ${members === '' ? 'no members' : members}`
+}

@@ -1,0 +1,26 @@
+import { SyncError } from '../contract/index.ts'
+
+/**
+ * Names become SQL identifiers, parts of paths and of URLs. With these characters none of them can leave its place:
+ * no separator, no quote, no space, and no leading dot or dash.
+ */
+const NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/
+
+export function checkName(kind: string, name: unknown): asserts name is string {
+  if (typeof name === 'string' && NAME.test(name)) return
+  throw new SyncError('NAME_INVALID', `${shown(name)} cannot be the name of a ${kind}.`)
+}
+
+/** The nearest valid name to a file's stem. */
+export function nameFrom(text: string): string {
+  const name = text.replace(/[^A-Za-z0-9_.-]+/g, '-').replace(/^[^A-Za-z0-9]+/, '').slice(0, 63).replace(/[-.]+$/, '')
+  return name === '' ? 'worker' : name
+}
+
+/** Any value in a message: escaped and short. */
+export function shown(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value.length > 80 ? `${value.slice(0, 80)}…` : value)
+  if (value === null || value === undefined || typeof value === 'number' || typeof value === 'boolean') return String(value)
+  if (Array.isArray(value)) return 'an array'
+  return typeof value === 'function' ? 'a function' : `a value of type ${typeof value}`
+}

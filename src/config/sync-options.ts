@@ -1,0 +1,141 @@
+import { SyncError, type Execute, type Mode, type Page, type SyncContext } from '../contract/index.ts'
+import { DEFAULT_LIMITS, type Limits } from '../engine/sync-plan.ts'
+import { didYouMean } from './closest.ts'
+import { shown } from './names.ts'
+import { parseSchedule, type Schedule, type ScheduleInput } from './schedule.ts'
+import type { DatabaseHandle, PacerHandle } from './worker.ts'
+
+/** `State` is what `execute` hands from page to page; annotate its first parameter and it is inferred. */
+export interface SyncOptions<State = unknown> {
+  /** Where a change without `database` goes. */
+  database: DatabaseHandle | string
+  /** Further databases a change may name. */
+  databases?: readonly (DatabaseHandle | string)[]
+  /** `replace` (the default) returns everything each cycle, and what it did not return is swept; `incremental` returns what changed. */
+  mode?: Mode
+  /** Every 30 minutes unless said otherwise. */
+  schedule?: ScheduleInput
+  pacer?: PacerHandle | string | readonly (PacerHandle | string)[]
+  /** Inferred from the parameter alone, so that literals in the returned state keep their type. */
+  execute: (state: State | undefined, context: SyncContext) => Promise<Page<NoInfer<State>>>
+  /** Whose rows these are, when syncs of several workers maintain one database together. */
+  owner?: string
+  /** Who is asking and what may be seen; see Page.scope. */
+  scope?: string
+  limits?: Partial<Limits>
+  sweep?: SweepOptions
+  /** Two source times this close count as equal. */
+  upstreamToleranceMs?: number
+  /** Of two syncs that are due, the higher runs first. */
+  priority?: number
+}
+
+export interface SweepOptions {
+  /** A sweep that would delete a larger share of the rows stops and asks. 0 to 1; half unless said otherwise. */
+  maxDeleteShare?: number
+  /** An empty answer may delete everything. */
+  allowEmpty?: boolean
+}
+
+/** Checked; names instead of handles. */
+export interface SyncDeclaration {
+  readonly name: string
+  readonly mode: Mode
+  readonly schedule: Schedule
+  /** The sync's own first. */
+  readonly databases: readonly string[]
+  readonly pacers: readonly string[]
+  readonly execute: Execute<any>
+  readonly owner: string | null
+  readonly scope: string | null
+  readonly limits: Partial<Limits>
+  readonly sweep: { readonly maxShare?: number; readonly allowEmpty?: boolean }
+  readonly upstreamToleranceMs: number
+  readonly priority: number
+}
+
+/** Handle or name to name; throws DATABASE_UNKNOWN or PACER_UNKNOWN. */
+export interface Resolve {
+  database(given: unknown): string
+  pacer(given: unknown): string
+}
+
+const OPTIONS = Object.keys({
+  database: 0, databases: 0, mode: 0, schedule: 0, pacer: 0, execute: 0, owner: 0, scope: 0, limits: 0, sweep: 0,
+  upstreamToleranceMs: 0, priority: 0,
+} satisfies Record<keyof SyncOptions, 0>)
+const MODES = ['replace', 'incremental'] as const satisfies Mode[]
+const OWNER = /^[A-Za-z0-9][A-Za-z0-9_./-]{0,127}$/
+
+export function declareSync(name: string, options: SyncOptions<any>, resolve: Resolve): SyncDeclaration {
+  const check = new Checker(name)
+  check.known('option', options, OPTIONS)
+  const { mode = 'replace', schedule = '30m', pacer = [], databases = [], owner = null, scope = null } = options
+  const { upstreamToleranceMs = 0, priority = 0 } = options
+  if (!MODES.includes(mode)) check.fail(`mode is ${shown(mode)}; it is one of ${MODES.join(', ')}`, didYouMean(String(mode), MODES))
+  if (typeof options.execute !== 'function') check.fail(`execute is ${shown(options.execute)}, not a function`)
+  if (options.database === undefined) check.fail('it names no database')
+  if (!Array.isArray(databases)) check.fail(`databases is ${shown(databases)}, not an array`)
+  if (owner !== null && !(typeof owner === 'string' && OWNER.test(owner))) check.fail(`owner is ${shown(owner)}`)
+  if (scope !== null && typeof scope !== 'string') check.fail(`scope is ${shown(scope)}, not a string`)
+  check.number('upstreamToleranceMs', upstreamToleranceMs, 0, Number.MAX_SAFE_INTEGER)
+  check.number('priority', priority, -1_000_000, 1_000_000)
+  return {
+    name,
+    mode,
+    schedule: parseSchedule(schedule, `Sync "${name}"`),
+    databases: [...new Set([options.database, ...databases].map((given) => resolve.database(given)))],
+    pacers: [...new Set([pacer].flat().map((given) => resolve.pacer(given)))],
+    execute: options.execute,
+    owner,
+    scope,
+    limits: limitsOf(check, options.limits ?? {}),
+    sweep: sweepOf(check, options.sweep ?? {}),
+    upstreamToleranceMs,
+    priority,
+  }
+}
+
+function limitsOf(check: Checker, limits: Partial<Limits>): Partial<Limits> {
+  const names = Object.keys(DEFAULT_LIMITS) as (keyof Limits)[]
+  check.known('limit', limits, names)
+  const set = names.filter((name) => limits[name] !== undefined)
+  // A limit of zero means "none" for minutes and "no second try" for retries and waits; elsewhere it would stop every cycle.
+  for (const name of set) check.number(`limits.${name}`, limits[name], ['minutesMax', 'retriesMax', 'waitMaxMs'].includes(name) ? 0 : 1, Number.MAX_SAFE_INTEGER)
+  return Object.fromEntries(set.map((name) => [name, limits[name]]))
+}
+
+function sweepOf(check: Checker, sweep: SweepOptions): SyncDeclaration['sweep'] {
+  check.known('sweep option', sweep, ['maxDeleteShare', 'allowEmpty'])
+  const { maxDeleteShare, allowEmpty } = sweep
+  if (maxDeleteShare !== undefined) check.number('sweep.maxDeleteShare', maxDeleteShare, 0, 1)
+  if (allowEmpty !== undefined && typeof allowEmpty !== 'boolean') check.fail(`sweep.allowEmpty is ${shown(allowEmpty)}, not a boolean`)
+  return {
+    ...(maxDeleteShare === undefined ? {} : { maxShare: maxDeleteShare }),
+    ...(allowEmpty === undefined ? {} : { allowEmpty }),
+  }
+}
+
+/** Says what is wrong with which sync. */
+class Checker {
+  readonly #sync: string
+
+  constructor(sync: string) {
+    this.#sync = sync
+  }
+
+  fail(what: string, hint = ''): never {
+    throw new SyncError('SYNC_INVALID', `Sync "${this.#sync}": ${what}.${hint}`)
+  }
+
+  known(kind: string, given: unknown, known: readonly string[]): void {
+    if (typeof given !== 'object' || given === null) this.fail(`the ${kind}s are ${shown(given)}`)
+    const unknown = Object.keys(given).find((key) => !known.includes(key))
+    if (unknown !== undefined) this.fail(`there is no ${kind} ${shown(unknown)}`, didYouMean(unknown, known))
+  }
+
+  number(what: string, value: unknown, min: number, max: number): void {
+    if (typeof value === 'number' && value >= min && value <= max) return
+    this.fail(`${what} is ${shown(value)}; it is a number from ${min} ${max === Number.MAX_SAFE_INTEGER ? 'up' : `to ${max}`}`)
+  }
+}

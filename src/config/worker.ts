@@ -1,0 +1,233 @@
+import { SyncError } from '../contract/index.ts'
+import type { DatabasePlan, Limits, PacerPlan, SyncPlan } from '../engine/sync-plan.ts'
+import { DEFAULT_LIMITS, DEFAULT_SWEEP } from '../engine/sync-plan.ts'
+import { didYouMean } from './closest.ts'
+import { checkName, shown } from './names.ts'
+import { ownerOf } from './owner.ts'
+import type { Schedule } from './schedule.ts'
+import { compileSchema, type Schema } from './schema.ts'
+import { declareSync, type SyncDeclaration, type SyncOptions } from './sync-options.ts'
+
+export interface WorkerOptions {
+  /** What the registry calls it. The loader gives the file's stem when there is none. */
+  name?: string
+}
+
+export interface DatabaseOptions {
+  schema?: Schema
+}
+
+/** At most `allowedRequests` in any `intervalMs`, evenly spaced, divided among the syncs that use it. */
+export interface PacerOptions {
+  allowedRequests: number
+  intervalMs: number
+}
+
+export interface DatabaseHandle {
+  readonly kind: 'database'
+  readonly name: string
+}
+
+export interface PacerHandle {
+  readonly kind: 'pacer'
+  readonly name: string
+}
+
+export interface SyncHandle {
+  readonly kind: 'sync'
+  readonly name: string
+}
+
+export interface PlanDefaults {
+  /** For every sync that does not set its own. */
+  limits?: Partial<Limits>
+}
+
+/** A worker as plain JSON. */
+export interface Manifest {
+  readonly name: string | null
+  readonly databases: readonly { readonly name: string; readonly schema: 'standard' | 'json' | null }[]
+  readonly pacers: readonly PacerPlan[]
+  readonly syncs: readonly ManifestSync[]
+}
+
+export interface ManifestSync {
+  readonly name: string
+  readonly mode: SyncPlan['mode']
+  readonly schedule: Schedule
+  readonly priority: number
+  readonly databases: readonly string[]
+  readonly pacers: readonly string[]
+  readonly owner: string
+}
+
+/** All that others need of a worker. A structure and not the class, because two copies of this package may meet. */
+export type WorkerLike = Pick<Worker, 'name' | 'manifest' | 'plan' | 'plans'>
+
+interface Database {
+  readonly handle: DatabaseHandle
+  readonly plan: DatabasePlan
+  readonly schema: 'standard' | 'json' | null
+}
+
+interface Pacer {
+  readonly handle: PacerHandle
+  readonly options: Readonly<PacerOptions>
+}
+
+/** The databases, pacers and syncs of one file. Declaring runs nothing and touches nothing. */
+export class Worker {
+  name: string | undefined
+  readonly #databases = new Map<string, Database>()
+  readonly #pacers = new Map<string, Pacer>()
+  readonly #syncs = new Map<string, SyncDeclaration>()
+  /** Lower-cased, because SQL does not tell Contacts from contacts. */
+  readonly #names = new Map<string, string>()
+
+  constructor(options: WorkerOptions = {}) {
+    refuseUnknown('WORKER_INVALID', 'Worker', options, ['name'])
+    if (options.name !== undefined) checkName('worker', options.name)
+    this.name = options.name
+  }
+
+  database(name: string, options: DatabaseOptions = {}): DatabaseHandle {
+    this.#checkFree('database', name)
+    refuseUnknown('SCHEMA_INVALID', `Database "${name}"`, options, ['schema'])
+    const compiled = options.schema === undefined ? null : compileSchema(name, options.schema)
+    const handle = Object.freeze({ kind: 'database', name } as const)
+    const plan = compiled === null ? { name } : { name, validate: compiled.validate }
+    this.#databases.set(name, { handle, plan, schema: compiled?.kind ?? null })
+    this.#take('database', name)
+    return handle
+  }
+
+  pacer(name: string, options: PacerOptions): PacerHandle {
+    this.#checkFree('pacer', name)
+    refuseUnknown('PACER_INVALID', `Pacer "${name}"`, options, ['allowedRequests', 'intervalMs'])
+    const { allowedRequests, intervalMs } = options
+    for (const [option, value] of Object.entries({ allowedRequests, intervalMs })) {
+      if (!Number.isSafeInteger(value) || value < 1) {
+        throw new SyncError('PACER_INVALID', `Pacer "${name}": ${option} is ${shown(value)}.`)
+      }
+    }
+    const handle = Object.freeze({ kind: 'pacer', name } as const)
+    this.#pacers.set(name, { handle, options: { allowedRequests, intervalMs } })
+    this.#take('pacer', name)
+    return handle
+  }
+
+  sync<State>(name: string, options: SyncOptions<State>): SyncHandle {
+    this.#checkFree('sync', name)
+    const declaration = declareSync(name, options, {
+      database: (given) => this.#resolve('database', this.#databases, given, name),
+      pacer: (given) => this.#resolve('pacer', this.#pacers, given, name),
+    })
+    this.#syncs.set(name, declaration)
+    this.#take('sync', name)
+    return Object.freeze({ kind: 'sync', name } as const)
+  }
+
+  get manifest(): Manifest {
+    return {
+      name: this.name ?? null,
+      databases: [...this.#databases.values()].map(({ handle, schema }) => ({ name: handle.name, schema })),
+      pacers: [...this.#pacers.keys()].map((name) => this.#pacerPlan(name)),
+      syncs: [...this.#syncs.values()].map((sync) => ({
+        name: sync.name,
+        mode: sync.mode,
+        schedule: sync.schedule,
+        priority: sync.priority,
+        databases: sync.databases,
+        pacers: sync.pacers,
+        owner: this.#owner(sync),
+      })),
+    }
+  }
+
+  plans(defaults: PlanDefaults = {}): SyncPlan[] {
+    return [...this.#syncs.values()].map((sync) => this.#plan(sync, defaults))
+  }
+
+  plan(name: string, defaults: PlanDefaults = {}): SyncPlan {
+    const sync = this.#syncs.get(name)
+    if (sync !== undefined) return this.#plan(sync, defaults)
+    const hint = didYouMean(name, this.#syncs.keys())
+    throw new SyncError('SYNC_UNKNOWN', `Worker "${this.#registryName}" has no sync ${shown(name)}.${hint}`)
+  }
+
+  /** Made when it is asked for and not at declaration: owners and shares depend on syncs declared later. */
+  #plan(sync: SyncDeclaration, defaults: PlanDefaults): SyncPlan {
+    return {
+      worker: this.#registryName,
+      sync: sync.name,
+      mode: sync.mode,
+      databases: sync.databases.map((name) => this.#databases.get(name)!.plan),
+      owner: this.#owner(sync),
+      execute: sync.execute,
+      pacers: sync.pacers.map((name) => this.#pacerPlan(name)),
+      limits: { ...DEFAULT_LIMITS, ...defaults.limits, ...sync.limits },
+      sweep: { ...DEFAULT_SWEEP, ...sync.sweep },
+      scope: sync.scope,
+      upstreamToleranceMs: sync.upstreamToleranceMs,
+    }
+  }
+
+  get #registryName(): string {
+    return this.name ?? 'worker'
+  }
+
+  #owner(sync: SyncDeclaration): string {
+    return ownerOf(this.#registryName, sync, [...this.#syncs.values()])
+  }
+
+  #pacerPlan(name: string): PacerPlan {
+    const users = [...this.#syncs.values()].filter((sync) => sync.pacers.includes(name)).length
+    return { name, ...this.#pacers.get(name)!.options, sharedBy: Math.max(1, users) }
+  }
+
+  #resolve<Kind extends 'database' | 'pacer'>(
+    kind: Kind,
+    declared: ReadonlyMap<string, { readonly handle: { readonly kind: Kind; readonly name: string } }>,
+    given: unknown,
+    sync: string,
+  ): string {
+    const code = kind === 'database' ? 'DATABASE_UNKNOWN' : 'PACER_UNKNOWN'
+    const name = typeof given === 'object' && given !== null && 'name' in given ? given.name : given
+    const found = typeof name === 'string' ? declared.get(name) : undefined
+    if (typeof name !== 'string' || found === undefined) {
+      const hint = typeof name === 'string' ? didYouMean(name, declared.keys()) : ''
+      throw new SyncError(code, `Sync "${sync}" uses ${kind} ${shown(name)}, which this worker has not declared.${hint}`)
+    }
+    if (typeof given === 'object' && given !== found.handle) {
+      throw new SyncError(code, `Sync "${sync}" uses ${kind} "${name}" of another worker.`)
+    }
+    return name
+  }
+
+  #checkFree(kind: string, name: unknown): asserts name is string {
+    checkName(kind, name)
+    const holder = this.#names.get(name.toLowerCase())
+    if (holder !== undefined) {
+      throw new SyncError('NAME_TAKEN', `The name "${name}" for a ${kind} is already that of the ${holder}.`)
+    }
+  }
+
+  /** After everything else, so that a failed declaration reserves nothing. */
+  #take(kind: string, name: string): void {
+    this.#names.set(name.toLowerCase(), `${kind} "${name}"`)
+  }
+}
+
+export function isWorker(value: unknown): value is WorkerLike {
+  if (typeof value !== 'object' || value === null) return false
+  const worker = value as Partial<WorkerLike>
+  return typeof worker.plan === 'function' && typeof worker.plans === 'function' && Array.isArray(worker.manifest?.syncs)
+}
+
+function refuseUnknown(code: 'WORKER_INVALID' | 'SCHEMA_INVALID' | 'PACER_INVALID', subject: string, options: unknown, known: string[]): void {
+  if (typeof options !== 'object' || options === null) throw new SyncError(code, `${subject}: the options are ${shown(options)}.`)
+  const unknown = Object.keys(options).find((option) => !known.includes(option))
+  if (unknown !== undefined) {
+    throw new SyncError(code, `${subject} has no option ${shown(unknown)}.${didYouMean(unknown, known)}`)
+  }
+}

@@ -1,0 +1,21 @@
+export { Worker } from './config/worker.ts'
+export type {
+  DatabaseHandle, DatabaseOptions, Manifest, ManifestSync, PacerHandle, PacerOptions, SyncHandle, WorkerLike, WorkerOptions,
+} from './config/worker.ts'
+export type { SweepOptions, SyncOptions } from './config/sync-options.ts'
+export type { CronInput, Schedule, ScheduleInput } from './config/schedule.ts'
+export type { JsonSchema, Schema, StandardSchema } from './config/schema.ts'
+export { runCycle } from './config/run-cycle.ts'
+export type { InlineDatabase, InlineRunOptions, InlineSync, RunOptions } from './config/run-cycle.ts'
+export { openStore } from './config/open-store.ts'
+export type { OpenStoreOptions } from './config/open-store.ts'
+export type { CycleResult, Progress } from './engine/cycle-options.ts'
+export type { Limits } from './engine/sync-plan.ts'
+export { parseJson, stringifyJson } from './values/json.ts'
+export { ERROR_CODES, isSyncError, SyncError } from './contract/index.ts'
+export type {
+  Action, AuditEntry, Blame, Change, ChangesQuery, Checkpoint, Clock, Column, ColumnKind, Commit, CommitOutcome, CycleFacts,
+  CycleRecord, DatabaseInfo, ErrorCode, Execute, Inflight, JsonObject, JsonValue, Landing, LandingCounts, LastError, Lease, Log,
+  LogEntry, LogFields, Mode, Move, Pacing, Page, Ports, Quarantined, QuarantineEntry, Random, Remedy, Row, Secrets, StateText,
+  StopReason, Store, Sweep, SyncContext, SyncErrorOptions, SyncRef,
+} from './contract/index.ts'

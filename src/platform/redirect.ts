@@ -1,0 +1,33 @@
+import { SyncError } from '../contract/index.ts'
+
+/** One request on the way to an answer. */
+export interface Hop {
+  readonly url: URL
+  readonly method: string
+  readonly headers: Headers
+  readonly body: RequestInit['body'] | null
+}
+
+/** Says nothing about who is asking. Everything else, an `x-api-key` as much as Authorization, stays with its origin. */
+const ANONYMOUS_HEADERS = new Set(['accept', 'accept-encoding', 'accept-language', 'cache-control', 'if-modified-since', 'if-none-match', 'range', 'user-agent'])
+
+/** Where to ask next; null when this is the answer. Throws SOURCE_INVALID for a redirect that must not be followed. */
+export function allowedRedirect(response: Response, hop: Hop): Hop | null {
+  const location = response.headers.get('location')
+  if (![301, 302, 303, 307, 308].includes(response.status) || location === null) return null
+  const url = URL.canParse(location, hop.url.href) ? new URL(location, hop.url) : null
+  if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
+    throw new SyncError('SOURCE_INVALID', `${hop.url.origin} redirects to something that is not an http or https URL.`)
+  }
+  url.username = ''
+  url.password = ''
+  const drops = response.status === 303 ? hop.method !== 'HEAD' : response.status < 303 && hop.method === 'POST'
+  const method = drops ? 'GET' : hop.method
+  const body = drops ? null : hop.body
+  const headers = new Headers(hop.headers)
+  if (drops) for (const name of ['content-type', 'content-length', 'content-encoding', 'content-language']) headers.delete(name)
+  if (url.origin === hop.url.origin) return { url, method, headers, body }
+  // A body may hold a client secret as well as a header may.
+  if (body !== null) throw new SyncError('SOURCE_INVALID', `${hop.url.origin} redirects a ${method} with its body to ${url.origin}.`)
+  return { url, method, headers: new Headers([...headers].filter(([name]) => ANONYMOUS_HEADERS.has(name))), body }
+}
