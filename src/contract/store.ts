@@ -189,7 +189,14 @@ export interface Column {
 }
 
 export type CommitOutcome =
-  | { readonly kind: 'landed'; readonly version: number; readonly position: number; readonly counts: LandingCounts }
+  | {
+      readonly kind: 'landed'
+      readonly version: number
+      readonly position: number
+      readonly counts: LandingCounts
+      /** Somebody paused the sync: let this page be the last for now. */
+      readonly paused: boolean
+    }
   /** A newer lease exists. Nothing was written. */
   | { readonly kind: 'fenced' }
   /** The registry is not where the commit expects it. Nothing was written. */
@@ -283,6 +290,7 @@ export type StopReason =
   | 'max_pages'
   | 'timeout'
   | 'cancelled'
+  | 'paused'
   | 'error'
   /** The sweep was refused and the cycle given up. */
   | 'blocked'

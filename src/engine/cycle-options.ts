@@ -28,7 +28,8 @@ export type Progress =
 /** Sums of this run; the cycle's record in the store also counts what was landed before a crash. */
 export interface CycleResult extends SyncRef {
   readonly cycle: number | null
-  readonly stopReason: StopReason | 'held' | 'paused'
+  /** `held`: somebody else is at work on it, and nothing was asked of the source. */
+  readonly stopReason: StopReason | 'held'
   readonly resumed: boolean
   readonly pages: number
   readonly counts: LandingCounts

@@ -72,7 +72,7 @@ function land(session: Session, entry: RegistryEntry, commit: Commit): CommitOut
   }
   if (inflight !== null) addToCycle(session, inflight.cycle, plan.counts)
   const version = moveCheckpoint(session, entry, commit)
-  return { kind: 'landed', version, position, counts: plan.counts }
+  return { kind: 'landed', version, position, counts: plan.counts, paused: entry.paused === 1 }
 }
 
 // ── rows and log ─────────────────────────────────────────────────────────────────────────────────────────────────────

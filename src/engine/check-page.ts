@@ -1,0 +1,79 @@
+import { SyncError, type Change, type JsonValue, type Page, type StateText } from '../contract/index.ts'
+
+/** A page whose shape is sound; its records are looked at later, one by one. */
+export interface CheckedPage {
+  readonly changes: readonly Change[]
+  readonly hasMore: boolean
+  /** Null when the page gave no state. */
+  readonly state: StateText
+  readonly scope: string | null
+}
+
+export function checkPage(sync: string, page: Page, stateBytesMax: number): CheckedPage {
+  if (typeof page !== 'object' || page === null) throw invalid(sync, `returned ${nameOf(page)} instead of a page`)
+  if (!Array.isArray(page.changes)) throw invalid(sync, `returned a page whose \`changes\` is ${nameOf(page.changes)} instead of an array`)
+  if (typeof page.hasMore !== 'boolean') throw invalid(sync, `returned a page whose \`hasMore\` is ${nameOf(page.hasMore)} instead of true or false`)
+  if (page.scope !== undefined && typeof page.scope !== 'string') throw invalid(sync, `returned a page whose \`scope\` is ${nameOf(page.scope)} instead of a string`)
+  if (page.hasMore && page.nextState === undefined) {
+    throw new SyncError('STATE_MISSING', `${sync}: the page says \`hasMore: true\` but has no \`nextState\` to ask the next one with.`)
+  }
+  const state = page.nextState === undefined ? null : stateText(sync, page.nextState, stateBytesMax)
+  return { changes: page.changes, hasMore: page.hasMore, state, scope: page.scope ?? null }
+}
+
+/** State as JSON text, or the reason why it would not come back as it is. The message names the place, never the value. */
+export function stateText(sync: string, state: unknown, bytesMax: number): string {
+  const fault = findUnfit(state, 'nextState', 0)
+  if (fault !== null) throw new SyncError('STATE_INVALID', `${sync}: ${fault}.`)
+  const text = JSON.stringify(state)
+  const bytes = Buffer.byteLength(text)
+  if (bytes > bytesMax) throw new SyncError('STATE_TOO_LARGE', `${sync}: the state has ${bytes} bytes; at most ${bytesMax} are kept.`)
+  return text
+}
+
+export function parseState(state: StateText): JsonValue | undefined {
+  return state === null ? undefined : (JSON.parse(state) as JsonValue)
+}
+
+const STATE_DEPTH_MAX = 64
+
+function findUnfit(value: unknown, path: string, depth: number): string | null {
+  if (depth > STATE_DEPTH_MAX) return `${path} is nested more than ${STATE_DEPTH_MAX} deep, or contains itself`
+  switch (typeof value) {
+    case 'string':
+      return value.isWellFormed() ? null : `${path} has a lone surrogate`
+    case 'number':
+      return Number.isFinite(value) && !Object.is(value, -0) ? null : `${path} is ${Object.is(value, -0) ? '-0' : String(value)}`
+    case 'boolean':
+      return null
+    case 'object': {
+      if (value === null) return null
+      if (Array.isArray(value)) return firstFault(value, (item, index) => findUnfit(item, `${path}[${index}]`, depth + 1))
+      const prototype: unknown = Object.getPrototypeOf(value)
+      if (prototype !== Object.prototype && prototype !== null) return `${path} is ${nameOf(value)}, not a plain object`
+      return firstFault(Object.entries(value), ([name, member]) => findUnfit(member, `${path}.${name}`, depth + 1))
+    }
+    default:
+      return `${path} is ${nameOf(value)}`
+  }
+}
+
+function firstFault<T>(items: readonly T[], check: (item: T, index: number) => string | null): string | null {
+  // By index: a hole in an array must be met as the undefined that it is.
+  for (let index = 0; index < items.length; index++) {
+    const fault = check(items[index]!, index)
+    if (fault !== null) return fault
+  }
+  return null
+}
+
+function invalid(sync: string, what: string): SyncError {
+  return new SyncError('PAGE_INVALID', `${sync}: \`execute\` ${what}.`)
+}
+
+export function nameOf(value: unknown): string {
+  if (value === null) return 'null'
+  if (Array.isArray(value)) return 'an array'
+  if (typeof value !== 'object') return typeof value === 'undefined' ? 'undefined' : `a ${typeof value}`
+  return (value.constructor as { name?: string } | undefined)?.name ?? 'an object'
+}

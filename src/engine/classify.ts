@@ -1,0 +1,26 @@
+import { isSyncError, SyncError } from '../contract/index.ts'
+
+/** Whatever a connector threw, as an error with a code the engine can act on. Recognised by structure, never by text. */
+export function classify(thrown: unknown): SyncError {
+  if (thrown instanceof SyncError) return thrown
+  if (isSyncError(thrown)) {
+    const retryAfterMs = (thrown as { retryAfterMs?: unknown }).retryAfterMs
+    return new SyncError(thrown.code, thrown.message, { cause: thrown, ...(typeof retryAfterMs === 'number' && { retryAfterMs }) })
+  }
+  const error = thrown as { name?: unknown; message?: unknown; retryAfter?: unknown; code?: unknown; cause?: { code?: unknown } } | null
+  const message = typeof error?.message === 'string' && error.message !== '' ? error.message : `threw ${String(thrown)}`
+  if (error?.name === 'RateLimitError') {
+    const seconds = Number(error.retryAfter)
+    return new SyncError('RATE_LIMITED', message, { cause: thrown, ...(Number.isFinite(seconds) && { retryAfterMs: seconds * 1_000 }) })
+  }
+  const code = error?.code ?? error?.cause?.code
+  if (typeof code === 'string') {
+    if (TIMEOUTS.has(code)) return new SyncError('SOURCE_TIMEOUT', `${message} (${code})`, { cause: thrown })
+    if (NETWORK.has(code)) return new SyncError('SOURCE_UNAVAILABLE', `${message} (${code})`, { cause: thrown })
+  }
+  if (error?.name === 'TimeoutError') return new SyncError('SOURCE_TIMEOUT', message, { cause: thrown })
+  return new SyncError('CONNECTOR_FAILED', message, { cause: thrown })
+}
+
+const TIMEOUTS = new Set(['ETIMEDOUT', 'UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'])
+const NETWORK = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'EAI_AGAIN', 'EPIPE', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_SOCKET'])

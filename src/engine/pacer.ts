@@ -1,0 +1,40 @@
+import { SyncError, type Clock, type Pacing } from '../contract/index.ts'
+import type { PacerPlan } from './sync-plan.ts'
+
+/** Slots evenly spaced, each sync its even share of the budget; where it stood is kept across runs. */
+export class Pacer implements Pacing {
+  readonly #clock: Clock
+  readonly #signal: AbortSignal
+  readonly #plans: ReadonlyMap<string, PacerPlan>
+  readonly #slots: Map<string, number>
+
+  constructor(clock: Clock, signal: AbortSignal, plans: readonly PacerPlan[], slots: Readonly<Record<string, number>>) {
+    this.#clock = clock
+    this.#signal = signal
+    this.#plans = new Map(plans.map((plan) => [plan.name, plan]))
+    // A stored slot far ahead can only come from a clock that has since been set back.
+    const now = clock.now()
+    this.#slots = new Map(plans.map((plan) => [plan.name, Math.min(slots[plan.name] ?? 0, now + paceMs(plan))]))
+  }
+
+  async wait(name?: string): Promise<void> {
+    if (name === undefined) {
+      for (const plan of this.#plans.keys()) await this.wait(plan)
+      return
+    }
+    const plan = this.#plans.get(name)
+    if (plan === undefined) throw new SyncError('PACER_UNKNOWN', `This sync does not use a pacer named ${JSON.stringify(name)}.`)
+    const now = this.#clock.now()
+    const slot = Math.max(this.#slots.get(name)! + paceMs(plan), now)
+    this.#slots.set(name, slot)
+    if (slot > now) await this.#clock.sleep(slot - now, this.#signal)
+  }
+
+  slots(): Record<string, number> {
+    return Object.fromEntries(this.#slots)
+  }
+}
+
+function paceMs(plan: PacerPlan): number {
+  return Math.ceil(plan.intervalMs / plan.allowedRequests) * plan.sharedBy
+}
