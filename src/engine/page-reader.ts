@@ -1,0 +1,118 @@
+import { SyncError, type CycleFacts, type Page, type StateText, type SyncContext } from '../contract/index.ts'
+import { checkPage, parseState, type CheckedPage } from './check-page.ts'
+import { classify } from './classify.ts'
+import type { CycleOptions } from './cycle-options.ts'
+import type { Pacer } from './pacer.ts'
+import { PagePreparer, type PreparedPage } from './prepare-page.ts'
+import { isWorthRetrying, pageDelayMs } from './retry.ts'
+import type { SyncPlan } from './sync-plan.ts'
+import type { Tally } from './tally.ts'
+import { abortable, rejectAfter } from './waiting.ts'
+
+export interface PageRequest {
+  readonly state: StateText
+  /** The tenant's sequence known now: whatever another sync lands from here on may be newer than what is read. */
+  readonly readFrom: number
+  readonly cycle: CycleFacts
+}
+
+export interface ReadPage {
+  readonly request: PageRequest
+  readonly checked: CheckedPage
+  readonly prepared: PreparedPage
+}
+
+/** A page under way. Its failure waits for whoever takes the page; discarding it aborts what it is doing. */
+export interface Reading {
+  readonly page: Promise<ReadPage>
+  discard(): void
+}
+
+/** Asks the source for pages: paced, in time, again after a passing failure, and never trusting what comes back. */
+export class PageReader {
+  readonly #plan: SyncPlan
+  readonly #options: CycleOptions
+  readonly #pacer: Pacer
+  readonly #stopping: AbortSignal
+  readonly #tally: Tally
+  readonly #preparer: PagePreparer
+
+  constructor(plan: SyncPlan, options: CycleOptions, pacer: Pacer, stopping: AbortSignal, tally: Tally) {
+    this.#plan = plan
+    this.#options = options
+    this.#pacer = pacer
+    this.#stopping = stopping
+    this.#tally = tally
+    this.#preparer = new PagePreparer(plan.sync, plan.databases, plan.limits)
+  }
+
+  read(request: PageRequest): Reading {
+    const discarding = new AbortController()
+    const page = this.#readWithRetries(request, AbortSignal.any([this.#stopping, discarding.signal]))
+    page.catch(() => {})
+    return { page, discard: () => discarding.abort(new SyncError('CANCELLED', 'The page is no longer wanted.')) }
+  }
+
+  async #readWithRetries(request: PageRequest, signal: AbortSignal): Promise<ReadPage> {
+    const { clock, random, log } = this.#options.ports
+    const { retriesMax, waitMaxMs } = this.#plan.limits
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#readOnce(request, signal)
+      } catch (thrown) {
+        const error = classify(signal.aborted ? signal.reason : thrown)
+        if (signal.aborted || !isWorthRetrying(error) || attempt > retriesMax) throw error
+        const ms = pageDelayMs(error, attempt, random)
+        if (ms > waitMaxMs) throw error
+        this.#tally.retried(ms)
+        log.warn('page failed, trying again', { worker: this.#plan.worker, sync: this.#plan.sync, code: error.code, attempt, waitMs: ms })
+        this.#options.onProgress?.({ kind: 'waiting', ms, code: error.code })
+        await clock.sleep(ms, signal)
+      }
+    }
+  }
+
+  async #readOnce(request: PageRequest, signal: AbortSignal): Promise<ReadPage> {
+    const { sync, limits, execute } = this.#plan
+    const timing = new AbortController()
+    const context = this.#context(request.cycle, AbortSignal.any([signal, timing.signal]))
+    const late = rejectAfter(this.#options.ports.clock, limits.deadlineMs, signal, () => {
+      const error = new SyncError('SOURCE_TIMEOUT', `${sync}: \`execute\` took longer than ${limits.deadlineMs} ms.`)
+      timing.abort(error)
+      return error
+    })
+    try {
+      const executing = Promise.resolve().then(() => execute(parseState(request.state), context))
+      // A source that ignores the signal is left behind; whatever it still answers is never looked at.
+      const page = fromResult(await Promise.race([abortable(executing, signal), late.promise]))
+      const checked = checkPage(sync, page, limits.stateBytesMax)
+      return { request, checked, prepared: await this.#preparer.prepare(checked.changes) }
+    } finally {
+      late.cancel()
+    }
+  }
+
+  #context(cycle: CycleFacts, signal: AbortSignal): SyncContext {
+    const { ports, fetch, secrets } = this.#options
+    const pacer = this.#pacer
+    return {
+      clock: ports.clock,
+      random: ports.random,
+      log: ports.log,
+      signal,
+      secrets,
+      pacer,
+      cycle,
+      fetch: async (input, init = {}) => {
+        await pacer.wait()
+        return fetch(input, { ...init, signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal })
+      },
+    }
+  }
+}
+
+/** A connector may also return its failure instead of throwing it. */
+function fromResult(returned: Page | { error: unknown }): Page {
+  if (typeof returned === 'object' && returned !== null && !('changes' in returned) && 'error' in returned) throw returned.error
+  return returned as Page
+}
