@@ -50,7 +50,7 @@ async function importFile(path: string, folder: string): Promise<unknown> {
   try {
     return await jiti.import(path)
   } catch (error) {
-    throw locatedError(error, path, { folder, packageRoot: PACKAGE_ROOT })
+    throw locatedError(error, path, { folder, packageRoot: PACKAGE_ROOT, loader: fileURLToPath(import.meta.url) })
   }
 }
 
@@ -78,12 +78,11 @@ function defaultExport(module: unknown, shownFile: string): WorkerLike {
 function described(exported: unknown, module: unknown): string {
   const names = typeof module === 'object' && module !== null ? Object.keys(module) : []
   if (!names.includes('default')) return names.length === 0 ? 'missing' : `missing (it exports ${names.slice(0, 5).join(', ')})`
-  if (exported === null || exported === undefined) return String(exported)
   if (typeof exported === 'function') {
     const isClass = /^class\b/.test(Function.prototype.toString.call(exported))
     return isClass ? `the class ${exported.name} itself (write \`new ${exported.name}()\`)` : 'a function'
   }
-  if (typeof exported !== 'object') return `a ${typeof exported}`
+  if (typeof exported !== 'object' || exported === null) return exported === null ? 'null' : `a ${typeof exported}`
   const members = Object.keys(exported).slice(0, 5).join(', ')
   return exported instanceof Promise ? 'a promise (write `export default await …`)' : `an object with ${members === '' ? 'no members' : members}`
 }

@@ -1,11 +1,11 @@
-import { SyncError, type Execute, type Mode, type Page, type SyncContext } from '../contract/index.ts'
+import { SyncError, type Execute, type Mode } from '../contract/index.ts'
 import { DEFAULT_LIMITS, type Limits } from '../engine/sync-plan.ts'
 import { didYouMean } from './closest.ts'
 import { shown } from './names.ts'
 import { parseSchedule, type Schedule, type ScheduleInput } from './schedule.ts'
 import type { DatabaseHandle, PacerHandle } from './worker.ts'
 
-/** `State` is what `execute` hands from page to page; annotate its first parameter and it is inferred. */
+/** `State` is what `execute` hands from page to page: inferred from its parameter, or given as `worker.sync<State>(…)`. */
 export interface SyncOptions<State = unknown> {
   /** Where a change without `database` goes. */
   database: DatabaseHandle | string
@@ -16,8 +16,7 @@ export interface SyncOptions<State = unknown> {
   /** Every 30 minutes unless said otherwise. */
   schedule?: ScheduleInput
   pacer?: PacerHandle | string | readonly (PacerHandle | string)[]
-  /** Inferred from the parameter alone, so that literals in the returned state keep their type. */
-  execute: (state: State | undefined, context: SyncContext) => Promise<Page<NoInfer<State>>>
+  execute: Execute<State>
   /** Whose rows these are, when syncs of several workers maintain one database together. */
   owner?: string
   /** Who is asking and what may be seen; see Page.scope. */

@@ -122,7 +122,11 @@ describe('declaring', () => {
     worker.database('contacts')
     worker.sync('inferred', {
       database: 'contacts',
-      execute: async (state: State | undefined) => {
+      execute: async (state: { page: number } | undefined) => ({ changes: [], hasMore: true, nextState: { page: (state?.page ?? 0) + 1 } }),
+    })
+    worker.sync<State>('union', {
+      database: 'contacts',
+      execute: async (state) => {
         expectTypeOf(state).toEqualTypeOf<State | undefined>()
         return { changes: [], hasMore: true, nextState: { phase: 'list', page: 2 } }
       },
@@ -132,7 +136,7 @@ describe('declaring', () => {
       // @ts-expect-error a state of another shape
       execute: async (state) => ({ changes: [], hasMore: state?.phase === 'list', nextState: { phase: 'list', page: 'two' } }),
     })
-    expect(worker.plans()).toHaveLength(2)
+    expect(worker.plans()).toHaveLength(3)
   })
 })
 

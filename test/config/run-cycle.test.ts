@@ -1,0 +1,168 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { openStore, runCycle, Worker, type Change, type Execute, type Log, type Store } from '../../src/index.ts'
+
+let folder: string
+let url: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'tidemark-run-'))
+  url = `sqlite:${join(folder, 'store.db')}`
+})
+afterEach(() => rmSync(folder, { recursive: true }))
+
+const upsert = (key: string, record: Record<string, string | number> = { id: key }): Change => ({ type: 'upsert', key, record })
+const returning = (...keys: string[]): Execute => async () => ({ changes: keys.map((key) => upsert(key)), hasMore: false })
+
+async function keys(database = 'contacts', tenant = 'default'): Promise<string[]> {
+  const store = await openStore(url, { tenant })
+  const rows = await store.rows({ database, limit: 100 })
+  await store.close()
+  return rows.map((row) => row.key)
+}
+
+describe('one cycle from a program of one’s own', () => {
+  test('lands the rows in the store that the URL names', async () => {
+    const result = await runCycle({ store: url, sync: { name: 'all', database: 'contacts', execute: returning('a', 'b') } })
+    expect(result).toMatchObject({ worker: 'worker', sync: 'all', stopReason: 'complete', counts: { created: 2 }, error: null })
+    expect(await keys()).toEqual(['a', 'b'])
+  })
+
+  test('leaves a store open that was given open', async () => {
+    const store = await openStore(url)
+    const sync = { name: 'all', database: 'contacts', execute: returning('a') }
+    await runCycle({ store, worker: 'crm', sync })
+    await runCycle({ store, worker: 'crm', sync })
+    expect(await store.syncs()).toEqual([{ worker: 'crm', sync: 'all' }])
+    await store.close()
+  })
+
+  test('N5 N7 an incremental sync goes on where it stopped, through a new store', async () => {
+    const seen: unknown[] = []
+    const run = (): Promise<unknown> => runCycle({
+      store: url,
+      sync: {
+        name: 'delta', database: 'contacts', mode: 'incremental',
+        execute: async (state: { page: number } | undefined) => {
+          seen.push(state)
+          return { changes: [], hasMore: false, nextState: { page: (state?.page ?? 0) + 1 } }
+        },
+      },
+    })
+    await run()
+    await run()
+    await run()
+    expect(seen).toEqual([undefined, { page: 1 }, { page: 2 }])
+  })
+
+  test('keeps tenants apart, by URL and by open store', async () => {
+    const sync = { name: 'all', database: 'contacts', execute: returning('a') }
+    await runCycle({ store: url, tenant: 'acme', sync })
+    const store: Store = await openStore(url)
+    await runCycle({ store, tenant: 'globex', sync: { ...sync, execute: returning('g') } })
+    await store.close()
+    expect([await keys(), await keys('contacts', 'acme'), await keys('contacts', 'globex')]).toEqual([[], ['a'], ['g']])
+  })
+
+  test('checks records against a schema, and lands those that fit', async () => {
+    const schema = z.object({ id: z.string(), age: z.number() })
+    const result = await runCycle({
+      store: url,
+      sync: {
+        name: 'all', database: { name: 'contacts', schema }, databases: ['notes'],
+        execute: async () => ({ changes: [upsert('a', { id: 'a', age: 5 }), upsert('b', { id: 'b', age: 'old' }), { ...upsert('n'), database: 'notes' }], hasMore: false }),
+      },
+    })
+    expect(result.counts).toMatchObject({ created: 2, quarantined: 1 })
+    expect([await keys(), await keys('notes')]).toEqual([['a'], ['n']])
+  })
+
+  test('gives the source its secrets, log, pacer and network', async () => {
+    const server = createServer((request, response) => response.end(JSON.stringify([{ id: request.headers.authorization }]))).listen(0, '127.0.0.1')
+    await new Promise((resolve) => server.once('listening', resolve))
+    const messages: string[] = []
+    const note = (message: string): void => void messages.push(message)
+    const log: Log = { debug: () => {}, info: note, warn: note, error: note }
+    const result = await runCycle({
+      store: url, log, secrets: { TOKEN: 't0k3n' },
+      sync: {
+        name: 'all', database: 'contacts', pacer: { allowedRequests: 100, intervalMs: 1_000 },
+        execute: async (_state, { fetch, secrets, log }) => {
+          log.info('asking')
+          const response = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`, { headers: { authorization: secrets.get('TOKEN') } })
+          const items = (await response.json()) as { id: string }[]
+          return { changes: items.map(({ id }) => upsert(id)), hasMore: false }
+        },
+      },
+    })
+    server.close()
+    expect(result.error).toBeNull()
+    expect(messages).toContain('asking')
+    expect(await keys()).toEqual(['t0k3n'])
+  })
+
+  test('a failing source is a result, and a missing secret says so', async () => {
+    const failing: Execute = async (_state, { secrets }) => ({ changes: [upsert(secrets.get('NO_SUCH_SECRET_HERE'))], hasMore: false })
+    const result = await runCycle({ store: url, sync: { name: 'all', database: 'contacts', limits: { retriesMax: 0 }, execute: failing } })
+    expect(result).toMatchObject({ stopReason: 'error', error: { code: 'SECRET_MISSING' } })
+  })
+
+  test('reports progress, and stops at the signal', async () => {
+    const controller = new AbortController()
+    const progress: string[] = []
+    const result = await runCycle({
+      store: url, signal: controller.signal, onProgress: (step) => progress.push(step.kind),
+      sync: {
+        name: 'all', database: 'contacts',
+        execute: async (state: number | undefined) => {
+          const page = state ?? 0
+          if (page === 2) controller.abort()
+          return { changes: [upsert(`k${page}`)], hasMore: true, nextState: page + 1 }
+        },
+      },
+    })
+    expect(result.stopReason).toBe('cancelled')
+    expect(progress).toContain('begun')
+    expect(progress).toContain('landed')
+  })
+
+  test('wrong input is told before anything is opened', async () => {
+    await expect(runCycle({ store: url, sync: { name: '../x', database: 'contacts', execute: returning() } })).rejects.toMatchObject({ code: 'NAME_INVALID' })
+    await expect(runCycle({ store: url, sync: { name: 'x', database: 'contacts', modus: 1, execute: returning() } as never })).rejects.toMatchObject({ code: 'SYNC_INVALID' })
+    await expect(runCycle({ store: 'nope', sync: { name: 'x', database: 'contacts', execute: returning() } })).rejects.toMatchObject({ code: 'STORE_URL_INVALID' })
+    expect(existsSync(join(folder, 'store.db'))).toBe(false)
+  })
+})
+
+describe('one cycle of a worker', () => {
+  test('N16 a row of the delta falls to the sweep of the backfill', async () => {
+    const worker = new Worker({ name: 'crm' })
+    const contacts = worker.database('contacts')
+    let remote = ['a', 'b', 'c']
+    worker.sync('backfill', { database: contacts, schedule: 'manual', execute: async () => ({ changes: remote.map((key) => upsert(key)), hasMore: false }) })
+    worker.sync('delta', { database: contacts, mode: 'incremental', execute: async () => ({ changes: [upsert('d')], hasMore: false, nextState: 1 }) })
+    await runCycle(worker, 'backfill', { store: url })
+    await runCycle(worker, 'delta', { store: url })
+    expect(await keys()).toEqual(['a', 'b', 'c', 'd'])
+    remote = ['a', 'b']
+    expect(await runCycle(worker, 'backfill', { store: url })).toMatchObject({ stopReason: 'complete', counts: { swept: 2 } })
+    expect(await keys()).toEqual(['a', 'b'])
+  })
+
+  test('F7 of two replace syncs neither sweeps the other’s rows', async () => {
+    const worker = new Worker({ name: 'crm' })
+    worker.database('contacts')
+    worker.sync('eu', { database: 'contacts', execute: returning('e1', 'e2') })
+    worker.sync('us', { database: 'contacts', execute: returning('u1') })
+    for (const name of ['eu', 'us', 'eu', 'us']) expect(await runCycle(worker, name, { store: url })).toMatchObject({ stopReason: 'complete', counts: { swept: 0 } })
+    expect(await keys()).toEqual(['e1', 'e2', 'u1'])
+  })
+
+  test('an unknown sync is refused', async () => {
+    await expect(runCycle(new Worker(), 'all', { store: url })).rejects.toMatchObject({ code: 'SYNC_UNKNOWN' })
+  })
+})
