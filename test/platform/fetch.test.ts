@@ -36,7 +36,7 @@ describe('fetch', () => {
   test('sends method, headers and body', async () => {
     const url = await serve(async (request, response) => {
       const pieces = await request.toArray()
-      response.end(`${request.method} ${request.headers['x-key']} ${Buffer.concat(pieces as Buffer[]).toString()}`)
+      response.end(`${request.method} ${String(request.headers['x-key'])} ${Buffer.concat(pieces as Buffer[]).toString()}`)
     })
     const response = await createFetch()(new URL(url), { method: 'post', headers: { 'x-key': 'k' }, body: 'hello' })
     expect(await response.text()).toBe('POST k hello')
