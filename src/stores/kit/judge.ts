@@ -27,7 +27,7 @@ export interface ReadFacts {
 /**
  * What becomes of a landing, given the row that is there. The whole of invariant 6:
  *
- *   create   a row appears (or comes back)        touch    same content, but the stored time or hash moves; no log entry
+ *   create   a row appears (or comes back)        touch    same content, but the stored time, hash or tombstone moves; no log entry
  *   update   its content changes                  same     nothing to do
  *   delete   it goes, a tombstone stays           stale    older than what is there: ignored
  *   bury     a tombstone for a key never seen     gone     already deleted
@@ -40,7 +40,8 @@ export function judge(landing: Landing, row: StoredRow | undefined, read: ReadFa
   const order = compareTimes(landing.upstreamAt, row.upstreamAt, read.upstreamToleranceMs)
 
   if (landing.type === 'delete') {
-    if (row.status !== 'live') return order > 0 ? 'touch' : 'gone'
+    // What a sweep only missed, somebody now says is deleted: from here on it is dead at that time too.
+    if (row.status !== 'live') return order > 0 || (row.status === 'swept' && !(order < 0)) ? 'touch' : 'gone'
     if (order < 0) return 'stale'
     return order >= 0 || isLaterRead(row, read) ? 'delete' : 'overlap'
   }

@@ -26,6 +26,7 @@ export interface RowWrite {
   readonly row: StoredRow | undefined
 }
 
+/** A live row takes the landing's hash; a touched tombstone is `deleted` from now on, also when it was `swept`. */
 export interface RowTouch {
   readonly landing: Landing
   readonly upstreamAt: string | null

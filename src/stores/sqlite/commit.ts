@@ -1,4 +1,4 @@
-import type { Action, Commit, CommitOutcome, Landing, LandingCounts, Move } from '../../contract/index.ts'
+import type { Action, Commit, CommitOutcome, Landing, LandingCounts, Sweep } from '../../contract/index.ts'
 import type { RowStatus, StoredRow } from '../kit/judge.ts'
 import { isBraked, planLanding, toRanges, type LandingPlan, type RowWrite } from '../kit/plan-landing.ts'
 import { identityOf } from '../kit/quarantine-identity.ts'
@@ -32,7 +32,7 @@ function land(session: Session, entry: RegistryEntry, commit: Commit): CommitOut
   const sweeps = inflight?.mode === 'replace'
   const owner = ensureOwner(session, commit.owner, sweeps)
   const databases = databaseIds(session, commit)
-  const find = finder(session, databases, commit.landings)
+  const find = finder(session, databases, commit)
 
   const plan = planLanding(commit, {
     writer: entry.sync_id, owner, position: tenant.sequence, sweeps, find,
@@ -43,7 +43,8 @@ function land(session: Session, entry: RegistryEntry, commit: Commit): CommitOut
   // Invariant 7: the feed's time never stands still or goes back, whatever the clock does.
   const committedAt = Math.max(commit.at, tenant.committed_at + 1)
   const page = commit.move.kind === 'set' ? 0 : commit.move.page
-  const commitId = plan.writes.length === 0 && !isSweeping(commit.move) ? 0 : connection.run(
+  const limits = sweeps && commit.move.kind === 'complete' ? commit.move.sweep : null
+  const commitId = plan.writes.length === 0 && limits === null ? 0 : connection.run(
     'insert into tidemark_commits (tenant_id, sync_id, cycle_id, page, committed_at) values (?, ?, ?, ?, ?)',
     tenantId, entry.sync_id, inflight?.cycle ?? 0, page, committedAt,
   ).lastInsertRowid
@@ -55,8 +56,8 @@ function land(session: Session, entry: RegistryEntry, commit: Commit): CommitOut
   writeQuarantine(session, entry, commit, page)
 
   let position = plan.position
-  if (isSweeping(commit.move)) {
-    const swept = sweep(session, entry, commit.move.sweep, { owner, cycle: inflight!.cycle, startSequence: inflight!.startSequence, position, commitId })
+  if (limits !== null) {
+    const swept = sweep(session, entry, limits, { owner, cycle: inflight!.cycle, startSequence: inflight!.startSequence, position, commitId })
     if (swept.kind === 'braked') return rollback(swept)
     plan.counts.swept = swept.count
     position += swept.count
@@ -98,10 +99,12 @@ interface RowRecord {
  * smallest and the largest key of the page, nothing needs to be looked up; and an unchanged row is recognised by an
  * exact match that reads one number.
  */
-function finder(session: Session, databases: Map<string, number>, landings: readonly Landing[]): (landing: Landing) => StoredRow | undefined {
+function finder(session: Session, databases: Map<string, number>, { landings, quarantined }: Commit): (landing: Landing) => StoredRow | undefined {
   const { connection, tenantId, base } = session
   const untouched = new Set<string>()
   for (const [name, id] of databases) {
+    // A quarantined key is looked up too, and may lie outside of the landings.
+    if (quarantined.some((item) => item.database === name)) continue
     if (isUntouched(session, id, landings.filter((landing) => landing.database === name))) untouched.add(name)
   }
   const same = connection.prepare(
@@ -189,7 +192,7 @@ function writeRows(session: Session, plan: LandingPlan, databases: Map<string, n
 function touchRow(session: Session, databases: Map<string, number>, landing: Landing, upstreamAt: string | null): void {
   const where = 'where tenant_id = ? and database_id = ? and key = ?'
   const id = databases.get(landing.database)!
-  if (landing.type === 'delete') session.connection.run(`update tidemark_rows set upstream_at = ? ${where}`, upstreamAt, session.tenantId, id, landing.key)
+  if (landing.type === 'delete') session.connection.run(`update tidemark_rows set upstream_at = ?, status = ? ${where}`, upstreamAt, STATUS.deleted, session.tenantId, id, landing.key)
   else session.connection.run(`update tidemark_rows set upstream_at = ?, hash = ? ${where}`, upstreamAt, landing.hash, session.tenantId, id, landing.key)
 }
 
@@ -227,10 +230,6 @@ function databaseIds(session: Session, commit: Commit): Map<string, number> {
 
 // ── the sweep ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-function isSweeping(move: Move): move is Extract<Move, { kind: 'complete' }> & { sweep: NonNullable<Extract<Move, { kind: 'complete' }>['sweep']> } {
-  return move.kind === 'complete' && move.sweep !== null
-}
-
 interface SweepFacts {
   readonly owner: number
   readonly cycle: number
@@ -241,7 +240,7 @@ interface SweepFacts {
 
 /** Invariant 5: gone are the rows this owner had, that the cycle did not see, that nobody wrote since it began, and that no other owner still lists. */
 function sweep(
-  session: Session, entry: RegistryEntry, limits: { maxShare: number; allowEmpty: boolean }, facts: SweepFacts,
+  session: Session, entry: RegistryEntry, limits: Sweep, facts: SweepFacts,
 ): { kind: 'swept'; count: number } | Extract<CommitOutcome, { kind: 'braked' }> {
   const { connection, tenantId, base } = session
   const seen = readSeen(session, facts.cycle)
@@ -282,11 +281,21 @@ function sweep(
 
 /** Newcomers do not dilute the share that dies: were every key renamed, all that was there would still go. */
 function countCreatedSince(session: Session, databaseId: number, facts: SweepFacts): number {
-  return session.connection.get<{ count: number }>(
-    `select count(*) as count from tidemark_rows r join tidemark_log l on l.position = r.position
-     where r.tenant_id = ? and r.database_id = ? and r.status = 0 and r.owner_id = ? and r.position > ? and l.action = ?`,
-    session.tenantId, databaseId, facts.owner, session.base + facts.startSequence, ACTION.created,
-  )!.count
+  const { connection, tenantId, base } = session
+  const start = base + facts.startSequence
+  let count = 0
+  // The newest entry tells, unless the row was written more than once since: then its entries are walked back to the first.
+  for (const { action, previous } of connection.prepare(
+    `select l.action, l.previous from tidemark_rows r join tidemark_log l on l.position = r.position
+     where r.tenant_id = ? and r.database_id = ? and r.status = 0 and r.owner_id = ? and r.position > ? and (l.action = ? or l.previous > ?)`,
+  ).iterate(tenantId, databaseId, facts.owner, start, ACTION.created, start) as IterableIterator<{ action: number; previous: number | null }>) {
+    let entry: { action: number; previous: number | null } | undefined = { action, previous }
+    while (entry !== undefined && entry.action !== ACTION.created && entry.previous !== null && entry.previous > start) {
+      entry = connection.get<{ action: number; previous: number | null }>('select action, previous from tidemark_log where position = ?', entry.previous)
+    }
+    if (entry?.action === ACTION.created) count++
+  }
+  return count
 }
 
 /** A row that another owner still lists passes to that owner instead of dying. */

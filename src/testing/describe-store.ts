@@ -1,0 +1,72 @@
+import { storeCases } from './store-cases/index.ts'
+import type { StoreCase, StoreHarness, StoreSupport } from './store-cases/harness.ts'
+
+export interface DescribeStoreOptions {
+  /** Where to register; else the globals of Vitest or Jest, else `node:test`. */
+  readonly runner?: TestRunner
+  /** Milliseconds for one case. */
+  readonly timeoutMs?: number
+}
+
+/** What Vitest, Jest and node:test have in common. */
+export interface TestRunner {
+  describe(name: string, body: () => void): unknown
+  test(name: string, body: (context?: unknown) => Promise<void>, timeoutMs?: number): unknown
+}
+
+/**
+ * Registers the promise of a store as tests; a store's whole test file is
+ *
+ *     import { describeStore } from 'tidemark/testing'
+ *     import { openHarness } from './harness.ts'
+ *     describeStore('my store', openHarness)
+ *
+ * `open` is called once per case and must give an empty store.
+ */
+export function describeStore(name: string, open: () => Promise<StoreHarness>, options: DescribeStoreOptions = {}): void {
+  const { describe, test } = options.runner ?? findRunner()
+  describe(`${name} store`, () => {
+    for (const storeCase of storeCases) {
+      test(storeCase.name, async (context) => {
+        const reason = await runStoreCase(storeCase, open)
+        if (reason !== null) skip(context, `${storeCase.name}: ${reason}`)
+      }, options.timeoutMs ?? 30_000)
+    }
+  })
+}
+
+/** Null when the store keeps the promise, the reason when the case does not apply to it; throws when it breaks it. */
+export async function runStoreCase(storeCase: StoreCase, open: () => Promise<StoreHarness>): Promise<string | null> {
+  const opened: StoreHarness[] = []
+  const openAnother = async (): Promise<StoreHarness> => {
+    const harness = await open()
+    opened.push(harness)
+    return harness
+  }
+  try {
+    const harness = await openAnother()
+    if (storeCase.needs !== undefined && harness.supports?.[storeCase.needs] === undefined) return MISSING[storeCase.needs]
+    await storeCase.run(harness, openAnother)
+    return null
+  } finally {
+    for (const harness of opened) await harness.close()
+  }
+}
+
+const MISSING: Record<keyof StoreSupport, string> = {
+  ownClock: 'the harness does not say `supports.ownClock`',
+  select: 'the harness offers no `supports.select`',
+  crashDuringCommit: 'the harness offers no `supports.crashDuringCommit`',
+}
+
+function findRunner(): TestRunner {
+  const { describe, test } = globalThis as Partial<TestRunner>
+  if (describe !== undefined && test !== undefined) return { describe, test }
+  return process.getBuiltinModule('node:test') as unknown as TestRunner
+}
+
+/** Vitest throws out of `skip`, node:test marks the test, Jest cannot: there the reason is printed. */
+function skip(context: unknown, reason: string): void {
+  console.info(`skipped: ${reason}`)
+  if (typeof context === 'object' && context !== null && 'skip' in context && typeof context.skip === 'function') context.skip(reason)
+}

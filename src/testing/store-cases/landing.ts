@@ -1,0 +1,297 @@
+import assert from 'node:assert/strict'
+import { counts, feed, instant, live, poison, snapshot, type StoreCase, story, SyncDriver, upsert, remove } from './harness.ts'
+
+export const landingCases: readonly StoreCase[] = [
+  // ── what becomes of a change ──
+  {
+    name: 'a new key is created, a new content updates it, and both are in the log',
+    async run({ store }) {
+      const driver = await SyncDriver.take(store)
+      assert.deepEqual((await driver.cycle([upsert('a', { n: 1 })])).counts, counts({ created: 1 }))
+      assert.deepEqual((await driver.cycle([upsert('a', { n: 2 })])).counts, counts({ updated: 1 }))
+      assert.deepEqual(await story(store), [['created', 'a'], ['updated', 'a']])
+      assert.deepEqual(await live(store), [['a', { n: 2 }]])
+      const row = await store.row('things', 'a')
+      assert.deepEqual([row!.sequence, row!.database, row!.key], [2, 'things', 'a'])
+    },
+  },
+  {
+    name: 'invariant 4: landing the same page again in a later page changes nothing and makes no entry',
+    async run({ store }) {
+      const driver = await SyncDriver.take(store)
+      const page = [upsert('a', { n: 1 }, { at: 1, cursor: 'c1' }), upsert('b', { n: 2 }), remove('gone', { at: 1 }), upsert('c', { n: 3 }, { at: 3 })]
+      await driver.begin()
+      await driver.page(page)
+      const [before, rows] = [await feed(store), await store.rows({ database: 'things', limit: 10 })]
+      assert.deepEqual((await driver.page(page)).counts, counts({ unchanged: 3, missing: 1 }))
+      assert.deepEqual((await driver.complete(page)).position, before.length)
+      await driver.cycle(page)
+      assert.deepEqual(await feed(store), before)
+      assert.deepEqual(await store.rows({ database: 'things', limit: 10 }), rows)
+    },
+  },
+  {
+    name: 'invariant 4: the same page landed by another sync changes nothing either',
+    async run({ store }) {
+      const page = [upsert('a', { n: 1 }), upsert('b', { n: 2 }, { at: 2 })]
+      await (await SyncDriver.take(store)).cycle(page)
+      const other = await SyncDriver.take(store, { sync: 'other' })
+      assert.deepEqual((await other.cycle(page, { readFrom: 0 })).counts, counts({ unchanged: 2 }))
+      assert.equal(await store.position(), 2)
+    },
+  },
+  {
+    name: 'a record whose members only changed their order is unchanged, and stays so',
+    async run({ store }) {
+      const driver = await SyncDriver.take(store)
+      await driver.cycle([upsert('a', '{"x":1,"y":{"p":1,"q":[1,2]}}')])
+      const turned = upsert('a', '{"y":{"q":[1,2],"p":1},"x":1}')
+      assert.deepEqual((await driver.cycle([turned])).counts, counts({ unchanged: 1 }))
+      assert.deepEqual((await driver.cycle([turned])).counts, counts({ unchanged: 1 }))
+      assert.deepEqual((await driver.cycle([upsert('a', '{"x":1,"y":{"p":1,"q":[2,1]}}')])).counts, counts({ updated: 1 }))
+      assert.deepEqual(await story(store), [['created', 'a'], ['updated', 'a']])
+    },
+  },
+  {
+    name: 'a deleted key is gone from the rows and stays in the log',
+    async run({ store }) {
+      const driver = await SyncDriver.take(store)
+      await driver.cycle([upsert('a', { n: 1 }), upsert('b', { n: 1 })])
+      assert.deepEqual((await driver.cycle([remove('a')])).counts, counts({ deleted: 1 }))
+      assert.deepEqual(await live(store), [['b', { n: 1 }]])
+      assert.equal(await store.row('things', 'a'), null)
+      const last = (await feed(store)).at(-1)!
+      assert.deepEqual([last.action, last.key, last.text, last.sequence], ['deleted', 'a', null, 3])
+      assert.deepEqual((await driver.cycle([remove('a')])).counts, counts({ missing: 1 }))
+      assert.equal(await store.position(), 3)
+    },
+  },
+  {
+    name: 'XE7 a delete that comes before its create makes no entry, and keeps the older create out',
+    async run({ store }) {
+      const driver = await SyncDriver.take(store)
+      assert.deepEqual((await driver.cycle([remove('a', { at: 5 })])).counts, counts({ missing: 1 }))
+      assert.equal(await store.position(), 0)
+      assert.deepEqual(await store.history('things', 'a'), [])
+      assert.deepEqual((await driver.cycle([upsert('a', { n: 1 }, { at: 4 })])).counts, counts({ stale: 1 }))
+      assert.deepEqual(await live(store), [])
+      assert.deepEqual((await driver.cycle([upsert('a', { n: 2 }, { at: 6 })])).counts, counts({ created: 1 }))
+      assert.deepEqual(await story(store), [['created', 'a']])
+      assert.equal((await store.history('things', 'a')).length, 1)
+    },
+  },
+  {
+    name: 'XE8 a key that comes back after its delete is created anew',
+    async run({ store }) {
+      const driver = await SyncDriver.take(store)
+      for (const at of [1, 3]) {
+        await driver.cycle([upsert('a', { at }, { at })])
+        await driver.cycle([remove('a', { at: at + 1 })])
+      }
+      await driver.cycle([upsert('a', { at: 5 }, { at: 5 })])
+      assert.deepEqual(await live(store), [['a', { at: 5 }]])
+      assert.deepEqual((await story(store)).map(([action]) => action), ['created', 'deleted', 'created', 'deleted', 'created'])
+      assert.deepEqual((await store.history('things', 'a')).map(({ sequence }) => sequence), [1, 2, 3, 4, 5])
+    },
+  },
+  {
+    name: 'one commit lands in several databases, where equal keys are different rows',
+    async run({ store }) {
+      const driver = await SyncDriver.take(store)
+      await driver.cycle([upsert('a', { n: 1 }), upsert('a', { n: 2 }, { database: 'people' }), remove('a', { database: 'orders' })])
+      assert.deepEqual(await live(store), [['a', { n: 1 }]])
+      assert.deepEqual(await live(store, 'people'), [['a', { n: 2 }]])
+      assert.deepEqual((await store.databases()).map(({ name, rows }) => [name, rows]), [['orders', 0], ['people', 1], ['things', 1]])
+      assert.deepEqual(await store.rows({ database: 'nowhere', limit: 10 }), [])
+      assert.equal(await store.row('nowhere', 'a'), null)
+    },
+  },
+
+  // ── the source's own time ──
+  {
+    name: 'invariant 6: an older fact never overwrites a newer row, whoever brings it',
+    async run({ store }) {
+      const driver = await SyncDriver.take(store)
+      const other = await SyncDriver.take(store, { sync: 'other' })
+      await driver.cycle([upsert('a', { v: 'new' }, { at: 5 })])
+      for (const late of [driver, other]) {
+        assert.deepEqual((await late.cycle([upsert('a', { v: 'old' }, { at: 4 })])).counts, counts({ stale: 1 }))
+        assert.deepEqual((await late.cycle([remove('a', { at: 4 })])).counts, counts({ stale: 1 }))
+      }
+      assert.deepEqual(await live(store), [['a', { v: 'new' }]])
+      assert.equal(await store.position(), 1)
+    },
+  },
+  {
+    name: 'invariant 6: times are compared to the microsecond',
+    async run({ store }) {
+      const driver = await SyncDriver.take(store)
+      const at = (micros: string): string => `2026-01-01T00:00:00.${micros}Z`
+      await driver.cycle([{ ...upsert('a', { v: 1 }), upstreamAt: at('000002') }])
+      assert.deepEqual((await driver.cycle([{ ...upsert('a', { v: 0 }), upstreamAt: at('000001') }])).counts, counts({ stale: 1 }))
+      assert.deepEqual((await driver.cycle([{ ...upsert('a', { v: 2 }), upstreamAt: at('000003') }])).counts, counts({ updated: 1 }))
+      assert.equal((await store.row('things', 'a'))!.upstreamAt, at('000003'))
+    },
+  },
+  {
+    name: 'invariant 6: a fact of the same time, read later, wins',
+    async run({ store }) {
+      const driver = await SyncDriver.take(store)
+      const other = await SyncDriver.take(store, { sync: 'other' })
+      await driver.cycle([upsert('a', { v: 1 }, { at: 5 }), upsert('b', { v: 1 }, { at: 5 })])
+      assert.deepEqual((await driver.cycle([upsert('a', { v: 2 }, { at: 5 })])).counts, counts({ updated: 1 }))
+      assert.deepEqual((await other.cycle([upsert('a', { v: 3 }, { at: 5 }), remove('b', { at: 5 })])).counts, counts({ updated: 1, deleted: 1 }))
+      assert.deepEqual(await live(store), [['a', { v: 3 }]])
+    },
+  },
+  {
+    name: 'XE7 invariant 6: a tombstone keeps its time, so the dead stay dead',
+    async run({ store }) {
+      const driver = await SyncDriver.take(store)
+      await driver.cycle([upsert('a', { v: 1 }, { at: 1 })])
+      await driver.cycle([remove('a', { at: 5 })])
+      const other = await SyncDriver.take(store, { sync: 'other' })
+      assert.deepEqual((await other.cycle([upsert('a', { v: 2 }, { at: 4 })])).counts, counts({ stale: 1 }))
+      assert.deepEqual((await other.cycle([upsert('a', { v: 2 }, { at: 5 })])).counts, counts({ stale: 1 }))
+      assert.deepEqual(await live(store), [])
+      assert.deepEqual((await other.cycle([upsert('a', { v: 3 }, { at: 6 })])).counts, counts({ created: 1 }))
+    },
+  },
+  {
+    name: 'invariant 6: a delete without a time keeps the time of the row it buries',
+    async run({ store }) {
+      const driver = await SyncDriver.take(store)
+      await driver.cycle([upsert('a', { v: 1 }, { at: 5 })])
+      assert.deepEqual((await driver.cycle([remove('a')])).counts, counts({ deleted: 1 }))
+      assert.deepEqual((await driver.cycle([upsert('a', { v: 1 }, { at: 5 })])).counts, counts({ stale: 1 }))
+      assert.deepEqual((await driver.cycle([upsert('a', { v: 0 }, { at: 4 })])).counts, counts({ stale: 1 }))
+      assert.deepEqual((await driver.cycle([upsert('a', { v: 2 }, { at: 6 })])).counts, counts({ created: 1 }))
+    },
+  },
+  {
+    name: 'invariant 6: a later delete of what is already gone raises the time of the tombstone, silently',
+    async run({ store }) {
+      const driver = await SyncDriver.take(store)
+      await driver.cycle([upsert('a', { v: 1 }, { at: 1 })])
+      await driver.cycle([remove('a', { at: 2 })])
+      assert.deepEqual((await driver.cycle([remove('a', { at: 9 })])).counts, counts({ missing: 1 }))
+      assert.deepEqual((await driver.cycle([remove('a', { at: 3 })])).counts, counts({ missing: 1 }))
+      assert.deepEqual((await driver.cycle([upsert('a', { v: 2 }, { at: 8 })])).counts, counts({ stale: 1 }))
+      assert.equal(await store.position(), 2)
+    },
+  },
+  {
+    name: 'invariant 6: the same content with a later time raises the time without an entry, so that what lies between is stale',
+    async run({ store }) {
+      const driver = await SyncDriver.take(store)
+      await driver.cycle([upsert('a', { v: 'A' }, { at: 1 })])
+      assert.deepEqual((await driver.cycle([upsert('a', { v: 'A' }, { at: 3 })])).counts, counts({ unchanged: 1 }))
+      assert.equal((await store.row('things', 'a'))!.upstreamAt, instant(3))
+      assert.deepEqual((await driver.cycle([upsert('a', { v: 'B' }, { at: 2 })])).counts, counts({ stale: 1 }))
+      assert.deepEqual((await driver.cycle([remove('a', { at: 2 })])).counts, counts({ stale: 1 }))
+      assert.deepEqual(await live(store), [['a', { v: 'A' }]])
+      assert.equal(await store.position(), 1)
+      assert.deepEqual((await driver.cycle([upsert('a', { v: 'A' }, { at: 2 })])).counts, counts({ unchanged: 1 }))
+      assert.equal((await store.row('things', 'a'))!.upstreamAt, instant(3))
+    },
+  },
+  {
+    name: 'invariant 6: content told first without a time takes the time it is told with',
+    async run({ store }) {
+      const driver = await SyncDriver.take(store)
+      await driver.cycle([upsert('a', { v: 'A' })])
+      await driver.cycle([upsert('a', { v: 'A' }, { at: 3 })])
+      assert.deepEqual((await driver.cycle([upsert('a', { v: 'B' }, { at: 2 })])).counts, counts({ stale: 1 }))
+      assert.equal(await store.position(), 1)
+    },
+  },
+  {
+    name: 'without times the later read wins',
+    async run({ store }) {
+      const driver = await SyncDriver.take(store)
+      const other = await SyncDriver.take(store, { sync: 'other' })
+      await driver.cycle([upsert('a', { v: 1 }, { at: 5 })])
+      await other.cycle([upsert('a', { v: 2 })])
+      await driver.cycle([upsert('a', { v: 3 })])
+      assert.deepEqual(await live(store), [['a', { v: 3 }]])
+      await other.cycle([remove('a')])
+      await driver.cycle([upsert('a', { v: 4 })])
+      assert.deepEqual(await live(store), [['a', { v: 4 }]])
+    },
+  },
+  {
+    name: 'XC24 times within the tolerance count as equal: a source whose clock stepped back is still believed',
+    async run({ store }) {
+      const driver = await SyncDriver.take(store)
+      await driver.cycle([upsert('a', { v: 1 }, { at: 10 })])
+      const upstreamToleranceMs = 2_000
+      assert.deepEqual((await driver.cycle([upsert('a', { v: 2 }, { at: 8 })], { upstreamToleranceMs })).counts, counts({ updated: 1 }))
+      assert.deepEqual((await driver.cycle([upsert('a', { v: 3 }, { at: 5 })], { upstreamToleranceMs })).counts, counts({ stale: 1 }))
+      assert.deepEqual((await driver.cycle([upsert('a', { v: 4 }, { at: 7 })])).counts, counts({ stale: 1 }))
+      assert.deepEqual(await live(store), [['a', { v: 2 }]])
+    },
+  },
+
+  // ── two syncs at once ──
+  {
+    name: 'XB14 a row another sync wrote while the page was read, and times do not order, is an overlap: nothing is written',
+    async run({ store }) {
+      const driver = await SyncDriver.take(store)
+      const other = await SyncDriver.take(store, { sync: 'other' })
+      await driver.cycle([upsert('a', { v: 0 }), upsert('b', { v: 0 }, { at: 5 }), upsert('c', { v: 0 }), upsert('d', { v: 0 }, { at: 5 })])
+      await other.begin()
+      const readFrom = await store.position()
+      await driver.cycle([upsert('a', { v: 1 }), upsert('b', { v: 1 }, { at: 5 }), remove('c'), upsert('d', { v: 1 }, { at: 6 })])
+
+      const before = await snapshot(store)
+      const landings = [
+        upsert('a', { v: 2 }), // neither has a time
+        upsert('b', { v: 2 }, { at: 5 }), // the same time
+        upsert('c', { v: 2 }), // deleted meanwhile
+        upsert('d', { v: 2 }, { at: 7 }), // later by its time: no overlap
+        upsert('e', { v: 2 }), // new
+      ]
+      const overrides = { readFrom, quarantined: [poison('q')], pacers: { api: 1 } }
+      const outcome = await other.send(await other.draft(other.nextPage(), landings, overrides))
+      if (outcome.kind !== 'overlap') assert.fail(`expected an overlap, got ${JSON.stringify(outcome)}`)
+      assert.deepEqual([...outcome.keys].toSorted(), ['a', 'b', 'c'])
+      assert.deepEqual(await snapshot(store), before)
+
+      // Read again, later than what the other wrote: now the order is known.
+      assert.deepEqual((await other.page(landings)).counts, counts({ created: 2, updated: 3 }))
+      assert.deepEqual(await live(store), ['a', 'b', 'c', 'd', 'e'].map((key) => [key, { v: 2 }]))
+    },
+  },
+  {
+    name: 'XB14 a delete without a time overlaps a row that was written while it was read',
+    async run({ store }) {
+      const driver = await SyncDriver.take(store)
+      const other = await SyncDriver.take(store, { sync: 'other' })
+      await driver.cycle([upsert('a', { v: 1 })])
+      await other.begin()
+      assert.deepEqual(await other.send(await other.draft(other.nextPage(), [remove('a')], { readFrom: 0 })), { kind: 'overlap', keys: ['a'] })
+      assert.deepEqual((await other.page([remove('a')])).counts, counts({ deleted: 1 }))
+    },
+  },
+  {
+    name: 'XB14 times order two reads that overlap: the later wins, the earlier is stale, equal content is equal',
+    async run({ store }) {
+      const driver = await SyncDriver.take(store)
+      const other = await SyncDriver.take(store, { sync: 'other' })
+      await driver.cycle([upsert('a', { v: 1 }, { at: 5 }), upsert('b', { v: 1 }, { at: 5 }), upsert('c', { v: 1 })])
+      const outcome = await other.cycle([upsert('a', { v: 2 }, { at: 6 }), upsert('b', { v: 0 }, { at: 4 }), upsert('c', { v: 1 })], { readFrom: 0 })
+      assert.deepEqual(outcome.counts, counts({ updated: 1, stale: 1, unchanged: 1 }))
+    },
+  },
+  {
+    name: 'a sync never overlaps itself: its pages come one after the other',
+    async run({ store }) {
+      const driver = await SyncDriver.take(store)
+      await driver.cycle([upsert('a', { v: 1 })], { readFrom: 0 })
+      await driver.begin()
+      await driver.page([upsert('a', { v: 2 })], { readFrom: 0 })
+      await driver.page([upsert('a', { v: 3 })], { readFrom: 0 })
+      assert.deepEqual(await live(store), [['a', { v: 3 }]])
+    },
+  },
+]
