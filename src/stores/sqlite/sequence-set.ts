@@ -15,9 +15,23 @@ export class SequenceSet {
     }
   }
 
-  has(sequence: number): boolean {
-    const bits = this.#chunks.get(Math.floor(sequence / CHUNK))
-    const at = sequence % CHUNK
-    return bits !== undefined && (bits[at >> 3]! & (1 << (at & 7))) !== 0
+  /** Ascending and disjoint, both ends included. */
+  *ranges(): Generator<[number, number]> {
+    let first: number | null = null
+    let last = -1
+    for (const chunk of [...this.#chunks.keys()].toSorted((a, b) => a - b)) {
+      const bits = this.#chunks.get(chunk)!
+      for (let at = 0; at < CHUNK; at++) {
+        const sequence = chunk * CHUNK + at
+        if ((bits[at >> 3]! & (1 << (at & 7))) === 0) continue
+        if (first !== null && sequence > last + 1) {
+          yield [first, last]
+          first = null
+        }
+        first ??= sequence
+        last = sequence
+      }
+    }
+    if (first !== null) yield [first, last]
   }
 }

@@ -1,40 +1,132 @@
-import type { Store } from '../../contract/index.ts'
+import { Worker } from 'node:worker_threads'
+import { SyncError, type ErrorCode, type Store } from '../../contract/index.ts'
 import { Connection, type ConnectionOptions } from './connection.ts'
 import { Ledger } from './ledger.ts'
+import { packCommit } from './packing.ts'
+import type { Answer, Call, LedgerMethod } from './thread.ts'
 
 export interface SqliteStoreOptions extends ConnectionOptions {
   readonly tenant?: string
+  /**
+   * Land in a thread of its own: reading the next page and landing this one then share no core, and a slow disk does not
+   * hold up the event loop. The default for a file; a store in memory stays where it is.
+   */
+  readonly thread?: boolean
 }
 
 /** Opens, and on first use makes, a store in one SQLite file. */
-export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
-  const connection = new Connection(options)
-  return inThread(connection, options.tenant ?? 'default')
+export async function openSqliteStore({ tenant = 'default', thread, ...options }: SqliteStoreOptions): Promise<Store> {
+  if (!(thread ?? options.file !== ':memory:') || !CAN_THREAD) {
+    const connection = new Connection(options)
+    return bindStore(tenant, inThisThread(connection))
+  }
+  const calls = new ThreadCalls(options)
+  const store = bindStore(tenant, calls)
+  // Opens the file, or says why it cannot.
+  await store.position().catch(async (error: unknown) => {
+    await store.close().catch(() => {})
+    throw error
+  })
+  return store
 }
 
-function inThread(connection: Connection, tenant: string): Store {
-  const ledger = new Ledger(connection, tenant)
+/** A thread can only be started from compiled code. */
+const CAN_THREAD = import.meta.url.endsWith('.js')
+
+/** The way to the ledgers, in this thread or another. */
+interface LedgerCalls {
+  call<M extends LedgerMethod>(tenant: string, method: M, ...args: Parameters<Ledger[M]>): Promise<ReturnType<Ledger[M]>>
+  close(): Promise<void>
+}
+
+function bindStore(tenant: string, calls: LedgerCalls): Store {
   return {
     tenant,
-    forTenant: (other) => inThread(connection, other),
-    close: async () => connection.close(),
-    acquire: async (ref, request) => ledger.acquire(ref, request),
-    renew: async (lease, request) => ledger.renew(lease, request),
-    release: async (lease, report) => ledger.release(lease, report),
-    begin: async (lease, request) => ledger.begin(lease, request),
-    commit: async (commit) => ledger.commit(commit),
-    read: async (ref) => ledger.read(ref),
-    syncs: async () => ledger.syncs(),
-    signal: async (ref, signal) => ledger.signal(ref, signal),
-    audit: async (ref, options) => ledger.audit(ref, options),
-    cycles: async (ref, options) => ledger.cycles(ref, options),
-    pacers: async (ref) => ledger.pacers(ref),
-    position: async () => ledger.position(),
-    changes: async (query) => ledger.changes(query),
-    rows: async (query) => ledger.rows(query),
-    row: async (database, key) => ledger.row(database, key),
-    history: async (database, key) => ledger.history(database, key),
-    databases: async () => ledger.databases(),
-    quarantined: async (query) => ledger.quarantined(query),
+    forTenant: (other) => bindStore(other, calls),
+    close: () => calls.close(),
+    acquire: (...args) => calls.call(tenant, 'acquire', ...args),
+    renew: (...args) => calls.call(tenant, 'renew', ...args),
+    release: (...args) => calls.call(tenant, 'release', ...args),
+    begin: (...args) => calls.call(tenant, 'begin', ...args),
+    commit: (...args) => calls.call(tenant, 'commit', ...args),
+    read: (...args) => calls.call(tenant, 'read', ...args),
+    syncs: (...args) => calls.call(tenant, 'syncs', ...args),
+    signal: (...args) => calls.call(tenant, 'signal', ...args),
+    audit: (...args) => calls.call(tenant, 'audit', ...args),
+    cycles: (...args) => calls.call(tenant, 'cycles', ...args),
+    pacers: (...args) => calls.call(tenant, 'pacers', ...args),
+    position: (...args) => calls.call(tenant, 'position', ...args),
+    changes: (...args) => calls.call(tenant, 'changes', ...args),
+    rows: (...args) => calls.call(tenant, 'rows', ...args),
+    row: (...args) => calls.call(tenant, 'row', ...args),
+    history: (...args) => calls.call(tenant, 'history', ...args),
+    databases: (...args) => calls.call(tenant, 'databases', ...args),
+    quarantined: (...args) => calls.call(tenant, 'quarantined', ...args),
+  }
+}
+
+function inThisThread(connection: Connection): LedgerCalls {
+  const ledgers = new Map<string, Ledger>()
+  return {
+    async call(tenant, method, ...args) {
+      let ledger = ledgers.get(tenant)
+      if (ledger === undefined) ledgers.set(tenant, (ledger = new Ledger(connection, tenant)))
+      return (ledger[method] as (...args: readonly unknown[]) => never)(...args)
+    },
+    async close() {
+      connection.close()
+    },
+  }
+}
+
+class ThreadCalls implements LedgerCalls {
+  readonly #worker: Worker
+  readonly #pending = new Map<number, { resolve(value: never): void; reject(error: unknown): void }>()
+  #nextId = 1
+  #closed = false
+
+  constructor(options: ConnectionOptions) {
+    this.#worker = new Worker(new URL('./thread.js', import.meta.url), { workerData: options })
+    this.#worker.unref()
+    this.#worker.on('message', (answer: Answer) => this.#settle(answer))
+    this.#worker.on('error', (error) => this.#fail(error.message))
+    this.#worker.on('exit', () => this.#fail('the thread ended'))
+  }
+
+  call<M extends LedgerMethod>(tenant: string, method: M, ...args: Parameters<Ledger[M]>): Promise<ReturnType<Ledger[M]>> {
+    const sent = method === 'commit' ? [packCommit(args[0] as Parameters<Ledger['commit']>[0])] : args
+    return this.#post(tenant, method, sent)
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return
+    await this.#post('', 'close', [])
+    this.#closed = true
+    await this.#worker.terminate()
+  }
+
+  #post(tenant: string, method: Call['method'], args: readonly unknown[]): Promise<never> {
+    if (this.#closed) return Promise.reject(new SyncError('STORE_UNAVAILABLE', 'The store was closed.'))
+    const id = this.#nextId++
+    return new Promise<never>((resolve, reject) => {
+      this.#pending.set(id, { resolve, reject })
+      // The thread keeps the process alive only while somebody waits for it.
+      this.#worker.ref()
+      this.#worker.postMessage({ id, tenant, method, args } satisfies Call)
+    })
+  }
+
+  #settle(answer: Answer): void {
+    const waiting = this.#pending.get(answer.id)!
+    this.#pending.delete(answer.id)
+    if (this.#pending.size === 0) this.#worker.unref()
+    if ('error' in answer) waiting.reject(new SyncError(answer.error.code as ErrorCode, answer.error.message))
+    else waiting.resolve(answer.value as never)
+  }
+
+  #fail(reason: string): void {
+    this.#closed = true
+    for (const { reject } of this.#pending.values()) reject(new SyncError('STORE_FAILED', `The thread of the SQLite store is gone: ${reason}.`))
+    this.#pending.clear()
   }
 }

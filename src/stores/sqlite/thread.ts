@@ -1,0 +1,52 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import { isSyncError, SyncError } from '../../contract/index.ts'
+import { Connection, type ConnectionOptions } from './connection.ts'
+import { Ledger } from './ledger.ts'
+import { unpackCommit, type PackedCommit } from './packing.ts'
+
+/** The thread that owns the file. It answers calls in the order they come; SQLite has one writer anyway. */
+
+export type LedgerMethod = Exclude<keyof Ledger, symbol>
+
+export interface Call {
+  readonly id: number
+  readonly tenant: string
+  readonly method: LedgerMethod | 'close'
+  readonly args: readonly unknown[]
+}
+
+export type Answer =
+  | { readonly id: number; readonly value: unknown }
+  | { readonly id: number; readonly error: { readonly code: string; readonly message: string } }
+
+const port = parentPort
+if (port === null) throw new Error('This file is the inside of a worker thread.')
+const connection = attempt(() => new Connection(workerData as ConnectionOptions))
+const ledgers = new Map<string, Ledger>()
+
+port.on('message', ({ id, tenant, method, args }: Call) => {
+  const answer = attempt(() => {
+    if ('error' in connection) throw connection.error
+    if (method === 'close') return connection.value.close()
+    let ledger = ledgers.get(tenant)
+    if (ledger === undefined) ledgers.set(tenant, (ledger = new Ledger(connection.value, tenant)))
+    if (method === 'commit') return ledger.commit(unpackCommit(args[0] as PackedCommit))
+    return (ledger[method] as (...args: readonly unknown[]) => unknown)(...args)
+  })
+  port.postMessage('error' in answer ? { id, error: describe(answer.error) } : { id, value: answer.value })
+  if (method === 'close') port.close()
+})
+
+function attempt<T>(body: () => T): { value: T } | { error: unknown } {
+  try {
+    return { value: body() }
+  } catch (error) {
+    return { error }
+  }
+}
+
+/** An error's class does not survive the way between threads; its code does. */
+function describe(error: unknown): { code: string; message: string } {
+  const known = isSyncError(error) ? error : new SyncError('STORE_FAILED', error instanceof Error ? error.message : String(error))
+  return { code: known.code, message: known.message }
+}
