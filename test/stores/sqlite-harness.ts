@@ -38,7 +38,9 @@ export async function openHarnessOf(modules: SqliteModules): Promise<StoreHarnes
       async select(view) {
         const db = new DatabaseSync(options.file)
         try {
-          return db.prepare(`select * from "${view.replaceAll('"', '""')}" order by _key`).all().map((row) => ({ ...(row as Record<string, unknown>) }))
+          const statement = db.prepare(`select * from "${view.replaceAll('"', '""')}"`)
+          statement.setReadBigInts(true)
+          return statement.all().map((row) => ({ ...(row as Record<string, unknown>) }))
         } finally {
           db.close()
         }

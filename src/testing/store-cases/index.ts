@@ -1,9 +1,15 @@
+import { atomicityCases } from './atomicity.ts'
 import { beginCases } from './begin.ts'
 import { commitCases } from './commit.ts'
+import { feedCases } from './feed.ts'
 import type { StoreCase } from './harness.ts'
+import { jsonCases } from './json.ts'
 import { landingCases } from './landing.ts'
 import { leaseCases } from './leases.ts'
+import { registryCases } from './registry.ts'
 import { sweepCases } from './sweep.ts'
+import { tenantCases } from './tenants.ts'
+import { viewCases } from './views.ts'
 
 /** The promise of a store, in the order in which one would build it. */
 export const storeCases: readonly StoreCase[] = [
@@ -12,4 +18,10 @@ export const storeCases: readonly StoreCase[] = [
   ...commitCases,
   ...landingCases,
   ...sweepCases,
+  ...feedCases,
+  ...atomicityCases,
+  ...jsonCases,
+  ...viewCases,
+  ...tenantCases,
+  ...registryCases,
 ]

@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict'
+import type { Move } from '../../contract/index.ts'
+import { counts, live, poison, remove, snapshot, type StoreCase, type StoreHarness, SyncDriver, upsert } from './harness.ts'
+
+export const atomicityCases: readonly StoreCase[] = [
+  {
+    name: 'a commit that fails half-way leaves nothing, and the store goes on',
+    async run({ store, reopen }) {
+      const driver = await SyncDriver.take(store, { mode: 'replace' })
+      await driver.cycle([upsert('a', { n: 1 }), upsert('b', { n: 1 })])
+      await driver.begin()
+      const impossible = { ...upsert('x', { n: 1 }), key: null as unknown as string }
+      const before = await snapshot(store)
+      for (const move of [driver.nextPage(), driver.lastPage()]) {
+        const commit = await driver.draft(move, [upsert('a', { n: 2 }), remove('b'), upsert('c', { n: 1, extra: true }), impossible], {
+          quarantined: [poison('q')], pacers: { api: 1 },
+        })
+        await assert.rejects(store.commit(commit))
+        assert.deepEqual(await snapshot(store), before)
+        assert.deepEqual(await snapshot(await reopen()), before)
+      }
+      assert.deepEqual((await driver.complete([upsert('a', { n: 2 })])).counts, counts({ updated: 1, swept: 1 }))
+    },
+  },
+  ...(['continue', 'complete', 'abandon', 'set'] as const).map((kind): StoreCase => ({
+    name: `XA3 a crash before any statement of a commit (${kind}) leaves rows, log, registry and cycle exactly as they were`,
+    needs: 'crashDuringCommit',
+    async run(harness) {
+      const { store } = harness
+      const stranger = await SyncDriver.take(store, { sync: 'stranger', mode: 'replace' })
+      await stranger.cycle([upsert('shared', { n: 1 })])
+      const driver = await SyncDriver.take(store, { mode: 'replace' })
+      await driver.cycle(['a', 'b', 'c', 'd', 'e'].map((key) => upsert(key, { n: 1 }, { at: 1 })), { quarantined: [poison('a'), poison('f')] })
+      await driver.begin()
+      await driver.page([upsert('e', { n: 1 }, { at: 1 })], { pacers: { api: 1 } })
+
+      const commit = await driver.draft(moveOf(driver, kind), kind === 'set' ? [] : [
+        upsert('a', { n: 2 }, { at: 2 }), // updated, and out of quarantine
+        upsert('b', { n: 1 }, { at: 2 }), // touched
+        remove('c', { at: 2 }), // deleted
+        remove('never', { at: 2 }), // buried
+        upsert('shared', { n: 1 }), // listed beside its owner
+        ...Array.from({ length: 25 }, (_, n) => upsert(`new${n}`, { n, drifted: true })),
+      ], { quarantined: kind === 'set' ? [] : [poison('g')], pacers: { api: 2 } })
+      await crashEverywhere(harness, commit)
+      assert.equal((await live(store)).some(([key]) => key === 'd'), kind !== 'complete')
+    },
+  })),
+]
+
+async function crashEverywhere({ store, reopen, supports }: StoreHarness, commit: Parameters<StoreHarness['store']['commit']>[0]): Promise<void> {
+  const before = await snapshot(store)
+  for (let statement = 0; ; statement++) {
+    const outcome = await supports!.crashDuringCommit!(commit, statement)
+    if (outcome !== 'crashed') {
+      assert.equal(outcome.kind, 'landed')
+      assert.ok(statement >= 3, `a commit of ${statement} statements cannot move rows, log and checkpoint in a transaction`)
+      assert.notDeepEqual(await snapshot(await reopen()), before)
+      return
+    }
+    assert.deepEqual(await snapshot(store), before, `dead before statement ${statement}`)
+    assert.ok(statement < 10_000, 'the commit never ends')
+  }
+}
+
+function moveOf(driver: SyncDriver, kind: Move['kind']): Move {
+  const { cycle, page } = driver.inflight!
+  switch (kind) {
+    case 'continue': return driver.nextPage()
+    case 'complete': return driver.lastPage({ state: '"done"' })
+    case 'abandon': return { kind, cycle, page: page + 1, reason: 'given up' }
+    case 'set': return { kind, state: '"by hand"', actor: 'ana', reason: 'because' }
+  }
+}

@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict'
+import type { Landing } from '../../contract/index.ts'
+import { sameJson } from '../../values/json.ts'
+import { counts, DATABASE, feed, type StoreCase, SyncDriver, upsert } from './harness.ts'
+import type { Store } from '../../contract/index.ts'
+
+/** Records by key, as texts: what goes in must come out meaning the same. */
+const RECORDS: Record<string, string> = {
+  'XD17 integers beyond 2^53': '{"id":9007199254740993,"neighbour":9007199254740992,"huge":123456789012345678901234567890,"negative":-9223372036854775809}',
+  'numbers of every shape': '{"zero":0,"tiny":1e-7,"fraction":0.1,"long":3.141592653589793,"large":1.5e300}',
+  'XD22 members that JavaScript knows': '{"__proto__":{"polluted":true},"constructor":1,"prototype":2,"toString":3,"hasOwnProperty":4}',
+  'XD25 members that are SQL': `{"\\"; drop table things; --":1,"it's":2,"a\\"b":3,"?":4,"$1":5,":name":6,"%s":7,"a.b[0]":8,"$":9,"\\\\":10}`,
+  'members without a name, with spaces and with lines': '{"":1," ":2,"a b":3,"line\\nbreak":4,"tab\\t":5}',
+  'texts with quotes, lines and every plane': '{"quotes":"\'\\"`","lines":"a\\r\\nb\\u2028c","emoji":"\\ud83c\\udf0a","plain":"日本語 ålesund","controls":"\\u0001\\u001f\\u007f"}',
+  'empty and null': '{}',
+  'nothing but empties': '{"null":null,"empty":"","list":[],"object":{},"false":false}',
+  'a timestamp and a number as texts': '{"at":"2026-01-31T12:00:00.123456Z","n":"00012","float":"1.0"}',
+}
+
+export const jsonCases: readonly StoreCase[] = [
+  {
+    name: 'XD17 XD22 XD25 a record comes back as the JSON it was, from the row, the feed and the history',
+    async run({ store, reopen }) {
+      const driver = await SyncDriver.take(store)
+      const landings = Object.entries(RECORDS).map(([key, text]) => upsert(key, text))
+      await driver.cycle(landings)
+      for (const reader of [store, await reopen()]) await assertSame(reader, landings)
+      assert.equal(({} as Record<string, unknown>)['polluted'], undefined)
+      assert.deepEqual((await driver.cycle(landings)).counts, counts({ unchanged: landings.length }))
+    },
+  },
+  {
+    name: 'XD17 integers that a double cannot tell apart are different contents',
+    async run({ store }) {
+      const driver = await SyncDriver.take(store)
+      await driver.cycle([upsert('a', '{"id":9007199254740992}')])
+      assert.deepEqual((await driver.cycle([upsert('a', '{"id":9007199254740993}')])).counts, counts({ updated: 1 }))
+      assert.deepEqual((await driver.cycle([upsert('a', '{"id":"9007199254740993"}')])).counts, counts({ updated: 1 }))
+    },
+  },
+  {
+    name: 'XD22 a member named __proto__ is content: changing it is a change',
+    async run({ store }) {
+      const driver = await SyncDriver.take(store)
+      await driver.cycle([upsert('a', '{"__proto__":{"x":1}}')])
+      assert.deepEqual((await driver.cycle([upsert('a', '{"__proto__":{"x":2}}')])).counts, counts({ updated: 1 }))
+      assert.deepEqual((await driver.cycle([upsert('a', '{}')])).counts, counts({ updated: 1 }))
+    },
+  },
+  {
+    name: 'XD12 XD13 a deep record and a record of a megabyte land like any other',
+    async run({ store }) {
+      const driver = await SyncDriver.take(store)
+      const deep = `${'{"a":'.repeat(60)}1${'}'.repeat(60)}`
+      const wide = JSON.stringify(Object.fromEntries(Array.from({ length: 3_000 }, (_, n) => [`member ${n}`, n])))
+      const large = JSON.stringify({ text: 'ø'.repeat(500_000), tail: 'x' })
+      const landings = [upsert('deep', deep), upsert('large', large), upsert('wide', wide, { database: 'wide' })]
+      await driver.cycle(landings)
+      await assertSame(store, landings)
+      assert.deepEqual((await driver.cycle(landings)).counts, counts({ unchanged: 3 }))
+    },
+  },
+  {
+    name: 'XD18 XD21 XD22 keys are compared by their bytes: no folding, no trimming, no numbers',
+    async run({ store }) {
+      const driver = await SyncDriver.take(store)
+      await driver.begin()
+      for (const [n, key] of KEYS.entries()) await driver.page([upsert(key, { n })])
+      await driver.complete([])
+      assert.equal((await store.rows({ database: DATABASE, limit: 1_000 })).length, KEYS.length)
+      for (const [n, key] of KEYS.entries()) {
+        assert.deepEqual(JSON.parse((await store.row(DATABASE, key))!.text), { n })
+        assert.equal((await store.history(DATABASE, key)).length, 1)
+      }
+      // In one page as well as one by one.
+      assert.deepEqual((await driver.cycle(KEYS.map((key, n) => upsert(key, { n })))).counts, counts({ unchanged: KEYS.length }))
+      assert.deepEqual((await driver.cycle(KEYS.map((key) => upsert(key, { changed: true })).toReversed())).counts, counts({ updated: KEYS.length }))
+    },
+  },
+  {
+    name: 'XD21 rows are in the order of their UTF-8 bytes, above the surrogates too, and pages of them join without a seam',
+    async run({ store }) {
+      const driver = await SyncDriver.take(store)
+      await driver.cycle(KEYS.map((key, n) => upsert(key, { n })))
+      const ordered = KEYS.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
+      const found: string[] = []
+      for (let after: string | undefined; ;) {
+        const [row] = await store.rows({ database: DATABASE, limit: 1, ...(after === undefined ? {} : { after }) })
+        if (row === undefined) break
+        found.push((after = row.key))
+      }
+      assert.deepEqual(found, ordered)
+    },
+  },
+  {
+    name: 'XD21 pages of keys above and below the surrogates find the rows that are there',
+    async run({ store }) {
+      const driver = await SyncDriver.take(store)
+      await driver.cycle([upsert('\u{1f30a}', { n: 1 })])
+      // Between '\uff5e' and '\u{1f600}' by bytes, before both by UTF-16 units.
+      assert.deepEqual((await driver.cycle(['\uff5e', '\u{1f30a}', '\u{1f600}'].map((key) => upsert(key, { n: 1 })))).counts, counts({ created: 2, unchanged: 1 }))
+      assert.deepEqual((await driver.cycle(['a', '\u{1f600}', '\uffee'].map((key) => upsert(key, { n: 1 })))).counts, counts({ created: 2, unchanged: 1 }))
+    },
+  },
+]
+
+const KEYS = [
+  '1', '01', '1.0', '1e0', ' 1', '1 ', '+1', '-0', '0', 'true', 'null', 'undefined', '[object Object]', '10', '9',
+  '\u00e9', 'e\u0301', 'E\u0301', '\u00c9', 'stra\u00dfe', 'strasse', 'STRASSE', 'I', '\u0131', '\u0130', 'i', 'K', '\u212a', 'k',
+  '\ufffd', '\uff5e', '\ufb01', 'fi', '\u{1f30a}', '\u{1f600}', '\u{10ffff}', '\ud7ff', '\ue000', '\u200b', 'a\u200b', 'a',
+  '__proto__', 'constructor', 'toString', 'prototype',
+  `'; drop table things; --`, '"', '\\', '%', '_', '*', '?', '$1', '{"a":1}', 'a/b', '../a', 'line\nbreak', 'tab\t', '\u0001',
+  'k'.repeat(1024), `${'k'.repeat(1023)}l`, '\u00f8'.repeat(512), '\u{1f30a}'.repeat(256),
+]
+
+async function assertSame(store: Store, landings: readonly Landing[]): Promise<void> {
+  const entries = await feed(store)
+  for (const landing of landings) {
+    if (landing.type === 'delete') continue
+    const { database, key, text } = landing
+    const row = await store.row(database, key)
+    const history = await store.history(database, key)
+    const entry = entries.find((other) => other.database === database && other.key === key)
+    for (const found of [row!.text, history[0]!.text!, entry!.text!]) {
+      assert.ok(sameJson(found, text), `${key}: ${found.slice(0, 200)} is not ${text.slice(0, 200)}`)
+    }
+  }
+}
