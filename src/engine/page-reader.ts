@@ -93,8 +93,9 @@ export class PageReader {
   }
 
   #context(cycle: CycleFacts, signal: AbortSignal): SyncContext {
-    const { ports, fetch, secrets } = this.#options
+    const { ports, secrets } = this.#options
     const pacer = this.#pacer
+    const options = this.#options
     return {
       clock: ports.clock,
       random: ports.random,
@@ -105,7 +106,7 @@ export class PageReader {
       cycle,
       fetch: async (input, init = {}) => {
         await pacer.wait()
-        return fetch(input, { ...init, signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal })
+        return options.fetch(input, { ...init, signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal })
       },
     }
   }

@@ -1,0 +1,99 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+import { describe, expect, test } from 'vitest'
+
+/**
+ * Who may import whom. The flow goes from left to right and nobody reaches back: a folder that is not named here may
+ * not be imported.
+ */
+const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
+  contract: { folders: [], packages: [] },
+  values: { folders: ['contract'], packages: [] },
+  engine: { folders: ['contract', 'values'], packages: ['node:crypto'] },
+  'stores/kit': { folders: ['contract', 'values'], packages: ['node:crypto'] },
+  'stores/sqlite': { folders: ['contract', 'values', 'stores/kit'], packages: ['node:fs', 'node:path', 'node:worker_threads', '@photostructure/sqlite'] },
+  'stores/postgres': { folders: ['contract', 'values', 'stores/kit'], packages: ['node:crypto', 'pg'] },
+  platform: { folders: ['contract', 'values'], packages: ['node:crypto', 'node:os', 'node:timers/promises', 'node:fs', 'node:process', 'undici'] },
+  config: {
+    folders: ['.', 'contract', 'values', 'engine', 'platform', 'stores/sqlite', 'stores/postgres'],
+    packages: ['node:crypto', 'node:fs', 'node:module', 'node:path', 'node:url', 'node:util', 'ajv', 'croner', 'jiti'],
+  },
+  runner: { folders: ['contract', 'engine', 'config'], packages: [] },
+  testing: { folders: ['contract', 'values', 'engine', 'config', 'stores/sqlite', 'stores/kit', 'runner'], packages: ['node:assert/strict', 'node:crypto', 'node:test', 'node:timers/promises', 'node:util'] },
+  cli: {
+    folders: ['contract', 'values', 'engine', 'config', 'platform', 'runner', 'testing', 'stores/sqlite', 'stores/postgres'],
+    packages: ['node:fs', 'node:fs/promises', 'node:path', 'node:process', 'node:url', 'node:util', 'node:os', 'node:crypto', 'node:child_process', 'node:timers/promises', 'commander', 'picocolors', 'pg', '@photostructure/sqlite'],
+  },
+  '.': { folders: ['contract', 'values', 'engine', 'config', 'platform'], packages: [] },
+}
+
+/** Folders that reach time, chance, the network and the environment only through ports. */
+const PURE = ['contract', 'values', 'engine', 'stores/kit', 'runner']
+const IMPURE = [
+  /\bDate\.now\b/, /\bnew Date\(\)/, /\bMath\.random\b/, /\bset(?:Timeout|Interval|Immediate)\b/, /\bperformance\./, /\bprocess\./,
+  /\bglobalThis\b/, /(?<![.\w])fetch\(/, /\brandom(?:UUID|Bytes|Int)\b/, /\bcrypto\.getRandomValues\b/, /\bqueueMicrotask\b/,
+]
+
+const root = resolve(import.meta.dirname, '../../src')
+const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
+const folders = Object.keys(TABLE).toSorted((a, b) => b.length - a.length)
+
+describe('the import table', () => {
+  test('every source file lies in a folder of the table', () => {
+    expect(files.filter((file) => folderOf(file) === undefined)).toEqual([])
+  })
+
+  test('no folder imports another than the table allows', () => {
+    const offences: string[] = []
+    for (const file of files) {
+      const from = folderOf(file)!
+      for (const target of importsOf(file)) {
+        if (target.startsWith('.')) {
+          const to = folderOf(relative(root, resolve(root, dirname(file), target)))
+          if (to !== from && !TABLE[from]!.folders.includes(to ?? '?')) offences.push(`${file} imports ${target}`)
+        } else if (!TABLE[from]!.packages.includes(target)) offences.push(`${file} imports ${target}`)
+      }
+    }
+    expect(offences).toEqual([])
+  })
+
+  test('the table is able to refuse: a store reaching for its sibling would be found', () => {
+    expect(TABLE['stores/sqlite']!.folders).not.toContain('stores/postgres')
+    expect(importsIn("import { x } from '../postgres/store.ts'\nexport * from './y.ts'\nawait import('pg')")).toEqual(['../postgres/store.ts', './y.ts', 'pg'])
+  })
+})
+
+describe('ports', () => {
+  test('the engine and everything it stands on touch no clock, chance, network or environment', () => {
+    const offences: string[] = []
+    for (const file of files.filter((name) => PURE.includes(folderOf(name)!))) {
+      const code = withoutComments(readFileSync(join(root, file), 'utf8'))
+      for (const pattern of IMPURE) if (pattern.test(code)) offences.push(`${file}: ${pattern.source}`)
+    }
+    expect(offences).toEqual([])
+  })
+
+  test('the search is able to find: each forbidden word is recognised', () => {
+    for (const word of ['Date.now()', 'new Date()', 'Math.random()', 'setTimeout(f)', 'process.env', 'await fetch(url)', 'randomUUID()']) {
+      expect(IMPURE.some((pattern) => pattern.test(word)), word).toBe(true)
+    }
+    expect(IMPURE.some((pattern) => pattern.test('options.fetch(url)'))).toBe(false)
+  })
+})
+
+function folderOf(file: string): string | undefined {
+  const folder = dirname(file)
+  return folders.find((name) => folder === name || folder.startsWith(`${name}/`))
+}
+
+function importsOf(file: string): string[] {
+  return importsIn(readFileSync(join(root, file), 'utf8'))
+}
+
+function importsIn(code: string): string[] {
+  return [...withoutComments(code).matchAll(/(?:^(?:import|export)\b[^'"`;]*?\bfrom\s+|\bimport\(\s*|^import\s+)['"]([^'"]+)['"]/gm)].map((match) => match[1]!)
+}
+
+function withoutComments(code: string): string {
+  return code.replaceAll(/\/\*[\s\S]*?\*\//g, '').replaceAll(/^\s*\/\/.*$/gm, '')
+}
