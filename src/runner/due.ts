@@ -1,0 +1,105 @@
+import { nextDue, type Schedule } from '../config/schedule.ts'
+import { ERROR_CODES, type Checkpoint, type CycleRecord, type Mode } from '../contract/index.ts'
+import { AFTER_FAILURE } from './health.ts'
+
+/** What a worker says about when a sync runs. */
+export interface Declared {
+  readonly mode: Mode
+  readonly schedule: Schedule
+  /** 0 when the worker says nothing. */
+  readonly priority: number
+}
+
+/** Where it stands, as a store says it. */
+export interface Standing {
+  readonly checkpoint: Checkpoint
+  /** Its last cycles, newest first: one, and for a continuous sync `RECENT_CYCLES`. */
+  readonly recent: readonly CycleRecord[]
+}
+
+export interface DueOptions {
+  readonly now: number
+  /** Since when the schedule has been known. */
+  readonly since: number
+  /** The least time between two cycles of a continuous sync. */
+  readonly pauseMs: number
+}
+
+export type Due =
+  /** `at` may lie in the past: then it is due now, once, for however many slots were missed. */
+  | { readonly kind: 'at'; readonly at: number; readonly why: Why }
+  | { readonly kind: 'never'; readonly why: 'paused' | 'manual' | 'stopped' }
+
+/** `unfinished`: a cycle that a crash, a budget or a stop interrupted goes on. `retry`: it failed, and its wait is over. */
+export type Why = 'trigger' | 'unfinished' | 'retry' | 'schedule'
+
+/**
+ * When a sync should run next. A pure function of what is stored, so every process of a fleet comes to the same answer.
+ * Times from a clock that was ahead are brought back to `now`, so the answer is to be kept until the standing changes
+ * and not asked for again and again: it would move along with `now`.
+ */
+export function dueOf({ schedule }: Declared, { checkpoint, recent }: Standing, options: DueOptions): Due {
+  const { now } = options
+  if (checkpoint.paused) return { kind: 'never', why: 'paused' }
+  const earliest = retryAt(checkpoint, now)
+  if (checkpoint.triggeredAt !== null) {
+    // Whoever asked after the failure knew of it. A cycle that fails before it begins leaves its trigger behind, and waits.
+    const knowing = checkpoint.lastError === null || checkpoint.triggeredAt > checkpoint.lastError.at
+    const asked = Math.min(checkpoint.triggeredAt, now)
+    return { kind: 'at', at: knowing ? asked : Math.max(asked, earliest), why: 'trigger' }
+  }
+  if (isStopped(checkpoint)) return { kind: 'never', why: 'stopped' }
+  const failed = checkpoint.failures > 0
+  if (checkpoint.inflight !== null && (schedule.kind !== 'manual' || isOwed(checkpoint, recent))) {
+    const { cycle, startedAt } = checkpoint.inflight
+    const leftAt = recent[0]?.cycle === cycle ? recent[0].endedAt ?? startedAt : startedAt
+    return { kind: 'at', at: Math.max(Math.min(leftAt, now), earliest), why: failed ? 'retry' : 'unfinished' }
+  }
+  const slot = slotOf(schedule, recent, options)
+  if (slot === null) return { kind: 'never', why: 'manual' }
+  return { kind: 'at', at: Math.max(slot, earliest), why: failed ? 'retry' : 'schedule' }
+}
+
+/** How many cycles of a continuous sync tell how long it may rest. */
+export const RECENT_CYCLES = 5
+
+/**
+ * What must be the same for a judgement to still hold. A cycle that ran since changed at least one of these, and so did
+ * whoever paused, resumed, triggered or set the state.
+ */
+export function markOf(checkpoint: Checkpoint): string {
+  const { version, inflight, paused, triggeredAt, failures, lastError, retryAt: retry, lastSuccessAt } = checkpoint
+  return [version, inflight?.cycle, inflight?.page, paused, triggeredAt, failures, lastError?.at, retry, lastSuccessAt].join('/')
+}
+
+/** Never before its time, counted from the failure as our clock would have seen it. */
+function retryAt({ failures, lastError, retryAt: at }: Checkpoint, now: number): number {
+  if (failures === 0 || at === null) return -Infinity
+  return lastError === null ? at : Math.min(lastError.at, now) + (at - lastError.at)
+}
+
+/** A refusal leaves its cycle unfinished; whoever sets the state clears it, and with it the stop. */
+function isStopped({ failures, lastError, inflight }: Checkpoint): boolean {
+  return failures > 0 && inflight !== null && lastError !== null && AFTER_FAILURE[ERROR_CODES[lastError.code].remedy].stopsSchedule
+}
+
+/** A trigger asks for a cycle, not for a part of one: what it began goes on after a crash, unless it waits for a person. */
+function isOwed({ inflight, failures, lastError }: Checkpoint, recent: readonly CycleRecord[]): boolean {
+  const last = recent[0]
+  if (last === undefined || last.cycle !== inflight!.cycle || last.trigger !== 'trigger') return false
+  if (failures === 0 || lastError === null) return true
+  const { remedy } = ERROR_CODES[lastError.code]
+  return remedy === 'retry' || remedy === 'wait'
+}
+
+function slotOf(schedule: Schedule, recent: readonly CycleRecord[], { now, since, pauseMs }: DueOptions): number | null {
+  const last = recent[0]
+  if (schedule.kind === 'continuous' && last !== undefined) return Math.min(last.endedAt ?? last.startedAt, now) + restMs(recent, pauseMs)
+  return nextDue(schedule, { now, since, lastStartedAt: last?.startedAt ?? null })
+}
+
+/** Twice as long after each cycle in a row that found nothing. */
+function restMs(recent: readonly CycleRecord[], pauseMs: number): number {
+  const found = recent.slice(0, RECENT_CYCLES).findIndex(({ counts }) => counts.created + counts.updated + counts.deleted + counts.swept > 0)
+  return pauseMs * 2 ** (found === -1 ? Math.min(recent.length, RECENT_CYCLES) : found)
+}

@@ -1,0 +1,50 @@
+import type { Store } from '../contract/index.ts'
+import type { DeclaredSync } from './declared-sync.ts'
+import { dueOf, type Due, type DueOptions, type Standing } from './due.ts'
+import { priorityOf, type Waiting } from './order.ts'
+
+/** One sync of one tenant, and what this process knows of it. */
+export class Job implements Waiting {
+  readonly store: Store
+  readonly sync: DeclaredSync
+  /** Null before it was first looked at. */
+  standing: Standing | null = null
+  due: Due | null = null
+  since = Infinity
+  priority = 0
+  /** A wait of this process alone: the store could not be reached, or somebody else was faster. */
+  notBefore = -Infinity
+  /** Cycles in a row that could not even begin. */
+  stumbles = 0
+
+  constructor(store: Store, sync: DeclaredSync) {
+    this.store = store
+    this.sync = sync
+  }
+
+  get tenant(): string {
+    return this.store.tenant
+  }
+
+  get name(): { tenant: string; worker: string; sync: string } {
+    return { tenant: this.tenant, worker: this.sync.plan.worker, sync: this.sync.plan.sync }
+  }
+
+  judge(options: DueOptions): void {
+    if (this.standing === null) return
+    const due = dueOf(this.sync, this.standing, options)
+    this.due = due
+    if (due.kind === 'never') return
+    // A day of standstill must not give all it left behind a day's head start on what is asked for now.
+    this.since = Math.max(due.at, options.since)
+    this.priority = priorityOf(this.sync, due.why)
+  }
+
+  /** When it may be started by this process; Infinity for never. */
+  readyAt(isDead: (holder: string) => boolean): number {
+    if (this.standing === null || this.due === null || this.due.kind === 'never') return Infinity
+    const { heldBy, heldUntil } = this.standing.checkpoint
+    const held = heldBy === null || heldUntil === null || isDead(heldBy) ? -Infinity : heldUntil
+    return Math.max(this.due.at, this.notBefore, held)
+  }
+}

@@ -1,0 +1,23 @@
+import type { Store } from '../contract/index.ts'
+import { markOf } from './due.ts'
+
+/**
+ * The same store, but a lease on a sync that has moved since it was judged is given back at once: another process saw
+ * the same slot, took it first and has already ended. Without this, one slot could be run once by everybody who saw it.
+ */
+export function oncePerSlot(store: Store, judged: string, onMoved: () => void): Store {
+  const acquire: Store['acquire'] = async (ref, request) => {
+    const taken = await store.acquire(ref, request)
+    if (taken.kind === 'held' || markOf(taken.checkpoint) === judged) return taken
+    onMoved()
+    await store.release(taken.lease)
+    return { kind: 'held', by: request.holder, until: request.at }
+  }
+  return new Proxy(store, {
+    get(target, name) {
+      if (name === 'acquire') return acquire
+      const member: unknown = Reflect.get(target, name)
+      return typeof member === 'function' ? member.bind(target) : member
+    },
+  })
+}

@@ -1,0 +1,212 @@
+import { classify } from '../engine/classify.ts'
+import { runCycle } from '../engine/cycle.ts'
+import type { Progress } from '../engine/cycle-options.ts'
+import { markOf, type Why } from './due.ts'
+import { Job } from './job.ts'
+import { oncePerSlot } from './once-per-slot.ts'
+import { nextOf, type Shares } from './order.ts'
+import type { CycleEvent, RunnerEvent, RunnerOptions, RunnerStatus, RunningCycle } from './runner-options.ts'
+import { PAUSE_MS, statusOf } from './status.ts'
+import { guardStrayRejections } from './stray-rejections.ts'
+import { backoffMs, Watch, type Trouble } from './watch.ts'
+
+/**
+ * Runs every sync when it is due, in one process or in many on one store: whoever takes the lease runs the cycle.
+ *
+ *   idle ──start──▶ running ──stop──▶ stopping ──last cycle ended──▶ stopped
+ */
+export class Runner {
+  readonly #options: RunnerOptions
+  readonly #concurrency: number
+  readonly #pollMs: number
+  readonly #jobs: readonly Job[]
+  readonly #watch: Watch
+  readonly #running = new Map<Job, Running>()
+  readonly #turns = new Map<string, number>()
+  #state: RunnerStatus['state'] = 'idle'
+  #loop: Promise<unknown> = Promise.resolve()
+  #nap: AbortController | null = null
+  #cycles = 0
+
+  constructor(options: RunnerOptions) {
+    const { store, syncs, ports, tenants = [store.tenant], concurrency = 4, pollMs = 1_000, looksMax = 250, pauseMs = PAUSE_MS } = options
+    this.#options = options
+    this.#concurrency = concurrency
+    this.#pollMs = pollMs
+    const stores = tenants.map((tenant) => (tenant === store.tenant ? store : store.forTenant(tenant)))
+    this.#jobs = stores.flatMap((own) => syncs.map((sync) => new Job(own, sync)))
+    this.#watch = new Watch(this.#jobs, {
+      ports, pollMs, looksMax, pauseMs,
+      isBusy: (job) => this.#running.has(job),
+      onTrouble: (trouble) => this.#noteTrouble(trouble),
+    })
+  }
+
+  /** Resolves once it is at work. A store that cannot be reached is asked again, not given up. */
+  async start(): Promise<void> {
+    if (this.#state !== 'idle') return
+    this.#state = 'running'
+    const guard = guardStrayRejections((message) => {
+      this.#options.ports.log.error('a promise that nobody waited for failed', { message })
+      this.#emit({ kind: 'stray', message })
+    })
+    const first = this.#watch.lookAround()
+    this.#loop = first
+      .then(() => this.#keepStarting())
+      .then(() => Promise.all([...this.#running.values()].map(({ ended }) => ended)))
+      // A failure of the loop itself is nobody's to catch: without the guard it ends the process, and a supervisor starts another.
+      .finally(() => {
+        guard.remove()
+        this.#state = 'stopped'
+      })
+    await first
+  }
+
+  /**
+   * No new cycle begins; running ones are told to stop, which they do between two pages. Resolves when all have ended, or
+   * after `graceMs`: whatever still runs then is safe to leave, and others take it over when its lease is over. May be
+   * asked again with less patience.
+   */
+  async stop({ graceMs = 10_000 }: { graceMs?: number } = {}): Promise<void> {
+    if (this.#state === 'running') this.#state = 'stopping'
+    if (this.#state === 'idle') this.#state = 'stopped'
+    for (const { stopping } of this.#running.values()) stopping.abort(new Error('the runner stops'))
+    this.#nap?.abort(new Error('the runner stops'))
+    const patience = new AbortController()
+    const lost = this.#options.ports.clock.sleep(graceMs, patience.signal).catch(() => {})
+    await Promise.race([this.#loop, lost])
+    patience.abort(new Error('all have ended'))
+  }
+
+  status(): RunnerStatus {
+    return {
+      state: this.#state,
+      running: [...this.#running.values()].map(({ cycle }) => ({ ...cycle })),
+      waiting: [...this.#waiting()].length,
+      syncs: this.#jobs.flatMap((job) => (job.standing === null ? [] : [statusOf(job.tenant, job.sync, job.standing, job.due)])),
+    }
+  }
+
+  async #keepStarting(): Promise<void> {
+    while (this.#state === 'running') {
+      this.#startDue()
+      await this.#rest()
+      if (this.#state === 'running' && this.#watch.restMs() === 0) await this.#watch.lookAround()
+    }
+  }
+
+  #startDue(): void {
+    while (this.#running.size < this.#concurrency) {
+      const job = nextOf(this.#waiting(), this.#shares())
+      if (job === null) return
+      this.#begin(job)
+    }
+  }
+
+  #shares(): Shares {
+    const running = new Map<string, number>()
+    for (const { tenant } of this.#running.keys()) running.set(tenant, (running.get(tenant) ?? 0) + 1)
+    return { running: (tenant) => running.get(tenant) ?? 0, lastTurn: (tenant) => this.#turns.get(tenant) ?? 0 }
+  }
+
+  /** Until it is time to look, a sync becomes due, or a cycle ends. A moment at least, so that the rest of the process gets its turn. */
+  async #rest(): Promise<void> {
+    const { clock } = this.#options.ports
+    let ms = this.#watch.restMs()
+    if (this.#running.size < this.#concurrency) {
+      const now = clock.now()
+      for (const job of this.#jobs) if (!this.#running.has(job)) ms = Math.min(ms, job.readyAt(this.#isDead) - now)
+    }
+    this.#nap = new AbortController()
+    await clock.sleep(Math.max(1, Math.ceil(ms)), this.#nap.signal).catch(() => {})
+    this.#nap = null
+  }
+
+  *#waiting(): Generator<Job> {
+    const now = this.#options.ports.clock.now()
+    for (const job of this.#jobs) if (!this.#running.has(job) && job.readyAt(this.#isDead) <= now) yield job
+  }
+
+  // ── one cycle ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #begin(job: Job): void {
+    const why = job.due!.why as Why
+    const cycle = { ...job.name, why, holder: `${this.#options.holder}#${++this.#cycles}`, startedAt: this.#options.ports.clock.now(), page: null }
+    const running: Running = { cycle, stopping: new AbortController(), ended: Promise.resolve() }
+    this.#running.set(job, running)
+    this.#turns.set(job.tenant, this.#cycles)
+    running.ended = this.#run(job, running).finally(() => {
+      this.#running.delete(job)
+      this.#nap?.abort(new Error('a place is free'))
+    })
+  }
+
+  /** Never rejects: whatever goes wrong with one sync is its own affair. */
+  async #run(job: Job, running: Running): Promise<void> {
+    const { ports, fetch, secrets } = this.#options
+    let outrun = false
+    try {
+      const result = await runCycle(job.sync.plan, {
+        store: oncePerSlot(job.store, markOf(job.standing!.checkpoint), () => (outrun = true)),
+        ports,
+        fetch,
+        secrets: typeof secrets === 'function' ? secrets(job.tenant) : secrets,
+        holder: running.cycle.holder,
+        trigger: running.cycle.why === 'trigger' ? 'trigger' : 'schedule',
+        signal: running.stopping.signal,
+        isDead: this.#isDead,
+        onProgress: (progress) => this.#note(job, running, progress),
+      })
+      job.stumbles = 0
+      if (result.stopReason !== 'held') {
+        // Paused between the look and the lease: nothing began, so nothing ended.
+        if (result.stopReason !== 'paused' || result.cycle !== null) this.#emit({ kind: 'ended', ...job.name, result })
+        return await this.#watch.lookAt(job)
+      }
+      // By the store's own clock the lease may last longer than by ours.
+      job.notBefore = ports.clock.now() + this.#pollMs
+      await this.#watch.lookAt(job)
+      const { heldBy, heldUntil } = job.standing!.checkpoint
+      if (!outrun) this.#emit({ kind: 'held', ...job.name, by: heldBy, until: heldUntil })
+    } catch (thrown) {
+      const { code, message } = classify(thrown)
+      const waitMs = backoffMs(this.#pollMs, job.stumbles++)
+      job.notBefore = ports.clock.now() + waitMs
+      this.#noteTrouble({ ...job.name, code, message, waitMs })
+    }
+  }
+
+  #note(job: Job, running: Running, progress: Progress): void {
+    if (progress.kind !== 'waiting') running.cycle = { ...running.cycle, page: progress.page }
+    if (progress.kind !== 'begun') return this.#emit({ ...job.name, ...progress })
+    const { cycle, resumed, page } = progress
+    this.#emit({ kind: 'started', ...job.name, why: running.cycle.why, cycle, resumed, page })
+  }
+
+  #noteTrouble(trouble: Trouble & Partial<CycleEvent>): void {
+    this.#options.ports.log.warn('the store could not be asked', { ...trouble, message: undefined })
+    this.#emit({ kind: 'store', ...trouble })
+  }
+
+  /** A lease of our own that no cycle of ours runs under could not be given back. */
+  readonly #isDead = (holder: string): boolean => {
+    const { holder: own, isDead } = this.#options
+    if (!holder.startsWith(`${own}#`)) return isDead?.(holder) === true
+    return ![...this.#running.values()].some(({ cycle }) => cycle.holder === holder)
+  }
+
+  /** A listener that throws is told so in the log; it must not fail the cycle it was told about. */
+  #emit(event: RunnerEvent): void {
+    try {
+      this.#options.onEvent?.(event)
+    } catch (thrown) {
+      this.#options.ports.log.error('an event listener threw', { event: event.kind, message: classify(thrown).message })
+    }
+  }
+}
+
+interface Running {
+  cycle: RunningCycle
+  readonly stopping: AbortController
+  ended: Promise<void>
+}

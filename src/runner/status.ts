@@ -1,0 +1,47 @@
+import type { Checkpoint, CycleRecord, Inflight, Store, SyncRef } from '../contract/index.ts'
+import type { DeclaredSync } from './declared-sync.ts'
+import { dueOf, type Due, type Standing } from './due.ts'
+import { healthOf, type Health } from './health.ts'
+import { look } from './look.ts'
+
+/** Where one sync stands, for people. Without its state, which may hold what is not for every eye (invariant 10). */
+export interface SyncStatus extends SyncRef, Pick<DeclaredSync, 'mode' | 'schedule'>, Shown {
+  readonly tenant: string
+  readonly health: Health
+  /** When it runs next and why; null before it was first looked at. */
+  readonly due: Due | null
+  readonly unfinished: Pick<Inflight, 'cycle' | 'page' | 'startedAt'> | null
+  readonly lastCycle: CycleRecord | null
+}
+
+type Shown = Pick<Checkpoint, 'version' | 'tidemark' | 'triggeredAt' | 'failures' | 'lastError' | 'retryAt' | 'lastSuccessAt' | 'heldBy' | 'heldUntil'>
+
+export interface StatusOptions {
+  readonly store: Store
+  readonly syncs: readonly DeclaredSync[]
+  readonly now: number
+  readonly pauseMs?: number
+}
+
+/** From the store alone, whoever runs the syncs. In the order they were declared. */
+export async function readStatus({ store, syncs, now, pauseMs = PAUSE_MS }: StatusOptions): Promise<SyncStatus[]> {
+  const status: SyncStatus[] = []
+  for (const sync of syncs) {
+    const standing = await look(store, sync, null)
+    status.push(statusOf(store.tenant, sync, standing, dueOf(sync, standing, { now, since: now, pauseMs })))
+  }
+  return status
+}
+
+/** Between two cycles of a continuous sync, at the least. */
+export const PAUSE_MS = 1_000
+
+export function statusOf(tenant: string, { plan, mode, schedule }: DeclaredSync, { checkpoint, recent }: Standing, due: Due | null): SyncStatus {
+  const { version, tidemark, triggeredAt, failures, lastError, retryAt, lastSuccessAt, heldBy, heldUntil, inflight } = checkpoint
+  return {
+    tenant, worker: plan.worker, sync: plan.sync, mode, schedule, health: healthOf(checkpoint), due,
+    version, tidemark, triggeredAt, failures, lastError, retryAt, lastSuccessAt, heldBy, heldUntil,
+    unfinished: inflight === null ? null : { cycle: inflight.cycle, page: inflight.page, startedAt: inflight.startedAt },
+    lastCycle: recent[0] ?? null,
+  }
+}

@@ -1,0 +1,155 @@
+import { describe, expect, test } from 'vitest'
+import { parseSchedule, type ScheduleInput } from '../../src/config/schedule.ts'
+import type { Checkpoint, CycleRecord, ErrorCode, Inflight } from '../../src/contract/index.ts'
+import { dueOf, markOf, type Due } from '../../src/runner/due.ts'
+import { HOUR, MINUTE, SECOND } from './scene.ts'
+
+const NOW = Date.parse('2026-03-01T12:00:00Z')
+
+describe('a schedule', () => {
+  test('N17: manual runs only when asked', () => {
+    expect(due('manual', {})).toEqual({ kind: 'never', why: 'manual' })
+    expect(due('manual', { triggeredAt: NOW - 5 })).toEqual({ kind: 'at', at: NOW - 5, why: 'trigger' })
+  })
+
+  test('an interval is due at once the first time, then counted from the last start', () => {
+    expect(due('5m', {})).toEqual({ kind: 'at', at: NOW, why: 'schedule' })
+    expect(due('5m', {}, [ran(NOW - MINUTE)])).toEqual({ kind: 'at', at: NOW + 4 * MINUTE, why: 'schedule' })
+  })
+
+  test('N18: a cron waits for its slot, in its zone', () => {
+    expect(due({ cron: '*/5 * * * *' }, {}, [ran(NOW - MINUTE)])).toMatchObject({ at: NOW })
+    expect(due({ cron: '0 * * * *' }, {}, [ran(NOW)])).toMatchObject({ at: NOW + HOUR })
+    expect(due({ cron: '30 14 * * *', zone: 'Europe/Berlin' }, {}, [ran(NOW)])).toMatchObject({ at: NOW + HOUR + 30 * MINUTE })
+  })
+
+  test('XB18: slots missed while the machine slept become one, in the past', () => {
+    expect(due('5m', {}, [ran(NOW - 24 * HOUR)])).toMatchObject({ at: NOW - 24 * HOUR + 5 * MINUTE })
+    expect(due({ cron: '0 * * * *' }, {}, [ran(NOW - 24 * HOUR)])).toMatchObject({ at: NOW - 23 * HOUR })
+  })
+
+  test('XB18: a start in the future, by a clock that was ahead, does not silence the sync', () => {
+    expect(due('5m', {}, [ran(NOW + 24 * HOUR)])).toMatchObject({ at: NOW + 5 * MINUTE })
+  })
+
+  test('a continuous sync starts again a pause after its end', () => {
+    expect(due('continuous', {})).toMatchObject({ at: NOW })
+    expect(due('continuous', {}, [ran(NOW - MINUTE, { endedAt: NOW - 10, found: 1 })])).toMatchObject({ at: NOW - 10 + SECOND })
+  })
+
+  test('a continuous sync that finds nothing rests twice as long each time, up to 32 s', () => {
+    const rests = [0, 1, 2, 3, 4, 5, 9].map((empty) => {
+      const recent = [...Array<CycleRecord>(empty).fill(ran(NOW, { found: 0 })), ran(NOW, { found: 1 })].slice(0, 5)
+      return (due('continuous', {}, recent) as { at: number }).at - NOW
+    })
+    expect(rests).toEqual([1, 2, 4, 8, 16, 32, 32].map((s) => s * SECOND))
+  })
+})
+
+describe('an unfinished cycle', () => {
+  const inflight = unfinished(7, NOW - HOUR)
+
+  test.each(['timeout', 'max_pages', 'cancelled', 'paused', null] as const)('of a scheduled sync goes on at once after %s', (stopReason) => {
+    const record = ran(NOW - HOUR, { cycle: 7, endedAt: stopReason === null ? null : NOW - SECOND, stopReason })
+    expect(due('1d', { inflight }, [record])).toEqual({ kind: 'at', at: stopReason === null ? NOW - HOUR : NOW - SECOND, why: 'unfinished' })
+  })
+
+  test('SX6: after a failure it waits for its time, and not for the schedule', () => {
+    const checkpoint = { inflight, ...failed('SOURCE_UNAVAILABLE', NOW - 10, 1, NOW + MINUTE) }
+    expect(due('1d', checkpoint, [ran(NOW - HOUR, { cycle: 7 })])).toEqual({ kind: 'at', at: NOW + MINUTE, why: 'retry' })
+  })
+
+  test('N17: of a manual sync that somebody ran by hand waits for them', () => {
+    expect(due('manual', { inflight }, [ran(NOW - HOUR, { cycle: 7, trigger: 'manual', endedAt: null })])).toEqual({ kind: 'never', why: 'manual' })
+  })
+
+  test('N17: of a manual sync that a trigger began goes on: it was a cycle that was asked for', () => {
+    const recent = [ran(NOW - HOUR, { cycle: 7, trigger: 'trigger', endedAt: null })]
+    expect(due('manual', { inflight }, recent)).toMatchObject({ at: NOW - HOUR, why: 'unfinished' })
+    expect(due('manual', { inflight, ...failed('RATE_LIMITED', NOW, 1, NOW + MINUTE) }, recent)).toMatchObject({ at: NOW + MINUTE, why: 'retry' })
+    expect(due('manual', { inflight, ...failed('CONNECTOR_FAILED', NOW, 1, NOW + MINUTE) }, recent)).toEqual({ kind: 'never', why: 'manual' })
+  })
+})
+
+describe('after a failure', () => {
+  test('F11: a cycle that was given up waits for the later of its slot and its retry', () => {
+    const blocked = [ran(NOW - 10 * MINUTE, { stopReason: 'blocked' })]
+    expect(due('5m', failed('MASS_DELETE', NOW - MINUTE, 1, NOW + HOUR), blocked)).toEqual({ kind: 'at', at: NOW + HOUR, why: 'retry' })
+    expect(due('1h', failed('SCOPE_CHANGED', NOW - MINUTE, 1, NOW + MINUTE), blocked)).toEqual({ kind: 'at', at: NOW + 50 * MINUTE, why: 'retry' })
+  })
+
+  test('F11: refused credentials stop the schedule until a resume, a new state or a trigger', () => {
+    const inflight = unfinished(7, NOW - HOUR)
+    const refused = { inflight, ...failed('AUTH_REJECTED', NOW - MINUTE, 1, NOW) }
+    const recent = [ran(NOW - HOUR, { cycle: 7 })]
+    expect(due('5m', refused, recent)).toEqual({ kind: 'never', why: 'stopped' })
+    expect(due('continuous', refused, recent)).toEqual({ kind: 'never', why: 'stopped' })
+    expect(due('5m', { ...refused, failures: 0, retryAt: null }, recent)).toMatchObject({ kind: 'at', why: 'unfinished' })
+    expect(due('5m', { ...refused, inflight: null }, recent)).toMatchObject({ kind: 'at', at: NOW })
+    expect(due('5m', { ...refused, triggeredAt: NOW }, recent)).toEqual({ kind: 'at', at: NOW, why: 'trigger' })
+  })
+
+  test.each(['CONNECTOR_FAILED', 'CURSOR_REJECTED', 'SECRET_MISSING', 'STORE_FULL'] as const)('%s is tried again after its wait', (code) => {
+    const checkpoint = { inflight: unfinished(7, NOW - HOUR), ...failed(code, NOW, 4, NOW + 2 * HOUR) }
+    expect(due('5m', checkpoint, [ran(NOW - HOUR, { cycle: 7 })])).toEqual({ kind: 'at', at: NOW + 2 * HOUR, why: 'retry' })
+  })
+
+  test('a wait written by a clock that was ahead is as long as it was meant', () => {
+    const checkpoint = { inflight: unfinished(7, NOW), ...failed('SOURCE_UNAVAILABLE', NOW + 24 * HOUR, 1, NOW + 24 * HOUR + MINUTE) }
+    expect(due('5m', checkpoint)).toMatchObject({ at: NOW + MINUTE })
+  })
+
+  test('a trigger from before the failure waits with it, one from after does not', () => {
+    const wrong = failed('STORE_UNAVAILABLE', NOW - MINUTE, 1, NOW + MINUTE)
+    expect(due('5m', { ...wrong, triggeredAt: NOW - HOUR })).toEqual({ kind: 'at', at: NOW + MINUTE, why: 'trigger' })
+    expect(due('5m', { ...wrong, triggeredAt: NOW - SECOND })).toEqual({ kind: 'at', at: NOW - SECOND, why: 'trigger' })
+  })
+
+  test('a trigger from a clock that is ahead counts from now', () => {
+    expect(due('manual', { triggeredAt: NOW + HOUR })).toMatchObject({ at: NOW })
+  })
+})
+
+test('a paused sync is never due, triggered or not', () => {
+  expect(due('continuous', { paused: true, triggeredAt: NOW, inflight: unfinished(7, NOW) })).toEqual({ kind: 'never', why: 'paused' })
+})
+
+test('the mark changes with everything a judgement rests on, and not with the lease', () => {
+  const base = checkpointOf({ inflight: unfinished(7, NOW) })
+  const moves: Array<Partial<Checkpoint>> = [
+    { version: 1 }, { inflight: null }, { inflight: { ...base.inflight!, page: 1 } }, { paused: true }, { triggeredAt: 1 }, { failures: 1 },
+    { retryAt: 1 }, { lastSuccessAt: 1 }, { lastError: { code: 'INTERNAL', message: '', at: 1 } },
+  ]
+  expect(new Set([base, ...moves.map((move) => ({ ...base, ...move }))].map(markOf)).size).toBe(moves.length + 1)
+  expect(markOf({ ...base, heldBy: 'another', heldUntil: 5 })).toBe(markOf(base))
+})
+
+// ── what is said about a sync ────────────────────────────────────────────────────────────────────────────────────────
+
+function due(schedule: ScheduleInput, checkpoint: Partial<Checkpoint>, recent: readonly CycleRecord[] = []): Due {
+  const declared = { mode: 'incremental', schedule: parseSchedule(schedule, 'test'), priority: 0 } as const
+  return dueOf(declared, { checkpoint: checkpointOf(checkpoint), recent }, { now: NOW, since: NOW - HOUR, pauseMs: SECOND })
+}
+
+function checkpointOf(given: Partial<Checkpoint>): Checkpoint {
+  return {
+    version: 0, committed: null, committedBy: null, inflight: null, scope: null, tidemark: null, paused: false, triggeredAt: null, failures: 0,
+    lastError: null, retryAt: null, lastSuccessAt: null, heldBy: null, heldUntil: null, ...given,
+  }
+}
+
+function failed(code: ErrorCode, at: number, failures: number, retryAt: number): Partial<Checkpoint> {
+  return { failures, lastError: { code, message: '', at }, retryAt }
+}
+
+function unfinished(cycle: number, startedAt: number): Inflight {
+  return { cycle, mode: 'incremental', page: 3, state: '{}', startedAt, startSequence: 0 }
+}
+
+function ran(startedAt: number, { found = 0, ...given }: Partial<CycleRecord> & { found?: number } = {}): CycleRecord {
+  return {
+    worker: 'shop', sync: 'orders', cycle: 1, mode: 'incremental', trigger: 'schedule', startedAt, startSequence: 0, endedAt: startedAt,
+    stopReason: 'complete', pages: 1, retries: 0, waitedMs: 0, error: null,
+    counts: { created: found, updated: 0, deleted: 0, swept: 0, unchanged: 3, stale: 0, missing: 0, quarantined: 0 }, ...given,
+  }
+}

@@ -1,0 +1,49 @@
+import { describe, expect, test } from 'vitest'
+import { ERROR_CODES, type ErrorCode, type Remedy } from '../../src/contract/index.ts'
+import { AFTER_FAILURE, healthOf, type Health } from '../../src/runner/health.ts'
+
+const CODE_OF: Record<Remedy, ErrorCode> = {
+  retry: 'SOURCE_UNAVAILABLE', wait: 'RATE_LIMITED', bug: 'CONNECTOR_FAILED', restart: 'CURSOR_REJECTED', fix: 'MASS_DELETE', reauth: 'AUTH_REJECTED',
+}
+
+/** Failures in a row → health, by the remedy of the last one. */
+const TABLE: Record<Remedy, readonly [one: Health, two: Health, three: Health, many: Health]> = {
+  retry: ['WARNING', 'WARNING', 'ERROR', 'ERROR'],
+  wait: ['WARNING', 'WARNING', 'ERROR', 'ERROR'],
+  bug: ['WARNING', 'WARNING', 'ERROR', 'ERROR'],
+  restart: ['ERROR', 'ERROR', 'ERROR', 'ERROR'],
+  fix: ['ERROR', 'ERROR', 'ERROR', 'ERROR'],
+  reauth: ['ERROR', 'ERROR', 'ERROR', 'ERROR'],
+}
+
+describe('the health of a sync', () => {
+  test('is INITIALIZING until the first success and HEALTHY after the last cycle succeeded', () => {
+    expect(healthOf({ paused: false, failures: 0, lastError: null, lastSuccessAt: null })).toBe('INITIALIZING')
+    expect(healthOf({ paused: false, failures: 0, lastError: null, lastSuccessAt: 1 })).toBe('HEALTHY')
+  })
+
+  test.each(Object.entries(TABLE) as Array<[Remedy, readonly Health[]]>)('after failures whose remedy is %s: %j for one, two, three, many', (remedy, expected) => {
+    const code = CODE_OF[remedy]
+    expect(ERROR_CODES[code].remedy).toBe(remedy)
+    for (const lastSuccessAt of [null, 1]) {
+      const seen = [1, 2, 3, 50].map((failures) => healthOf({ paused: false, failures, lastError: { code, message: '', at: 2 }, lastSuccessAt }))
+      expect(seen).toEqual(expected)
+    }
+  })
+
+  test('is PAUSED whatever else is true', () => {
+    for (const failures of [0, 1, 3]) {
+      for (const lastSuccessAt of [null, 1]) {
+        expect(healthOf({ paused: true, failures, lastError: { code: 'AUTH_REJECTED', message: '', at: 2 }, lastSuccessAt })).toBe('PAUSED')
+      }
+    }
+  })
+
+  test('is forgiven by a resume, which keeps the error and forgets its count', () => {
+    expect(healthOf({ paused: false, failures: 0, lastError: { code: 'AUTH_REJECTED', message: '', at: 2 }, lastSuccessAt: 1 })).toBe('HEALTHY')
+  })
+
+  test('F11: only refused credentials stop the schedule', () => {
+    expect(Object.entries(AFTER_FAILURE).filter(([, { stopsSchedule }]) => stopsSchedule).map(([remedy]) => remedy)).toEqual(['reauth'])
+  })
+})
