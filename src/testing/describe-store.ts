@@ -68,5 +68,6 @@ function findRunner(): TestRunner {
 /** Vitest throws out of `skip`, node:test marks the test, Jest cannot: there the reason is printed. */
 function skip(context: unknown, reason: string): void {
   console.info(`skipped: ${reason}`)
-  if (typeof context === 'object' && context !== null && 'skip' in context && typeof context.skip === 'function') context.skip(reason)
+  const { skip: mark } = Object(context) as { skip?: (reason: string) => void }
+  mark?.call(context, reason)
 }

@@ -30,7 +30,7 @@ export const beginCases: readonly StoreCase[] = [
     },
   },
   {
-    name: 'an incremental cycle begins from what is committed, a replace cycle from nothing',
+    name: 'N11 an incremental cycle begins from what is committed, a replace cycle from nothing',
     async run({ store }) {
       const delta = await SyncDriver.take(store)
       await delta.cycle([upsert('a', { n: 1 })], { state: '{"since":1}' })
@@ -39,6 +39,19 @@ export const beginCases: readonly StoreCase[] = [
       const backfill = await SyncDriver.take(store, { sync: 'backfill', mode: 'replace' })
       await backfill.cycle([upsert('b', { n: 1 })], { state: '{"since":2}' })
       assert.equal((await backfill.begin()).inflight.state, null)
+    },
+  },
+  {
+    name: 'N15 each sync has its own state, also when two share a database',
+    async run({ store }) {
+      const delta = await SyncDriver.take(store, { owner: 'accounts' })
+      const backfill = await SyncDriver.take(store, { sync: 'backfill', mode: 'replace', owner: 'accounts' })
+      await delta.cycle([upsert('a', { n: 1 })], { state: '"of the delta"' })
+      await backfill.begin()
+      await backfill.page([upsert('a', { n: 1 })], { state: '"of the backfill"' })
+      await delta.begin()
+      assert.deepEqual([(await store.read(delta.ref)).committed, (await store.read(delta.ref)).inflight?.state], ['"of the delta"', '"of the delta"'])
+      assert.deepEqual([(await store.read(backfill.ref)).committed, (await store.read(backfill.ref)).inflight?.state], [null, '"of the backfill"'])
     },
   },
   {

@@ -19,7 +19,7 @@ export const commitCases: readonly StoreCase[] = [
     },
   },
   {
-    name: 'O5 invariant 2: the last page moves committed, clears inflight and raises the version by exactly one',
+    name: 'O5 R9 R11 invariant 2: the last page moves committed, clears inflight and raises the version by exactly one',
     async run({ store }) {
       const driver = await SyncDriver.take(store)
       for (const version of [1, 2, 3]) {
@@ -50,7 +50,7 @@ export const commitCases: readonly StoreCase[] = [
     },
   },
   {
-    name: 'an abandoned cycle lands its rows, clears inflight and leaves committed and the version alone',
+    name: 'R17 an abandoned cycle lands its rows, clears inflight and leaves committed and the version alone',
     async run({ store }) {
       const driver = await SyncDriver.take(store)
       await driver.cycle([], { state: '"old"' })
@@ -169,7 +169,7 @@ export const commitCases: readonly StoreCase[] = [
     },
   },
   {
-    name: 'state comes back as the text it was, whatever is in it',
+    name: 'N19 state comes back as the text it was, whatever is in it',
     async run({ store, reopen }) {
       const driver = await SyncDriver.take(store)
       const states = ['""', '0', '{}', '{ "spaced" : 1.0 }', '{"n":9007199254740993}', JSON.stringify('ł\u0000\u{1f30a}\'";--'), JSON.stringify('x'.repeat(60_000))]

@@ -4,7 +4,7 @@ import { counts, feed, instant, live, poison, snapshot, type StoreCase, story, S
 export const landingCases: readonly StoreCase[] = [
   // ── what becomes of a change ──
   {
-    name: 'a new key is created, a new content updates it, and both are in the log',
+    name: 'N13 a new key is created, a new content updates it, and both are in the log',
     async run({ store }) {
       const driver = await SyncDriver.take(store)
       assert.deepEqual((await driver.cycle([upsert('a', { n: 1 })])).counts, counts({ created: 1 }))
@@ -16,7 +16,7 @@ export const landingCases: readonly StoreCase[] = [
     },
   },
   {
-    name: 'invariant 4: landing the same page again in a later page changes nothing and makes no entry',
+    name: 'R31 invariant 4: landing the same page again in a later page changes nothing and makes no entry',
     async run({ store }) {
       const driver = await SyncDriver.take(store)
       const page = [upsert('a', { n: 1 }, { at: 1, cursor: 'c1' }), upsert('b', { n: 2 }), remove('gone', { at: 1 }), upsert('c', { n: 3 }, { at: 3 })]
@@ -53,7 +53,7 @@ export const landingCases: readonly StoreCase[] = [
     },
   },
   {
-    name: 'a deleted key is gone from the rows and stays in the log',
+    name: 'N13 a deleted key is gone from the rows and stays in the log',
     async run({ store }) {
       const driver = await SyncDriver.take(store)
       await driver.cycle([upsert('a', { n: 1 }), upsert('b', { n: 1 })])
@@ -203,6 +203,18 @@ export const landingCases: readonly StoreCase[] = [
       await driver.cycle([upsert('a', { v: 'A' }, { at: 3 })])
       assert.deepEqual((await driver.cycle([upsert('a', { v: 'B' }, { at: 2 })])).counts, counts({ stale: 1 }))
       assert.equal(await store.position(), 1)
+    },
+  },
+  {
+    name: 'invariant 6: a fact without a time, read later, wins, and what is older than the row it replaced is still older',
+    async run({ store }) {
+      const driver = await SyncDriver.take(store)
+      const other = await SyncDriver.take(store, { sync: 'other' })
+      await driver.cycle([upsert('a', { v: 1 }, { at: 5 }), upsert('b', { v: 1 }, { at: 5 })])
+      await driver.cycle([remove('b')])
+      assert.deepEqual((await other.cycle([upsert('a', { v: 2 }), upsert('b', { v: 2 })])).counts, counts({ updated: 1, created: 1 }))
+      assert.deepEqual((await driver.cycle([upsert('a', { v: 0 }, { at: 4 }), upsert('b', { v: 0 }, { at: 4 })])).counts, counts({ stale: 2 }))
+      assert.deepEqual(await live(store), [['a', { v: 2 }], ['b', { v: 2 }]])
     },
   },
   {

@@ -5,7 +5,7 @@ const one = (...keys: string[]) => keys.map((key) => upsert(key, { of: key }))
 
 export const sweepCases: readonly StoreCase[] = [
   {
-    name: 'XE9 invariant 5: a complete replace cycle deletes what it did not list, and the feed says so',
+    name: 'N10 XE9 invariant 5: a complete replace cycle deletes what it did not list, and the feed says so',
     async run({ store, reopen }) {
       const driver = await SyncDriver.take(store, { mode: 'replace' })
       await driver.cycle(one('a', 'b', 'c'))
@@ -24,7 +24,7 @@ export const sweepCases: readonly StoreCase[] = [
     },
   },
   {
-    name: 'XE1 invariant 5: no page but the last one of a complete cycle sweeps',
+    name: 'N12 XE1 invariant 5: no page but the last one of a complete cycle sweeps',
     async run({ store }) {
       const driver = await SyncDriver.take(store, { mode: 'replace' })
       await driver.cycle(one('a', 'b'))
@@ -237,7 +237,7 @@ export const sweepCases: readonly StoreCase[] = [
 
   // ── the brake ──
   {
-    name: 'XE3 invariant 11: a sweep of everything is braked and writes nothing, until it is allowed',
+    name: 'XE3 XE5 invariant 11: a sweep of everything is braked and writes nothing, until it is allowed',
     async run({ store }) {
       const driver = await SyncDriver.take(store, { mode: 'replace' })
       await driver.cycle(one('a', 'b'))
@@ -247,7 +247,7 @@ export const sweepCases: readonly StoreCase[] = [
       assert.deepEqual(await driver.send(commit), { kind: 'braked', database: 'things', owned: 2, doomed: 2 })
       assert.deepEqual(await snapshot(store), before)
 
-      // XE5: really emptied, and said so.
+      // Really emptied, and said so.
       assert.deepEqual((await driver.complete([], { sweep: { maxShare: 0, allowEmpty: true } })).counts, counts({ swept: 2 }))
       assert.deepEqual(await live(store), [])
     },

@@ -1,0 +1,223 @@
+import type { LogEntry, Store } from '../../../src/contract/index.ts'
+import type { Patch } from './patched-modules.ts'
+
+/** A store that is wrong in one way, and the cases that must tell. */
+export interface Fault {
+  /** "A store that …" */
+  readonly name: string
+  readonly patches?: readonly Patch[]
+  wrap?(store: Store): Store
+  /** Each of them must fail, by an assertion of its own. Given by the beginning of their names. */
+  readonly caughtBy: readonly string[]
+}
+
+const [COMMIT, REGISTRY, READING, SCHEMA] = ['commit', 'registry', 'reading', 'schema'].map((name) => `stores/sqlite/${name}.ts`) as [string, string, string, string]
+const [JUDGE, PLAN] = ['stores/kit/judge.ts', 'stores/kit/plan-landing.ts']
+
+export const faults: readonly Fault[] = [
+  // ── leases and checkpoints ──
+  {
+    name: 'ignores the epoch',
+    patches: [{ file: REGISTRY, from: ' && entry.epoch === lease.epoch && entry.holder === lease.holder ? entry : null', to: ' ? entry : null' }],
+    caughtBy: ['XB1 invariant 3: the commit of a stale epoch', 'XA11 a stale epoch cannot begin', 'a released sync is free at once'],
+  },
+  {
+    name: 'knows a lease by its holder alone',
+    patches: [{ file: REGISTRY, from: 'entry.epoch === lease.epoch && ', to: '' }],
+    caughtBy: ['XA11 a stale epoch cannot begin'],
+  },
+  {
+    name: 'gives one sync to two runners',
+    patches: [{ file: REGISTRY, from: 'entry.held_until! > request.at', to: 'entry.held_until! < request.at' }],
+    caughtBy: ['XB1 a free sync is acquired', 'XB1 of many runners'],
+  },
+  {
+    name: 'takes a lease away when it runs out',
+    wrap(store) {
+      const ends = new Map<string, number>()
+      return {
+        ...store,
+        async acquire(ref, request) {
+          ends.set(ref.sync, request.at + request.ttlMs)
+          return await store.acquire(ref, request)
+        },
+        commit: async (commit) => (commit.at > ends.get(commit.lease.ref.sync)! ? { kind: 'fenced' } : await store.commit(commit)),
+      }
+    },
+    caughtBy: ['XA11 expiry alone takes nothing away'],
+  },
+  {
+    name: 'moves the checkpoint in a transaction of its own, before the rows',
+    patches: [{
+      file: COMMIT, from: '  writePlan(session, plan, databases, {',
+      to: "  moveCheckpoint(session, entry, commit)\n  connection.exec('commit')\n  connection.exec('begin immediate')\n  writePlan(session, plan, databases, {",
+    }],
+    caughtBy: ['XA3 a crash before any statement of a commit (continue)', 'XA3 a crash before any statement of a commit (complete)', 'a commit that fails half-way leaves nothing'],
+  },
+  {
+    name: 'lands the rows in a transaction of its own, before the checkpoint',
+    patches: [{
+      file: COMMIT, from: '  const version = moveCheckpoint(session, entry, commit)',
+      to: "  connection.exec('commit')\n  connection.exec('begin immediate')\n  const version = moveCheckpoint(session, entry, commit)",
+    }],
+    caughtBy: ['XA3 a crash before any statement of a commit (continue)', 'XA3 a crash before any statement of a commit (abandon)'],
+  },
+  {
+    name: 'overwrites a checkpoint that moved meanwhile',
+    patches: [{ file: COMMIT, from: '  if (entry.version !== version) return false\n', to: '' }],
+    caughtBy: ['XB3 a commit on another version'],
+  },
+  {
+    name: 'lands a page twice when the first answer was lost',
+    patches: [{ file: COMMIT, from: ' && entry.inflight_page === move.page - 1', to: '' }],
+    caughtBy: ['XB4 after a commit whose answer was lost', 'XB3 a commit on another version'],
+  },
+  {
+    name: 'commits with every page',
+    patches: [{
+      file: COMMIT, from: '...toInflight(entry)!, page: move.page, state: move.state })\n',
+      to: "...toInflight(entry)!, page: move.page, state: move.state })\n      connection.run('update tidemark_registry set committed = ? where tenant_id = ? and sync_id = ?', move.state, tenantId, entry.sync_id)\n",
+    }],
+    caughtBy: ['invariant 1: a page lands its rows', 'a fresh begin gives the unfinished cycle up'],
+  },
+
+  // ── which fact wins ──
+  {
+    name: 'brings the dead back',
+    patches: [{ file: JUDGE, from: "    if (order < 0 || (row.status === 'deleted' && order === 0 && landing.upstreamAt === row.upstreamAt)) return 'stale'\n", to: '' }],
+    caughtBy: ['XE7 a delete that comes before its create', 'XE7 invariant 6: a tombstone keeps its time'],
+  },
+  {
+    name: 'lets an older fact overwrite a newer row',
+    patches: [{ file: JUDGE, from: "  if (order < 0) return 'stale'\n  return order > 0 || isLaterRead(row, read) ? 'update'", to: "  return order > 0 || isLaterRead(row, read) ? 'update'" }],
+    caughtBy: ['invariant 6: an older fact never overwrites', 'invariant 6: times are compared to the microsecond'],
+  },
+  {
+    name: 'wants a strictly later time',
+    patches: [{ file: JUDGE, from: "  if (order < 0) return 'stale'\n  return order > 0 || isLaterRead(row, read) ? 'update'", to: "  if (order <= 0) return 'stale'\n  return order > 0 || isLaterRead(row, read) ? 'update'" }],
+    caughtBy: ['invariant 6: a fact of the same time, read later, wins', 'XC24 times within the tolerance'],
+  },
+  {
+    name: 'does not raise the time of unchanged content',
+    patches: [{ file: JUDGE, from: "return order > 0 || (row.upstreamAt === null && landing.upstreamAt !== null) ? 'touch' : 'same'", to: "return 'same'" }],
+    caughtBy: ['invariant 6: the same content with a later time', 'invariant 6: content told first without a time'],
+  },
+  {
+    name: 'takes whatever comes last, however it was read',
+    patches: [{ file: JUDGE, from: 'return row.writer === read.writer || row.sequence <= read.readFrom', to: 'return true' }],
+    caughtBy: ['XB14 a row another sync wrote while the page was read', 'XB14 a delete without a time overlaps'],
+  },
+  {
+    name: 'takes a new order of members for a new content',
+    patches: [{ file: PLAN, from: "if (verdict === 'update' && ", to: "if (verdict === 'stale' && " }],
+    caughtBy: ['a record whose members only changed their order'],
+  },
+  {
+    name: 'reads integers as doubles',
+    patches: [{ file: 'values/json.ts', from: 'if (options.onDuplicate === undefined && !LONG_DIGITS.test(text))', to: 'if (options.onDuplicate === undefined)' }],
+    caughtBy: ['XD17 integers that a double cannot tell apart'],
+  },
+  {
+    name: 'folds the case of keys',
+    patches: [{ file: SCHEMA, from: '  key text not null,\n  position integer not null,', to: '  key text not null collate nocase,\n  position integer not null,' }],
+    caughtBy: ['XD18 XD21 XD22 keys are compared by their bytes'],
+  },
+
+  // ── the sweep ──
+  {
+    name: 'sweeps rows written since the cycle began',
+    patches: [{ file: COMMIT, from: 'status = 0 and owner_id = ? and position <= ?', to: 'status = 0 and owner_id = ? and (position <= ? or true)' }],
+    caughtBy: ['XE6 invariant 5: a row that any sync wrote'],
+  },
+  {
+    name: 'sweeps with every page',
+    patches: [{ file: COMMIT, from: "commit.move.kind === 'complete' ? commit.move.sweep : null", to: "commit.move.kind === 'complete' ? commit.move.sweep : { maxShare: 1, allowEmpty: true }" }],
+    caughtBy: ['N12 XE1 invariant 5: no page but the last one'],
+  },
+  {
+    name: 'sweeps after an incremental cycle',
+    patches: [{ file: COMMIT, from: "sweeps && commit.move.kind === 'complete'", to: "commit.move.kind === 'complete'" }],
+    caughtBy: ['invariant 5: an incremental cycle sweeps nothing'],
+  },
+  {
+    name: 'forgets that a quarantined key was listed',
+    patches: [{ file: PLAN, from: "      if (row?.status === 'live') seen.push(row.sequence)\n", to: '' }],
+    caughtBy: ['a key that could not be landed counts as listed: its row', 'XE2 what a resumed cycle saw'],
+  },
+  {
+    name: 'looks for quarantined keys only among those of the page',
+    patches: [{ file: COMMIT, from: '    if (quarantined.some((item) => item.database === name)) continue\n', to: '' }],
+    caughtBy: ['a key that could not be landed counts as listed, also beside'],
+  },
+  {
+    name: 'sweeps the rows of other owners',
+    patches: [{ file: COMMIT, from: 'status = 0 and owner_id = ? and position <= ?', to: 'status = 0 and (owner_id = ? or true) and position <= ?' }],
+    caughtBy: ['invariant 5: a sync does not sweep rows of another owner', 'F7 two owners that replace one database'],
+  },
+  {
+    name: 'sweeps a row that another owner still lists',
+    patches: [{ file: COMMIT, from: '  if (heir === undefined) return false\n', to: '  if (heir !== undefined || heir === undefined) return false\n' }],
+    caughtBy: ['F7 a row that two owners list lives until neither does'],
+  },
+  {
+    name: 'counts what an abandoned cycle saw',
+    patches: [
+      { file: REGISTRY, from: "  session.connection.run('delete from tidemark_seen where tenant_id = ? and cycle_id = ?', session.tenantId, cycle)\n", to: '' },
+      { file: COMMIT, from: "'select ranges from tidemark_seen where tenant_id = ? and cycle_id = ?'", to: "'select ranges from tidemark_seen where tenant_id = ? and (cycle_id = ? or true)'" },
+    ],
+    caughtBy: ['XE2 what an abandoned cycle saw does not count'],
+  },
+  {
+    name: 'has no brake',
+    patches: [{ file: PLAN, from: '  if (doomed === 0) return false\n', to: '  if (doomed >= 0) return false\n' }],
+    caughtBy: ['XE3 XE5 invariant 11', 'XE4 invariant 11: a sweep of more', 'XE4 invariant 11: newcomers'],
+  },
+  {
+    name: 'lets newcomers dilute the share that dies',
+    patches: [{ file: COMMIT, from: '  return owned - created\n', to: '  return owned\n' }],
+    caughtBy: ['XE4 invariant 11: newcomers do not dilute'],
+  },
+
+  // ── the feed ──
+  {
+    name: 'makes an entry of a record landed again',
+    patches: [{ file: PLAN, from: "      case 'same':\n", to: "      case 'same':\n        writes.push({ landing, action: 'updated', sequence: ++position, row })\n" }],
+    caughtBy: ['R31 invariant 4: landing the same page again', 'invariant 4: the same page landed by another sync'],
+  },
+  {
+    name: 'leaves a gap in the sequence',
+    patches: [{ file: PLAN, from: "action: 'updated', sequence: ++position", to: "action: 'updated', sequence: (position += 2)" }],
+    caughtBy: ['O8 invariant 7: after any work the sequences'],
+  },
+  {
+    name: 'trusts the clock for the time of commits',
+    patches: [{ file: COMMIT, from: 'Math.max(commit.at, tenant.committed_at + 1)', to: 'commit.at' }],
+    caughtBy: ['XB16 invariant 7'],
+  },
+  {
+    name: 'does not tell of swept rows',
+    wrap: (store) => ({ ...store, changes: async (query) => (await store.changes(query)).filter((entry) => entry.action !== 'deleted' || entry.upstreamAt !== null) }),
+    caughtBy: ['N10 XE9 invariant 5', 'O7 invariant 8'],
+  },
+  {
+    name: 'shows a commit later than the ones after it',
+    wrap(store) {
+      const met = new Set<number>()
+      const isLate = ({ sync, sequence }: LogEntry): boolean => sync === 'two' && met.size < met.add(sequence).size
+      return { ...store, changes: async (query) => (await store.changes(query)).filter((entry) => !isLate(entry)) }
+    },
+    caughtBy: ['invariant 7: readers on other connections'],
+  },
+
+  // ── tenants ──
+  {
+    name: 'shows one tenant the changes of the next',
+    patches: [{ file: READING, from: 'l.position > ? and l.position < ?', to: 'l.position > ? and (l.position < ? or true)' }],
+    caughtBy: ['two tenants have their own sequences', 'Z13 two tenants at work'],
+  },
+  {
+    name: 'lists the quarantine of every tenant',
+    patches: [{ file: READING, from: 'where q.tenant_id = ? and', to: 'where (q.tenant_id = ? or true) and' }],
+    caughtBy: ['a store knows its tenant, and another tenant finds nothing'],
+  },
+]

@@ -1,0 +1,39 @@
+import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createJiti } from 'jiti'
+import type { SqliteModules } from '../sqlite-harness.ts'
+
+/** A change of the store's source that breaks one promise. */
+export interface Patch {
+  /** Under src/. */
+  readonly file: string
+  /** Must stand there exactly once. */
+  readonly from: string
+  readonly to: string
+}
+
+const ROOT = new URL('../../../', import.meta.url).pathname
+
+/** A copy of the SQLite store with the patches applied. */
+export async function loadPatched(patches: readonly Patch[]): Promise<SqliteModules & AsyncDisposable> {
+  const folder = await mkdtemp(join(tmpdir(), 'tidemark-broken-'))
+  for (const part of ['contract', 'values', 'stores/kit', 'stores/sqlite']) await cp(join(ROOT, 'src', part), join(folder, 'src', part), { recursive: true })
+  await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
+  for (const { file, from, to } of patches) {
+    const path = join(folder, 'src', file)
+    const source = await readFile(path, 'utf8')
+    const found = source.split(from).length - 1
+    if (found !== 1) throw new Error(`src/${file} has ${found} places that read ${JSON.stringify(from)}; the fault needs exactly one: follow the store's new source.`)
+    await writeFile(path, source.replace(from, () => to))
+  }
+  // Through one door: the harness must patch the very class that the store uses.
+  const door = join(folder, 'src/stores/sqlite/door.ts')
+  await writeFile(door, "export { openSqliteStore } from './store.ts'\nexport { Connection } from './connection.ts'\n")
+  const { openSqliteStore, Connection } = await createJiti(import.meta.url, { fsCache: false, moduleCache: false }).import<SqliteModules>(door)
+  return {
+    openSqliteStore,
+    Connection,
+    [Symbol.asyncDispose]: () => rm(folder, { recursive: true }),
+  }
+}
