@@ -1,0 +1,35 @@
+// About 350 bytes of JSON, different for every i; `version` changes the content.
+const NOTES = 'Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor incididunt ut labore et dolore'
+
+export const PAGE = 1_000
+
+export function recordOf(i, version = 0) {
+  return {
+    id: keyOf(i),
+    name: `Customer number ${i}`,
+    email: `customer${i}@example.com`,
+    city: 'Springfield',
+    country: 'US',
+    balance: i * 1.5,
+    active: i % 3 === 0,
+    created_at: '2026-01-01T00:00:00.000Z',
+    updated_at: `2026-02-01T00:00:0${version % 10}.000Z`,
+    notes: NOTES,
+  }
+}
+
+export function keyOf(i) {
+  return `acc_${String(i).padStart(10, '0')}`
+}
+
+export function changeOf(i, version = 0) {
+  const record = recordOf(i, version)
+  return { type: 'upsert', key: record.id, record, upstreamUpdatedAt: record.updated_at }
+}
+
+/** Which version of a record a pass sees: everything as it was, or every tenth one changed. */
+export const PASSES = {
+  first: () => 0,
+  unchanged: () => 0,
+  changed: (i) => (i % 10 === 0 ? 1 : 0),
+}
