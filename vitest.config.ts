@@ -3,6 +3,7 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
+    globalSetup: ['test/setup/postgres.ts'],
     // Real processes, servers and files: slow machines are no reason to fail.
     testTimeout: 60_000,
     hookTimeout: 120_000,

@@ -4,7 +4,7 @@ import type { CycleOptions, CycleResult } from '../engine/cycle-options.ts'
 import type { SyncPlan } from '../engine/sync-plan.ts'
 import { systemClock } from '../platform/clock.ts'
 import { systemFetch, type Fetch } from '../platform/fetch.ts'
-import { holderName } from '../platform/holder.ts'
+import { holderName, isDeadHolder } from '../platform/holder.ts'
 import { createLog, parseLogLevel } from '../platform/log.ts'
 import { systemRandom } from '../platform/random.ts'
 import { createSecrets } from '../platform/secrets.ts'
@@ -97,6 +97,7 @@ function cycleOptions(store: Store, options: RunOptions): CycleOptions {
     fetch,
     secrets: isSecrets(options.secrets) ? options.secrets : createSecrets(options.secrets ?? process.env),
     holder,
+    isDead: isDeadHolder,
     trigger,
     ...(signal === undefined ? {} : { signal }),
     ...(fresh === undefined ? {} : { fresh }),

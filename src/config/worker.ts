@@ -82,7 +82,7 @@ export class Worker {
   readonly #pacers = new Map<string, Pacer>()
   readonly #syncs = new Map<string, SyncDeclaration>()
   /** Lower-cased, because SQL does not tell Contacts from contacts. */
-  readonly #names = new Map<string, string>()
+  readonly #names = new Map<string, Map<string, string>>()
 
   constructor(options: WorkerOptions = {}) {
     refuseUnknown('WORKER_INVALID', 'Worker', options, ['name'])
@@ -206,15 +206,17 @@ export class Worker {
 
   #checkFree(kind: string, name: unknown): asserts name is string {
     checkName(kind, name)
-    const holder = this.#names.get(name.toLowerCase())
-    if (holder !== undefined) {
+    for (const [other, holder] of this.#names.get(name.toLowerCase()) ?? []) {
+      // A sync may bear the name of the database it fills: no command takes one for the other.
+      if (kind !== other && kind !== 'pacer' && other !== 'pacer') continue
       throw new SyncError('NAME_TAKEN', `The name "${name}" for a ${kind} is already that of the ${holder}.`)
     }
   }
 
   /** After everything else, so that a failed declaration reserves nothing. */
   #take(kind: string, name: string): void {
-    this.#names.set(name.toLowerCase(), `${kind} "${name}"`)
+    const kinds = this.#names.get(name.toLowerCase()) ?? new Map<string, string>()
+    this.#names.set(name.toLowerCase(), kinds.set(kind, `${kind} "${name}"`))
   }
 }
 

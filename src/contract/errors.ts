@@ -62,7 +62,7 @@ export const ERROR_CODES = {
   COMMIT_UNKNOWN: entry('retry', 'environment', 'The connection broke during COMMIT. The next run reads back what was landed.'),
   // Your input
   NAME_INVALID: entry('fix', 'input', 'Use letters, digits, `_`, `-` and `.`, starting with a letter or digit, at most 63.'),
-  NAME_TAKEN: entry('fix', 'input', 'Give every database, pacer and sync of a worker a name of its own.'),
+  NAME_TAKEN: entry('fix', 'input', 'Give every database, pacer and sync of a worker a name of its own; only a sync and a database may share one.'),
   DATABASE_UNKNOWN: entry('fix', 'input', 'Declare it with `worker.database(name)` first.'),
   PACER_UNKNOWN: entry('fix', 'input', 'Declare it with `worker.pacer(name, …)` first.'),
   PACER_INVALID: entry('fix', 'input', 'Give `{ allowedRequests, intervalMs }`, both positive whole numbers.'),

@@ -28,12 +28,14 @@ describe('declaring', () => {
     ])
   })
 
-  test('a name is taken once, across databases, pacers and syncs, and whatever its case', () => {
+  test('a name is taken once, whatever its case; only a sync and a database may share theirs', () => {
     const worker = new Worker()
     worker.database('contacts')
     worker.pacer('api', { allowedRequests: 1, intervalMs: 1 })
     worker.sync('all', { database: 'contacts', execute })
-    expect(() => worker.sync('contacts', { database: 'contacts', execute })).toThrow(code('NAME_TAKEN', /database "contacts"/))
+    worker.sync('contacts', { database: 'contacts', execute })
+    expect(() => worker.sync('Contacts', { database: 'contacts', execute })).toThrow(code('NAME_TAKEN', /sync "contacts"/))
+    expect(() => worker.sync('api', { database: 'contacts', execute })).toThrow(code('NAME_TAKEN', /pacer "api"/))
     expect(() => worker.database('api')).toThrow(code('NAME_TAKEN'))
     expect(() => worker.pacer('all', { allowedRequests: 1, intervalMs: 1 })).toThrow(code('NAME_TAKEN'))
     expect(() => worker.database('Contacts')).toThrow(code('NAME_TAKEN'))
