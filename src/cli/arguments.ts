@@ -1,0 +1,12 @@
+import { InvalidArgumentError } from 'commander'
+
+export function countArgument(text: string): number {
+  const count = Number(text)
+  if (!/^\d+$/.test(text) || !Number.isSafeInteger(count) || count < 1) throw new InvalidArgumentError('It is a whole number from 1 up.')
+  return count
+}
+
+/** Where 0 stands for none, or for all. */
+export function countOrZeroArgument(text: string): number {
+  return text === '0' ? 0 : countArgument(text)
+}

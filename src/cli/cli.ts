@@ -1,0 +1,15 @@
+import type { Environment } from '../config/settings.ts'
+import type { Terminal } from './terminal.ts'
+
+/** What every verb is given: where it was called, and where it answers. */
+export interface Cli {
+  readonly terminal: Terminal
+  readonly environment: Environment
+  /** The current folder. */
+  readonly folder: string
+  /** Aborted by the first signal to stop. A verb that does not ask for it is ended by the signal itself. */
+  listenForStop(): AbortSignal
+}
+
+/** A verb's work. Without a number it went well. */
+export type Act<Arguments extends unknown[]> = (cli: Cli, ...given: Arguments) => Promise<number | void>

@@ -1,0 +1,22 @@
+import { hostname } from 'node:os'
+import { holderName } from '../platform/holder.ts'
+
+/** host:pid:tail, perhaps with the kind of holder before it and the number of a cycle after it. */
+const HOLDER = /^(?:cli:)?((.+):(\d+):[0-9a-f]+)(?:#\d+)?$/
+
+/**
+ * Whether the process of a lease is gone, so that a killed run need not be waited for. Only told of this host; in doubt
+ * it lives, and its lease runs out by itself.
+ */
+export function isDeadHolder(holder: string): boolean {
+  const [, name, host, pid] = HOLDER.exec(holder) ?? []
+  if (host !== hostname() || pid === undefined) return false
+  // Our own number with another tail: whoever had it before us is gone, as after the restart of a container.
+  if (Number(pid) === process.pid) return name !== holderName()
+  try {
+    process.kill(Number(pid), 0)
+    return false
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ESRCH'
+  }
+}

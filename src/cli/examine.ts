@@ -1,0 +1,155 @@
+import { accessSync, constants, existsSync, readFileSync, statfsSync, statSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { parseStoreUrl } from '../config/store-url.ts'
+import { isSyncError, type Store } from '../contract/index.ts'
+import { systemClock } from '../platform/clock.ts'
+import type { Cli } from './cli.ts'
+import { grouped } from './counts.ts'
+import { duration } from './duration.ts'
+import { openForReading } from './open-for-reading.ts'
+import { adviceFor } from './report-error.ts'
+import { standingOf } from './standing.ts'
+import { storeTarget, workerTarget, type Target, type TargetFlags, type WorkerTarget } from './target.ts'
+
+export interface Finding {
+  readonly check: string
+  readonly verdict: 'ok' | 'warn' | 'fail'
+  readonly message: string
+  /** A command, or what to do. */
+  readonly fix: string | null
+}
+
+/** Every check in order; one that cannot be made because an earlier one failed is left out. */
+export async function examine(cli: Cli, flags: TargetFlags): Promise<Finding[]> {
+  const findings = [examineNode(process.versions.node)]
+  const target = await loaded(cli, flags, findings)
+  if (target === null) return findings
+  if ('worker' in target) findings.push(examineSecrets(cli, target))
+  findings.push(...examinePlace(target))
+  let store: Store | null = null
+  try {
+    store = await openForReading(target)
+    findings.push(ok('store', store === null ? `${target.store} does not exist yet; the first run makes it` : `${target.store} opens and its tables are known`))
+    findings.push(await examineClock(store))
+    if ('worker' in target) for (const { name } of target.worker.manifest.syncs) findings.push(...(await examineSync(store, target, name)))
+  } catch (error) {
+    findings.push(troubleIn('store', error, `Check that the store runs and that --store or TIDEMARK_STORE is right: ${target.store}`))
+  } finally {
+    await store?.close()
+  }
+  return findings
+}
+
+const NODE_MIN = [20, 19] as const
+
+function examineNode(version: string): Finding {
+  const [major = 0, minor = 0] = version.split('.').map(Number)
+  const fits = major > NODE_MIN[0] || (major === NODE_MIN[0] && minor >= NODE_MIN[1])
+  return fits ? ok('node', `Node ${version}`) : fail('node', `Node ${version}; ${NODE_MIN.join('.')} or later is needed`, 'nvm install 22')
+}
+
+/** Without a worker the store can still be looked at. */
+async function loaded(cli: Cli, flags: TargetFlags, findings: Finding[]): Promise<Target | WorkerTarget | null> {
+  try {
+    const target = await workerTarget(cli, flags)
+    const { syncs, databases } = target.worker.manifest
+    const what = `${target.name} in ${target.file}: ${count(syncs.length, 'sync')}, ${count(databases.length, 'database')}`
+    findings.push(syncs.length === 0 ? warn('worker', what, 'Declare one with worker.sync(name, …)') : ok('worker', what))
+    return target
+  } catch (error) {
+    findings.push(troubleIn('worker', error, 'npx tidemark init'))
+  }
+  try {
+    return storeTarget(cli, flags)
+  } catch (error) {
+    findings.push(troubleIn('settings', error, 'Check the flags, the environment and .env'))
+    return null
+  }
+}
+
+/** By the text of the worker file, without its comments: what it asks for as `secrets.get('NAME')`. What it imports is not looked at. */
+function examineSecrets(cli: Cli, { file, settings }: WorkerTarget): Finding {
+  const text = readFileSync(resolve(cli.folder, file), 'utf8').replace(/\/\*[\s\S]*?\*\/|(?<![:'"`])\/\/[^\n]*/g, '')
+  const names = [...new Set([...text.matchAll(/secrets\.get\(\s*['"`]([^'"`$]+)['"`]/g)].map((match) => match[1]!))]
+  const missing = names.filter((name) => !settings.environment[name])
+  const env = resolve(settings.folder, '.env')
+  if (missing.length > 0) return warn('secrets', `not set: ${missing.join(', ')}`, `Add ${missing.map((name) => `${name}=…`).join(' ')} to ${env}`)
+  if (process.platform !== 'win32' && existsSync(env) && (statSync(env).mode & 0o077) !== 0) return warn('secrets', `${env} can be read by others on this machine`, `chmod 600 ${env}`)
+  return ok('secrets', names.length === 0 ? 'the worker file names none' : `${names.join(', ')}: set`)
+}
+
+const DISK_WARN_BYTES = 1024 ** 3
+const DISK_FAIL_BYTES = 100 * 1024 ** 2
+
+function examinePlace({ settings, store }: Target): Finding[] {
+  const location = parseStoreUrl(settings.storeUrl, settings.folder)
+  if (location.kind !== 'sqlite' || location.file === ':memory:') return []
+  const place = nearestExisting(location.file)
+  const findings: Finding[] = []
+  try {
+    accessSync(place, constants.W_OK)
+    if (place === location.file) accessSync(dirname(place), constants.W_OK)
+    findings.push(ok('write access', `${store} can be written`))
+  } catch {
+    findings.push(fail('write access', `${place} cannot be written by this user`, `chmod u+w ${place}`))
+  }
+  const { bavail, bsize } = statfsSync(dirname(place))
+  const free = bavail * bsize
+  const message = `${grouped(Math.floor(free / 1024 ** 2))} MB free`
+  if (free < DISK_FAIL_BYTES) findings.push(fail('disk', message, 'Free some space, or choose another place with --store'))
+  else findings.push(free < DISK_WARN_BYTES ? warn('disk', message, 'Free some space, or choose another place with --store') : ok('disk', message))
+  return findings
+}
+
+function nearestExisting(path: string): string {
+  return existsSync(path) || dirname(path) === path ? path : nearestExisting(dirname(path))
+}
+
+/** This was written after it. */
+const WRITTEN_AT = Date.UTC(2025, 0, 1)
+
+/** A clock that runs behind what the store has seen was set back, or was ahead before. */
+async function examineClock(store: Store | null): Promise<Finding> {
+  const now = systemClock.now()
+  const fix = 'Let the system keep its time (timedatectl set-ntp true)'
+  if (now < WRITTEN_AT) return fail('clock', `it says ${new Date(now).toISOString()}`, fix)
+  const position = (await store?.position()) ?? 0
+  const newest = position === 0 ? undefined : (await store!.changes({ after: position - 1, limit: 1 }))[0]
+  const aheadMs = newest === undefined ? 0 : newest.committedAt - now
+  if (aheadMs > 1_000) return warn('clock', `the newest commit lies ${duration(aheadMs)} in the future`, fix)
+  return ok('clock', new Date(now).toISOString())
+}
+
+async function examineSync(store: Store | null, target: WorkerTarget, name: string): Promise<Finding[]> {
+  const declared = target.worker.manifest.syncs.find((sync) => sync.name === name)!
+  const { health, checkpoint, held, quarantined } = await standingOf(store, { worker: target.name, sync: name }, declared, systemClock.now())
+  const findings: Finding[] = []
+  const { lastError, failures } = checkpoint
+  if (failures > 0 && lastError !== null) {
+    findings.push(warn(`sync ${name}`, `${health}: failed ${count(failures, 'time')} in a row, ${lastError.code}: ${lastError.message}`, adviceFor(lastError.code, name)))
+  } else if (checkpoint.paused) findings.push(warn(`sync ${name}`, 'PAUSED', `npx tidemark resume ${name}`))
+  else findings.push(ok(`sync ${name}`, health))
+  if (held?.dead === true) findings.push(warn(`lease of ${name}`, `${held.by} is gone and left it behind`, `npx tidemark run ${name}`))
+  if (quarantined > 0) findings.push(warn(`quarantine of ${name}`, count(quarantined, 'record'), 'npx tidemark query "select * from tidemark_quarantine"'))
+  return findings
+}
+
+function troubleIn(check: string, error: unknown, fix: string): Finding {
+  return fail(check, isSyncError(error) ? `${error.code}: ${error.message}` : String(error), fix)
+}
+
+function count(number: number, noun: string): string {
+  return `${grouped(number)} ${noun}${number === 1 ? '' : 's'}`
+}
+
+function ok(check: string, message: string): Finding {
+  return { check, verdict: 'ok', message, fix: null }
+}
+
+function warn(check: string, message: string, fix: string): Finding {
+  return { check, verdict: 'warn', message, fix }
+}
+
+function fail(check: string, message: string, fix: string): Finding {
+  return { check, verdict: 'fail', message, fix }
+}

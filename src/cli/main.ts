@@ -1,0 +1,27 @@
+#!/usr/bin/env node
+import type { Cli } from './cli.ts'
+import { exitCodeOf } from './exit-code.ts'
+import { createProgram } from './program.ts'
+import { reportError } from './report-error.ts'
+import { listenForStop } from './stop-signals.ts'
+import { Terminal } from './terminal.ts'
+
+const { argv, env, stdout, stderr } = process
+const terminal = new Terminal({ stdout, stderr, environment: env, json: argv.includes('--json') })
+let stopping: AbortSignal | undefined
+const cli: Cli = {
+  terminal, environment: env, folder: process.cwd(),
+  listenForStop: () => (stopping ??= listenForStop(terminal, exitCodeOf('CANCELLED'))),
+}
+
+let exitCode = 0
+try {
+  const program = createProgram(cli, (code) => (exitCode = code))
+  if (argv.length === 2) program.help()
+  await program.parseAsync(argv)
+} catch (error) {
+  exitCode = reportError(cli, error)
+}
+await terminal.drain()
+// Not left to run out: a connector may have left a timer or a connection behind.
+process.exit(exitCode)

@@ -1,0 +1,22 @@
+import type { Ports, Secrets } from '../contract/index.ts'
+import { systemClock } from '../platform/clock.ts'
+import { systemFetch, type Fetch } from '../platform/fetch.ts'
+import { systemRandom } from '../platform/random.ts'
+import { createSecrets } from '../platform/secrets.ts'
+import type { Cli } from './cli.ts'
+import { logOf, type Target } from './target.ts'
+
+export interface Outside {
+  readonly ports: Ports
+  readonly fetch: Fetch
+  readonly secrets: Secrets
+}
+
+/** This machine's clock, network and environment, as a sync sees them. */
+export function outsideOf(cli: Cli, { settings }: Target): Outside {
+  return {
+    ports: { clock: systemClock, random: systemRandom, log: logOf(cli, settings.logLevel) },
+    fetch: systemFetch,
+    secrets: createSecrets(settings.environment),
+  }
+}

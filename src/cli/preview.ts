@@ -1,0 +1,151 @@
+import { Command, Option } from 'commander'
+import { SyncError, type Change, type Checkpoint, type JsonValue, type Page, type StateText } from '../contract/index.ts'
+import { checkPage, parseState, type CheckedPage } from '../engine/check-page.ts'
+import { classify } from '../engine/classify.ts'
+import { Pacer } from '../engine/pacer.ts'
+import { PagePreparer } from '../engine/prepare-page.ts'
+import type { SyncPlan } from '../engine/sync-plan.ts'
+import { abortable, rejectAfter } from '../engine/waiting.ts'
+import { countOrZeroArgument } from './arguments.ts'
+import type { Act, Cli } from './cli.ts'
+import { Foreign } from './json-document.ts'
+import { openForReading } from './open-for-reading.ts'
+import { outsideOf } from './outside.ts'
+import { printable } from './printable.ts'
+import { describeState, stateDocument } from './redact.ts'
+import { parseStateArgument } from './state-argument.ts'
+import { clip, table } from './table.ts'
+import { announce, targetDocument, withStoreFlags, workerTarget, type TargetFlags, type WorkerTarget } from './target.ts'
+
+interface PreviewFlags extends TargetFlags {
+  readonly state?: string
+  readonly fromStart?: boolean
+  readonly limit: number
+  readonly reveal?: boolean
+}
+
+export function previewVerb(): Command {
+  return withStoreFlags(new Command('preview'))
+    .summary('one page, shown, nothing written')
+    .description('Asks a source for one page, from where its sync stands or from a state of your own, and shows it. Writes nothing: no rows, no state, no pacer, no store.')
+    .argument('<sync>', 'the sync to ask')
+    .addOption(new Option('--state <json>', 'ask with this state; - reads it from standard input').conflicts('fromStart'))
+    .option('--from-start', 'ask without a state, as on the very first call')
+    .addOption(new Option('--limit <n>', 'how many changes to show; 0 for all').argParser(countOrZeroArgument).default(10))
+    .option('--reveal', 'show the states as they are')
+}
+
+export const preview: Act<[string, PreviewFlags]> = async (cli, name, flags) => {
+  const target = await workerTarget(cli, flags)
+  const plan = target.worker.plan(name)
+  announce(cli, target)
+  const given = flags.state === undefined ? undefined : await parseStateArgument(flags.state, plan)
+  const asked = await askedWith(target, plan, given, flags.fromStart === true)
+  const page = await readPage(cli, target, plan, asked)
+  const { landings, quarantined } = await new PagePreparer(plan.sync, plan.databases, plan.limits).prepare(page.changes)
+  const changes = flags.limit === 0 ? page.changes : page.changes.slice(0, flags.limit)
+  const reveal = flags.reveal === true
+
+  if (cli.terminal.json) {
+    cli.terminal.document({
+      ...targetDocument(target), sync: plan.sync, mode: plan.mode,
+      asked: { from: asked.from, state: stateDocument(asked.state, reveal) },
+      changes: page.changes.length, shown: changes.map((change) => new Foreign(change)),
+      landable: landings.length, quarantined: quarantined.map(({ database, key, code, message }) => ({ database, key, code, message })),
+      hasMore: page.hasMore, nextState: stateDocument(page.state, reveal),
+    })
+    return
+  }
+  show(cli, plan, page, changes)
+  for (const { key, code, message } of quarantined) cli.terminal.print(`${cli.terminal.colors.yellow('quarantined')} ${printable(key ?? '(no key)')}  ${code}: ${printable(message)}`)
+  cli.terminal.print(
+    '',
+    `asked with  ${WHERE_FROM[asked.from]}: ${describeState(asked.state, reveal)}`,
+    `has more    ${page.hasMore ? 'yes' : 'no'}`,
+    `next state  ${describeState(page.state, reveal)}`,
+  )
+  cli.terminal.remark('', 'Nothing was written.')
+  if (page.hasMore) {
+    cli.terminal.remark(reveal
+      ? `The next page: npx tidemark preview ${plan.sync} --reveal --state '${page.state!.replaceAll("'", `'\\''`)}'`
+      : 'Add --reveal to see the state and to go on to the next page.')
+  }
+}
+
+const WHERE_FROM = { argument: 'your state', start: 'no state, as on the very first call', inflight: 'the unfinished cycle’s state', committed: 'the committed state' } as const
+
+interface Asked {
+  readonly from: keyof typeof WHERE_FROM
+  readonly state: StateText
+  readonly pacers: Readonly<Record<string, number>>
+}
+
+/** The store is opened only when it has something to say. */
+async function askedWith(target: WorkerTarget, plan: SyncPlan, given: StateText | undefined, fromStart: boolean): Promise<Asked> {
+  if (given !== undefined) return { from: 'argument', state: given, pacers: {} }
+  if (fromStart) return { from: 'start', state: null, pacers: {} }
+  const store = await openForReading(target)
+  if (store === null) return { from: 'start', state: null, pacers: {} }
+  try {
+    const ref = { worker: plan.worker, sync: plan.sync }
+    return { ...stored(plan, await store.read(ref)), pacers: await store.pacers(ref) }
+  } finally {
+    await store.close()
+  }
+}
+
+/** As the next cycle would begin. */
+function stored(plan: SyncPlan, { inflight, committed }: Checkpoint): Omit<Asked, 'pacers'> {
+  if (inflight !== null && inflight.mode === plan.mode) return { from: inflight.page === 0 && inflight.state === null ? 'start' : 'inflight', state: inflight.state }
+  if (plan.mode === 'replace' || committed === null) return { from: 'start', state: null }
+  return { from: 'committed', state: committed }
+}
+
+async function readPage(cli: Cli, target: WorkerTarget, plan: SyncPlan, asked: Asked): Promise<CheckedPage> {
+  const { ports, fetch, secrets } = outsideOf(cli, target)
+  const ending = new AbortController()
+  const signal = AbortSignal.any([cli.listenForStop(), ending.signal])
+  const pacer = new Pacer(ports.clock, signal, plan.pacers, asked.pacers)
+  const late = rejectAfter(ports.clock, plan.limits.deadlineMs, signal, () =>
+    new SyncError('SOURCE_TIMEOUT', `${plan.sync}: \`execute\` took longer than ${plan.limits.deadlineMs} ms.`))
+  try {
+    const executing = Promise.resolve().then(() => plan.execute(parseState(asked.state) as JsonValue, {
+      ...ports, signal, secrets, pacer,
+      fetch: async (input, init = {}) => {
+        await pacer.wait()
+        return fetch(input, { ...init, signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal })
+      },
+      cycle: { id: 0, mode: plan.mode, startedAt: ports.clock.now(), page: 1 },
+    }))
+    const page = await Promise.race([abortable<Page | { error: unknown }>(executing, signal), late.promise])
+    if (typeof page === 'object' && page !== null && !('changes' in page) && 'error' in page) throw page.error
+    return checkPage(plan.sync, page, plan.limits.stateBytesMax)
+  } catch (error) {
+    throw cli.listenForStop().aborted ? new SyncError('CANCELLED', `The preview of ${plan.sync} was stopped.`) : classify(error)
+  } finally {
+    late.cancel()
+    ending.abort(new SyncError('CANCELLED', 'The preview is over.'))
+  }
+}
+
+function show({ terminal }: Cli, plan: SyncPlan, page: CheckedPage, changes: readonly Change[]): void {
+  const several = plan.databases.length > 1
+  const room = Math.max(40, terminal.columns - 40)
+  const rows = changes.map((change) => [
+    change.type === 'upsert' ? 'upsert' : 'delete', printable(String(change.key), 60),
+    ...(several ? [change.database ?? plan.databases[0]!.name] : []),
+    change.type === 'upsert' ? clip(printable(toText(change.record)), room) : '',
+  ])
+  if (rows.length > 0) terminal.print(...table(['CHANGE', 'KEY', ...(several ? ['DATABASE'] : []), 'RECORD'], rows))
+  const more = page.changes.length - changes.length
+  terminal.print(`${page.changes.length} ${page.changes.length === 1 ? 'change' : 'changes'}${more > 0 ? `, the first ${changes.length} shown (--limit 0 shows all)` : ''}`)
+}
+
+/** A record may be anything here: it has not been checked yet. */
+function toText(record: unknown): string {
+  try {
+    return JSON.stringify(record, (_, value: unknown) => (typeof value === 'bigint' ? value.toString() : value)) ?? String(record)
+  } catch {
+    return '(cannot be written as JSON)'
+  }
+}

@@ -1,0 +1,55 @@
+import { Command } from 'commander'
+import type { Act, Cli } from './cli.ts'
+import { doctor, doctorVerb } from './doctor.ts'
+import { init, initVerb } from './init.ts'
+import { ownVersion } from './own-package.ts'
+import { pause, pauseVerb } from './pause.ts'
+import { preview, previewVerb } from './preview.ts'
+import { query, queryVerb } from './query.ts'
+import { resume, resumeVerb } from './resume.ts'
+import { run, runVerb } from './run.ts'
+import { start, startVerb } from './start.ts'
+import { stateVerbs, stateGet, stateLog } from './state.ts'
+import { stateReset, stateRewind, stateSet } from './state-moves.ts'
+import { status, statusVerb } from './status.ts'
+import { trigger, triggerVerb } from './trigger.ts'
+import { why, whyVerb } from './why.ts'
+
+/** Every verb with what it does. `onExit` is told what the process should end with. */
+export function createProgram(cli: Cli, onExit: (code: number) => void): Command {
+  /** The command itself comes last and is not the verb's affair. */
+  const does = <Given extends unknown[]>(command: Command, act: Act<Given>): Command =>
+    command.action(async (...given: unknown[]) => onExit((await act(cli, ...(given.slice(0, -1) as Given))) ?? 0))
+
+  const program = new Command('tidemark')
+    .description('Keeps a database of yours an exact, always-current copy of systems you do not own.')
+    .version(ownVersion())
+    .addHelpText('after', HELP)
+  const state = new Command('state').summary('look at and move the stored state of a sync').description('Looks at and moves the stored state of a sync. Every move is audited.')
+  const states = stateVerbs()
+  state.addCommand(does(states.get, stateGet))
+  state.addCommand(does(states.set, stateSet))
+  state.addCommand(does(states.reset, stateReset))
+  state.addCommand(does(states.log, stateLog))
+  state.addCommand(does(states.rewind, stateRewind))
+
+  const verbs = [
+    does(initVerb(), init), does(previewVerb(), preview), does(runVerb(), run), does(startVerb(), start), does(statusVerb(), status),
+    does(queryVerb(), query), does(whyVerb(), why), state, does(pauseVerb(), pause), does(resumeVerb(), resume), does(triggerVerb(), trigger),
+    does(doctorVerb(), doctor),
+  ]
+  for (const verb of verbs) program.addCommand(verb)
+  for (const command of everyCommand(program)) {
+    // Thrown instead of printed, so that they come out like every other error.
+    command.exitOverride().configureOutput({ writeErr: () => {}, writeOut: (text) => cli.terminal.print(text.trimEnd()) })
+  }
+  return program
+}
+
+export function everyCommand(command: Command): Command[] {
+  return [command, ...command.commands.flatMap(everyCommand)]
+}
+
+const HELP = `
+Exit codes: 0 ok, 1 failed, 2 your input, 3 your environment, 130 interrupted.
+Environment: TIDEMARK_STORE, TIDEMARK_TENANT, TIDEMARK_LOG (debug, info, warn, error, silent), NO_COLOR. Also read from .env beside the worker.`

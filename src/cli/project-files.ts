@@ -1,0 +1,41 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { templatesFolder } from './own-package.ts'
+
+export interface ProjectFile {
+  readonly path: string
+  readonly text: string
+}
+
+export interface Written {
+  readonly written: readonly string[]
+  /** There already, and left as they are: a project's own package.json. */
+  readonly kept: readonly string[]
+  /** There already: then nothing is written at all. */
+  readonly clashing: readonly string[]
+}
+
+/** Names that npm would take for its own when the package is packed. */
+const RENAMED: Record<string, string> = { gitignore: '.gitignore', 'env.example': '.env.example' }
+
+export function readTemplate(values: Readonly<Record<string, string>>): ProjectFile[] {
+  const folder = join(templatesFolder(), 'worker')
+  return readdirSync(folder).toSorted().map((name) => ({
+    path: RENAMED[name] ?? name,
+    text: readFileSync(join(folder, name), 'utf8').replace(/\{\{(\w+)\}\}/g, (whole, key: string) => values[key] ?? whole),
+  }))
+}
+
+export function writeProject(folder: string, files: readonly ProjectFile[], force: boolean): Written {
+  const there = files.map(({ path }) => path).filter((path) => existsSync(join(folder, path)))
+  const mayStay = (path: string): boolean => path === 'package.json' && !force
+  const kept = there.filter(mayStay)
+  const clashing = force ? [] : there.filter((path) => !mayStay(path))
+  if (clashing.length > 0) return { written: [], kept, clashing }
+  const written = files.filter(({ path }) => !there.includes(path) || !mayStay(path))
+  for (const { path, text } of written) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true })
+    writeFileSync(join(folder, path), text)
+  }
+  return { written: written.map(({ path }) => path), kept, clashing }
+}

@@ -1,0 +1,68 @@
+import { existsSync } from 'node:fs'
+import { Command, Option } from 'commander'
+import { parseStoreUrl } from '../config/store-url.ts'
+import { SyncError, type JsonValue } from '../contract/index.ts'
+import { stringifyJson } from '../values/json.ts'
+import { countOrZeroArgument } from './arguments.ts'
+import type { Act, Cli } from './cli.ts'
+import { grouped } from './counts.ts'
+import { Foreign } from './json-document.ts'
+import { openForReading } from './open-for-reading.ts'
+import { printable } from './printable.ts'
+import { selectCommand } from './select-command.ts'
+import { selectFrom } from './select-from.ts'
+import { clip, table } from './table.ts'
+import { announce, storeTarget, targetDocument, withStoreFlags, type Target, type TargetFlags } from './target.ts'
+
+interface QueryFlags extends TargetFlags {
+  readonly limit: number
+}
+
+export function queryVerb(): Command {
+  return withStoreFlags(new Command('query'))
+    .summary('look at what has landed, with SQL')
+    .description('Runs one SELECT on the store, on a connection that cannot write. Without one, lists what there is to select from.')
+    .argument('[sql]', 'the statement')
+    .addOption(new Option('--limit <n>', 'how many rows to show; 0 for all').argParser(countOrZeroArgument).default(100))
+}
+
+export const query: Act<[string | undefined, QueryFlags]> = async (cli, sql, flags) => {
+  const target = storeTarget(cli, flags)
+  announce(cli, target)
+  const location = parseStoreUrl(target.settings.storeUrl, target.settings.folder)
+  if (location.kind === 'sqlite' && !existsSync(location.file)) {
+    throw new SyncError('STORE_UNAVAILABLE', `There is no store at ${target.store} yet. \`tidemark run\` makes it.`)
+  }
+  if (sql === undefined) return listDatabases(cli, target)
+
+  const { columns, rows, truncated } = await selectFrom(location, sql, { limit: flags.limit, tenant: target.tenant })
+  const { terminal } = cli
+  if (terminal.json) {
+    terminal.document({ ...targetDocument(target), columns: new Foreign(columns), rows: new Foreign(rows.map((row) => Object.fromEntries(columns.map((name, at) => [name, row[at]])))), truncated })
+    return
+  }
+  const room = terminal.isLive ? Math.max(12, Math.floor(terminal.columns / 3)) : 2_000
+  if (rows.length > 0) terminal.print(...table(columns.map((name) => terminal.colors.bold(printable(name))), rows.map((row) => row.map((value) => clip(printable(cellText(value)), room)))))
+  terminal.remark(terminal.colors.dim(`${grouped(rows.length)} ${rows.length === 1 ? 'row' : 'rows'}${truncated ? ' of more; --limit 0 shows all' : ''}`))
+}
+
+async function listDatabases({ terminal }: Cli, target: Target): Promise<void> {
+  const store = await openForReading(target)
+  const databases = store === null ? [] : await store.databases()
+  await store?.close()
+  if (terminal.json) {
+    terminal.document({ ...targetDocument(target), databases: databases.map(({ name, view, rows, columns }) => ({ name, view, rows, columns: columns.map((column) => ({ ...column })) })) })
+    return
+  }
+  if (databases.length === 0) {
+    terminal.print('Nothing has landed yet. `tidemark run` fills it.')
+    return
+  }
+  terminal.print(...table(['SELECT FROM', 'ROWS', 'COLUMNS'], databases.map(({ view, rows, columns }) => [view, grouped(rows), columns.map(({ name }) => printable(name)).join(', ')])))
+  terminal.remark('', `Look at one: ${selectCommand(target, databases[0]!.view)}`)
+}
+
+function cellText(value: unknown): string {
+  if (value === null || value === undefined) return '-'
+  return typeof value === 'object' ? stringifyJson(value as JsonValue) : String(value)
+}

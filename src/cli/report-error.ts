@@ -1,0 +1,59 @@
+import { CommanderError } from 'commander'
+import { ERROR_CODES, isSyncError, SyncError, type ErrorCode } from '../contract/index.ts'
+import type { Cli } from './cli.ts'
+import { exitCodeOf } from './exit-code.ts'
+import { printable } from './printable.ts'
+
+export interface Trouble {
+  readonly code: ErrorCode
+  readonly message: string
+  readonly advice: string
+}
+
+/** An error that brings more than a sentence: what a refused command would have done. */
+export class RefusedError extends SyncError {
+  readonly plan: object
+
+  constructor(code: ErrorCode, message: string, plan: object) {
+    super(code, message)
+    this.plan = plan
+  }
+}
+
+/** Says what happened, to what and what to do; answers with the exit code. */
+export function reportError(cli: Cli, error: unknown): number {
+  if (error instanceof CommanderError && error.exitCode === 0) return 0
+  const trouble = troubleOf(error)
+  if (cli.terminal.json) cli.terminal.document({ error: trouble, ...(error instanceof RefusedError ? { plan: error.plan } : {}) })
+  else cli.terminal.remark(...troubleLines(cli, trouble))
+  if (cli.environment['TIDEMARK_LOG'] === 'debug' && error instanceof Error && !(error instanceof CommanderError)) cli.terminal.log(`${stackOf(error)}\n`)
+  return exitCodeOf(trouble.code)
+}
+
+export function troubleLines({ terminal: { colors } }: Cli, { code, message, advice }: Trouble): string[] {
+  return [`${colors.red('error')} ${colors.bold(code)}  ${printable(message)}`, `      ${printable(advice)}`]
+}
+
+/** `<sync>` in an advice stands for the sync it is about. */
+export function adviceFor(code: ErrorCode, sync?: string): string {
+  const { advice } = ERROR_CODES[code]
+  return sync === undefined ? advice : advice.replaceAll('<sync>', sync)
+}
+
+function troubleOf(error: unknown): Trouble {
+  if (error instanceof CommanderError) return { code: 'ARGUMENT_INVALID', message: commanderMessage(error), advice: adviceFor('ARGUMENT_INVALID') }
+  if (isSyncError(error)) return { code: error.code, message: error.message, advice: adviceFor(error.code) }
+  return { code: 'INTERNAL', message: error instanceof Error ? error.message : String(error), advice: adviceFor('INTERNAL') }
+}
+
+/** `error: unknown command 'stauts'\n(Did you mean status?)` as a sentence. */
+function commanderMessage({ message }: CommanderError): string {
+  const [what = '', ...more] = message.replace(/^error: /, '').split('\n')
+  const sentence = `${what.charAt(0).toUpperCase()}${what.slice(1)}${/[.!?]$/.test(what) ? '' : '.'}`
+  return [sentence, ...more.map((line) => line.replace(/^\((.*)\)$/, '$1'))].join(' ').trim()
+}
+
+/** Frames only: a message may quote what it was about. */
+function stackOf(error: Error): string {
+  return (error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line)).join('\n')
+}

@@ -1,0 +1,124 @@
+import { Command, Option } from 'commander'
+import type { Store, SyncError } from '../contract/index.ts'
+import { classify } from '../engine/classify.ts'
+import { runCycle } from '../engine/cycle.ts'
+import type { CycleOptions, CycleResult, Progress } from '../engine/cycle-options.ts'
+import type { SyncPlan } from '../engine/sync-plan.ts'
+import { holderName } from '../platform/holder.ts'
+import { guardStrayRejections } from '../runner/stray-rejections.ts'
+import { countArgument } from './arguments.ts'
+import type { Act, Cli } from './cli.ts'
+import { isDeadHolder } from './dead-holder.ts'
+import { exitCodeOf, worstExitCode } from './exit-code.ts'
+import { outsideOf } from './outside.ts'
+import { displayFor, resultDocument } from './progress.ts'
+import { selectCommand } from './select-command.ts'
+import { announce, openTargetStore, targetDocument, withStoreFlags, workerTarget, type Target, type TargetFlags } from './target.ts'
+
+interface RunFlags extends TargetFlags {
+  readonly fresh?: boolean
+  readonly allowDeletes?: boolean
+  readonly maxPages?: number
+  readonly maxMinutes?: number
+  readonly concurrency: number
+  readonly reveal?: boolean
+}
+
+export function runVerb(): Command {
+  return withStoreFlags(new Command('run'))
+    .summary('one cycle of each sync; Ctrl-C is always safe')
+    .description('Runs one cycle of each named sync, or of all of them. Stopping it is always safe: what has landed stays, and the next run continues there.')
+    .argument('[sync...]', 'the syncs to run (default: all)')
+    .option('--fresh', 'give up an unfinished cycle and begin a new one')
+    .option('--allow-deletes', 'confirm a sweep that was stopped because it would delete too much')
+    .option('--max-pages <n>', 'stop after so many pages; the next run continues there', countArgument)
+    .option('--max-minutes <n>', 'stop after so many minutes; the next run continues there', countArgument)
+    .addOption(new Option('--concurrency <n>', 'how many syncs run side by side').argParser(countArgument).default(4))
+    .option('--reveal', 'show cursors that stand in for a time as they are')
+}
+
+export const run: Act<[string[], RunFlags]> = async (cli, names, flags) => {
+  const target = await workerTarget(cli, flags)
+  const all = target.worker.plans()
+  const plans = (names.length === 0 ? all : [...new Set(names)].map((name) => target.worker.plan(name))).map((plan) => withBudget(plan, flags))
+  announce(cli, target)
+
+  const signal = cli.listenForStop()
+  const store = await openTargetStore(target)
+  const outside = outsideOf(cli, target)
+  const guard = guardStrayRejections((message) => outside.ports.log.error('a promise that nobody waited for failed', { message }))
+  const display = displayFor(cli, plans.map(({ sync }) => sync), { reveal: flags.reveal === true })
+  let results: CycleResult[]
+  try {
+    const options: Omit<CycleOptions, 'onProgress'> = {
+      ...outside, store, signal, holder: holderName(), trigger: 'manual', isDead: isDeadHolder,
+      fresh: flags.fresh === true, allowDeletes: flags.allowDeletes === true,
+    }
+    results = await inParallel(plans, flags.concurrency, signal, async (plan) => {
+      const progress = (given: Progress): void => display.progress(plan.sync, given)
+      const startedAt = options.ports.clock.now()
+      const result = await runCycle(plan, { ...options, onProgress: progress }).catch((error: unknown) => notBegun(plan, startedAt, classify(error)))
+      display.done(result)
+      return result
+    })
+    display.close()
+    if (!cli.terminal.json) await showNext(cli, target, store, plans)
+  } finally {
+    display.close()
+    guard.remove()
+    await store.close()
+  }
+
+  const interrupted = signal.aborted && (results.length < plans.length || results.some(({ stopReason }) => stopReason === 'cancelled'))
+  const exitCode = interrupted ? exitCodeOf('CANCELLED') : exitCodeFor(results, names)
+  if (cli.terminal.json) {
+    cli.terminal.document({
+      event: 'result', ok: exitCode === 0, interrupted, ...targetDocument(target),
+      syncs: results.map((result) => resultDocument(result, flags.reveal === true)),
+    })
+  }
+  return exitCode
+}
+
+/** The store failed before the cycle could take its lease; the other syncs may still fare better. */
+function notBegun({ worker, sync }: SyncPlan, startedAt: number, { code, message, advice }: SyncError): CycleResult {
+  const counts = { created: 0, updated: 0, deleted: 0, swept: 0, unchanged: 0, stale: 0, missing: 0, quarantined: 0 }
+  return {
+    worker, sync, cycle: null, stopReason: 'error', resumed: false, pages: 0, counts, retries: 0, waitedMs: 0, startedAt, endedAt: startedAt,
+    version: 0, position: 0, tidemark: null, error: { code, message, advice }, retryAt: null,
+  }
+}
+
+/** In the order they were given, each as soon as there is a place. After the signal no more are begun. */
+async function inParallel<T, R>(items: readonly T[], placesMax: number, signal: AbortSignal, work: (item: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = []
+  const queue = items.entries()
+  await Promise.all(Array.from({ length: Math.min(placesMax, items.length) }, async () => {
+    for (const [index, item] of queue) {
+      if (signal.aborted) return
+      results[index] = await work(item)
+    }
+  }))
+  return results.filter((result) => result !== undefined)
+}
+
+/** The command line has the last word over what the worker declares. */
+function withBudget(plan: SyncPlan, { maxPages, maxMinutes }: RunFlags): SyncPlan {
+  return {
+    ...plan,
+    limits: { ...plan.limits, ...(maxPages === undefined ? {} : { pagesMax: maxPages }), ...(maxMinutes === undefined ? {} : { minutesMax: maxMinutes }) },
+  }
+}
+
+/** A paused sync is a failure only for somebody who named it. */
+function exitCodeFor(results: readonly CycleResult[], names: readonly string[]): number {
+  const failures = results.filter(({ error }) => error !== null && (error.code !== 'PAUSED' || names.length > 0))
+  return worstExitCode(failures.map(({ error }) => exitCodeOf(error!.code)))
+}
+
+async function showNext({ terminal }: Cli, target: Target, store: Store, plans: readonly SyncPlan[]): Promise<void> {
+  if (plans.length === 0) terminal.remark('This worker declares no syncs: there is nothing to run.')
+  const names = plans.map(({ databases }) => databases[0]!.name)
+  const filled = (await store.databases()).find(({ name, rows }) => rows > 0 && names.includes(name))
+  if (filled !== undefined) terminal.remark(terminal.colors.dim(`Look at it: ${selectCommand(target, filled.view)}`))
+}

@@ -1,0 +1,62 @@
+import pg from 'pg'
+import { maskUrl } from '../config/mask-url.ts'
+import { SyncError } from '../contract/index.ts'
+import { parseJson } from '../values/json.ts'
+import type { Selection, SelectOptions } from './select-from.ts'
+
+export async function selectFromPostgres(url: string, sql: string, { limit, tenant }: SelectOptions): Promise<Selection> {
+  const client = new pg.Client({
+    connectionString: url, application_name: 'tidemark query', connectionTimeoutMillis: 10_000, types: { getTypeParser } as pg.CustomTypesConfig,
+    // Of the session, so that a query which ends its transaction cannot write in the next one either.
+    options: '-c default_transaction_read_only=on',
+  })
+  client.on('error', () => {})
+  try {
+    await client.connect()
+  } catch (cause) {
+    throw new SyncError('STORE_UNAVAILABLE', `Cannot reach ${maskUrl(url)}: ${cause instanceof Error ? cause.message : String(cause)}.`, { cause })
+  }
+  try {
+    await client.query('begin read only')
+    await client.query("select set_config('tidemark.tenant', $1, true)", [tenant])
+    const { fields, rows } = await readRows(client, sql, limit)
+    const truncated = limit > 0 && rows.length > limit
+    return { columns: fields.map(({ name }) => name), rows: truncated ? rows.slice(0, limit) : rows, truncated }
+  } catch (error) {
+    throw error instanceof pg.DatabaseError ? new SyncError('ARGUMENT_INVALID', `PostgreSQL: ${error.message} (${error.code ?? 'no code'}).`, { cause: error }) : error
+  } finally {
+    await client.end()
+  }
+}
+
+/** `extended`: the protocol that takes one statement and no more. */
+async function readRows(client: pg.Client, sql: string, limit: number): Promise<pg.QueryArrayResult<unknown[]>> {
+  const query = (text: string): Promise<pg.QueryArrayResult<unknown[]>> =>
+    client.query({ text, rowMode: 'array', queryMode: 'extended' } as pg.QueryArrayConfig) as Promise<pg.QueryArrayResult<unknown[]>>
+  const statement = sql.trim().replace(/;\s*$/, '')
+  // What a cursor cannot hold is an explanation, and short.
+  if (limit === 0 || /^explain\b/i.test(statement)) return query(statement)
+  await query(`declare answer no scroll cursor for ${statement}`)
+  return query(`fetch ${limit + 1} from answer`)
+}
+
+/** Numbers and JSON become values; times stay the text they are, since a Date would cut their microseconds. */
+function getTypeParser(oid: number): (text: string) => unknown {
+  switch (oid) {
+    case 16:
+      return (text) => text === 't'
+    case 20:
+      return (text) => (Number.isSafeInteger(Number(text)) ? Number(text) : BigInt(text))
+    case 21:
+    case 23:
+    case 26:
+    case 700:
+    case 701:
+      return Number
+    case 114:
+    case 3802:
+      return (text) => parseJson(text)
+    default:
+      return (text) => text
+  }
+}

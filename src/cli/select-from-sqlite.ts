@@ -1,0 +1,50 @@
+import { DatabaseSync } from '@photostructure/sqlite'
+import { SyncError } from '../contract/index.ts'
+import type { Selection, SelectOptions } from './select-from.ts'
+
+export function selectFromSqlite(file: string, sql: string, { limit }: SelectOptions): Selection {
+  const database = open(file)
+  try {
+    const statement = database.prepare(sql)
+    if (hasMore(sql, statement.expandedSQL ?? sql)) throw new SyncError('ARGUMENT_INVALID', 'A query is one statement; this text goes on after it.')
+    statement.setReadBigInts(true)
+    const columns = statement.columns().map(({ name }) => name)
+    statement.setReturnArrays(true)
+    const rows: unknown[][] = []
+    for (const row of statement.iterate() as IterableIterator<unknown>) {
+      if (limit > 0 && rows.length === limit) return { columns, rows, truncated: true }
+      rows.push((row as unknown[]).map(cell))
+    }
+    return { columns, rows, truncated: false }
+  } catch (error) {
+    throw translated(error)
+  } finally {
+    database.close()
+  }
+}
+
+function open(file: string): InstanceType<typeof DatabaseSync> {
+  try {
+    return new DatabaseSync(file, { readOnly: true, timeout: 5_000 })
+  } catch (cause) {
+    throw new SyncError('STORE_UNAVAILABLE', `Cannot open the SQLite file ${file}.`, { cause })
+  }
+}
+
+/** What was prepared is the first statement alone. */
+function hasMore(sql: string, first: string): boolean {
+  return sql.trim().startsWith(first.trim()) && sql.trim().slice(first.trim().length).replace(/^[\s;]+|--[^\n]*(\n|$)/g, '') !== ''
+}
+
+function cell(value: unknown): unknown {
+  if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : value
+  return value instanceof Uint8Array ? Buffer.from(value).toString('base64') : value
+}
+
+/** A wrong query is the user's; what is wrong with the file is not. */
+function translated(error: unknown): unknown {
+  const code = (error as { errcode?: unknown } | null)?.errcode
+  if (typeof code !== 'number') return error
+  const message = error instanceof Error ? error.message : String(error)
+  return new SyncError((code & 0xff) === 1 ? 'ARGUMENT_INVALID' : (code & 0xff) === 5 ? 'STORE_BUSY' : 'STORE_UNAVAILABLE', `SQLite: ${message}.`, { cause: error })
+}

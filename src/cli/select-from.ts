@@ -1,0 +1,35 @@
+import type { StoreLocation } from '../config/store-url.ts'
+import { SyncError } from '../contract/index.ts'
+
+/** What a query answered; a cell is a number, a bigint, a text, a boolean, null or parsed JSON. */
+export interface Selection {
+  readonly columns: readonly string[]
+  readonly rows: readonly (readonly unknown[])[]
+  /** There are more than were asked for. */
+  readonly truncated: boolean
+}
+
+export interface SelectOptions {
+  /** 0 for all. */
+  readonly limit: number
+  readonly tenant: string
+}
+
+/** One statement of the user's own, on a connection that cannot write. */
+export async function selectFrom(location: StoreLocation, sql: string, options: SelectOptions): Promise<Selection> {
+  const [, verb = ''] = /^(?:\s|--[^\n]*\n|\/\*[\s\S]*?\*\/)*([a-z]+)/i.exec(sql) ?? []
+  if (!READING.has(verb.toLowerCase())) {
+    throw new SyncError('ARGUMENT_INVALID', `A query begins with ${[...READING].join(', ')}; this one begins with ${JSON.stringify(verb || sql.slice(0, 20))}.`)
+  }
+  switch (location.kind) {
+    case 'sqlite':
+      return (await import('./select-from-sqlite.ts')).selectFromSqlite(location.file, sql, options)
+    case 'postgres':
+      return (await import('./select-from-postgres.ts')).selectFromPostgres(location.url, sql, options)
+    default:
+      return location satisfies never
+  }
+}
+
+/** Of the statements that a read-only connection lets through, those that also leave the disk alone: VACUUM INTO does not. */
+const READING = new Set(['select', 'with', 'values', 'explain'])

@@ -1,0 +1,118 @@
+import { SyncError, type AuditEntry, type Checkpoint, type StateText, type SyncRef } from '../contract/index.ts'
+import type { Act, Cli } from './cli.ts'
+import { grouped } from './counts.ts'
+import { findSync } from './find-sync.ts'
+import { moveState } from './move-state.ts'
+import { NEVER_RUN } from './never-run.ts'
+import { openForReading } from './open-for-reading.ts'
+import { printable } from './printable.ts'
+import { describeState, stateDocument } from './redact.ts'
+import { RefusedError } from './report-error.ts'
+import { parseStateArgument } from './state-argument.ts'
+import { announce, openTargetStore, targetDocument, workerTarget, type TargetFlags, type WorkerTarget } from './target.ts'
+
+interface MoveFlags extends TargetFlags {
+  readonly reason: string
+  readonly yes?: boolean
+  readonly ifVersion?: number
+}
+
+interface RewindFlags extends Omit<MoveFlags, 'reason'> {
+  readonly to: number
+  readonly reason?: string
+}
+
+export const stateSet: Act<[string, string, MoveFlags]> = async (cli, name, json, flags) => {
+  await moving(cli, flags, name, async ({ ref }) => ({
+    state: await parseStateArgument(json, ref), reason: flags.reason, next: 'goes on from the state you give',
+  }))
+}
+
+export const stateReset: Act<[string, MoveFlags]> = async (cli, name, flags) => {
+  await moving(cli, flags, name, async () => ({ state: null, reason: flags.reason, next: 'reads everything from the start; rows that did not change are not written again' }))
+}
+
+export const stateRewind: Act<[string, RewindFlags]> = async (cli, name, flags) => {
+  await moving(cli, flags, name, async ({ ref, audit }) => {
+    const reason = flags.reason ?? `rewound to version ${flags.to}`
+    if (flags.to === 0) return { state: null, reason, next: 'reads everything from the start; rows that did not change are not written again' }
+    const moves = (await audit()).filter(movesState)
+    const found = moves.find(({ version }) => version === flags.to)
+    if (found === undefined) {
+      const known = moves.slice(0, 10).map(({ version }) => version).join(', ')
+      throw new SyncError('ARGUMENT_INVALID', `${ref.sync} has no version ${flags.to} in its log${known === '' ? '' : `; the newest are ${known}`}.`)
+    }
+    return { state: found.state, reason, next: `goes on from the state of version ${flags.to}, and reads again what came after it` }
+  })
+}
+
+interface Subject {
+  readonly ref: SyncRef
+  audit(): Promise<AuditEntry[]>
+}
+
+const AUDIT_MAX = 100_000
+
+/** Others only pause, resume or give up. */
+export function movesState({ action }: AuditEntry): boolean {
+  return action === 'complete' || action === 'set'
+}
+
+interface Intent {
+  readonly state: StateText
+  readonly reason: string
+  /** What the next cycle does. */
+  readonly next: string
+}
+
+/** Plans first, on what is stored now; moves only with --yes, and only if it is still that. */
+async function moving(
+  cli: Cli, flags: Omit<MoveFlags, 'reason'>, name: string, intend: (on: Subject) => Promise<Intent>,
+): Promise<void> {
+  const target = await workerTarget(cli, flags)
+  announce(cli, target)
+  const store = flags.yes === true ? await openTargetStore(target) : await openForReading(target)
+  try {
+    const ref = await findSync(target, store, name)
+    const before = store === null ? NEVER_RUN : await store.read(ref)
+    const intent = await intend({ ref, audit: async () => store?.audit(ref, { limit: AUDIT_MAX }) ?? [] })
+    if (intent.reason.trim() === '') throw new SyncError('ARGUMENT_INVALID', 'The reason is empty. It is kept in the audit, for whoever wonders later.')
+    if (flags.ifVersion !== undefined && flags.ifVersion !== before.version) {
+      throw new SyncError('VERSION_CONFLICT', `${ref.sync} is at version ${before.version}, not ${flags.ifVersion}. Its state was not changed.`)
+    }
+    const plan = planOf(target, ref, before, intent)
+    if (flags.yes !== true || store === null) {
+      cli.terminal.remark(...planLines(ref, before, intent))
+      throw new RefusedError('CONFIRMATION_NEEDED', `Nothing was changed: the state of ${ref.sync} (worker ${ref.worker}, tenant ${target.tenant}, ${target.store}) moves only with --yes.`, plan)
+    }
+    const owner = target.worker.manifest.syncs.find((sync) => sync.name === ref.sync)?.owner ?? `${ref.worker}/${ref.sync}`
+    const { version } = await moveState(store, ref, { state: intent.state, reason: intent.reason, owner, version: before.version })
+    if (cli.terminal.json) cli.terminal.document({ ...plan, version })
+    else cli.terminal.print(`${ref.sync} is at version ${version}: ${describeState(intent.state, false)}. The next cycle ${intent.next}.`)
+  } finally {
+    await store?.close()
+  }
+}
+
+function planOf(target: WorkerTarget, ref: SyncRef, before: Checkpoint, intent: Intent): object {
+  return {
+    ...targetDocument(target), sync: ref.sync, reason: intent.reason,
+    from: { version: before.version, committed: stateDocument(before.committed, false) },
+    to: { committed: stateDocument(intent.state, false) },
+    givesUp: before.inflight === null ? null : { cycle: before.inflight.cycle, pages: before.inflight.page },
+    nextCycle: intent.next,
+  }
+}
+
+function planLines(ref: SyncRef, { version, committed, inflight }: Checkpoint, intent: Intent): string[] {
+  return [
+    `The plan for ${ref.sync}:`,
+    `  forgets     ${committed === null ? 'no state: there is none' : `the committed state ${describeState(committed, false)} of version ${version} (it stays in the log, for rewind)`}`,
+    ...(inflight === null ? [] : [`  gives up    cycle ${inflight.cycle}, unfinished after ${grouped(inflight.page)} pages; the rows it landed stay`]),
+    `  stores      ${describeState(intent.state, false)} as version ${version + 1}`,
+    '  keeps       every row and the whole log',
+    `  next cycle  ${intent.next}`,
+    `  reason      ${printable(intent.reason)}`,
+    '',
+  ]
+}

@@ -1,0 +1,170 @@
+import { Command, Option } from 'commander'
+import type { ManifestSync } from '../config/worker.ts'
+import type { Store, SyncRef } from '../contract/index.ts'
+import { systemClock } from '../platform/clock.ts'
+import type { Health } from '../runner/health.ts'
+import { countArgument } from './arguments.ts'
+import type { Act, Cli } from './cli.ts'
+import { describeCounts, grouped } from './counts.ts'
+import { ago, duration } from './duration.ts'
+import { isoTime } from './json-document.ts'
+import { openForReading } from './open-for-reading.ts'
+import { printable } from './printable.ts'
+import { showTidemark } from './redact.ts'
+import { adviceFor } from './report-error.ts'
+import { describeSchedule, QUARANTINED_MAX, standingOf, type Standing } from './standing.ts'
+import { table } from './table.ts'
+import { announce, storeTarget, targetDocument, withStoreFlags, workerTarget, type Target, type TargetFlags, type WorkerTarget } from './target.ts'
+
+interface StatusFlags extends TargetFlags {
+  readonly watch?: boolean | number
+  readonly all?: boolean
+  readonly reveal?: boolean
+}
+
+const WATCH_SECONDS = 2
+
+export function statusVerb(): Command {
+  return withStoreFlags(new Command('status'))
+    .summary('where every sync stands')
+    .description('Shows where every sync of the worker stands: its health, its tidemark, how old the copy may be, its last cycle and its next.')
+    .addOption(new Option('--watch [seconds]', 'look again every so often, until Ctrl-C').argParser(countArgument).preset(WATCH_SECONDS))
+    .option('--all', 'every sync in the store, of all workers; needs no worker file')
+    .option('--reveal', 'show cursors that stand in for a time as they are')
+}
+
+export const status: Act<[StatusFlags]> = async (cli, flags) => {
+  const target = flags.all === true ? storeTarget(cli, flags) : await workerTarget(cli, flags)
+  if (flags.watch === undefined) {
+    announce(cli, target)
+    showOnce(cli, target, await lookAt(target), flags)
+    return
+  }
+  const seconds = typeof flags.watch === 'number' ? flags.watch : WATCH_SECONDS
+  const signal = AbortSignal.any([cli.listenForStop(), cli.terminal.closed])
+  while (!signal.aborted) {
+    const standings = await lookAt(target)
+    if (cli.terminal.isLive) cli.terminal.clear()
+    announce(cli, target)
+    showOnce(cli, target, standings, flags)
+    await systemClock.sleep(seconds * 1_000, signal).catch(() => {})
+  }
+}
+
+function showOnce(cli: Cli, target: Target | WorkerTarget, standings: readonly Standing[], { all, reveal }: StatusFlags): void {
+  const { terminal } = cli
+  const now = systemClock.now()
+  if (terminal.json) {
+    terminal.document({ ...targetDocument(target), at: isoTime(now), syncs: standings.map((standing) => standingDocument(standing, reveal === true)) })
+    return
+  }
+  if (standings.length === 0) {
+    terminal.print(all === true ? 'Nothing has run in this store.' : 'This worker declares no syncs.')
+    return
+  }
+  terminal.print(...standingTable(cli, standings, now, { all: all === true, reveal: reveal === true }))
+  for (const standing of standings) terminal.print(...remarksOn(cli, standing, now))
+}
+
+async function lookAt(target: Target | WorkerTarget): Promise<Standing[]> {
+  const store = await openForReading(target)
+  try {
+    const now = systemClock.now()
+    const standings: Standing[] = []
+    for (const { ref, declared } of await syncsOf(store, target)) standings.push(await standingOf(store, ref, declared, now))
+    return standings
+  } finally {
+    await store?.close()
+  }
+}
+
+/** Those of the worker in the order it declares them, then those it no longer does. */
+async function syncsOf(store: Store | null, target: Target | WorkerTarget): Promise<Array<{ ref: SyncRef; declared: ManifestSync | null }>> {
+  const kept = store === null ? [] : await store.syncs()
+  if (!('worker' in target)) return kept.map((ref) => ({ ref, declared: null }))
+  const declared = target.worker.manifest.syncs.map((sync) => ({ ref: { worker: target.name, sync: sync.name }, declared: sync }))
+  const names = new Set(declared.map(({ ref }) => ref.sync))
+  const gone = kept.filter(({ worker, sync }) => worker === target.name && !names.has(sync)).map((ref) => ({ ref, declared: null }))
+  return [...declared, ...gone]
+}
+
+// ── for programs ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+function standingDocument(standing: Standing, reveal: boolean): object {
+  const { worker, sync, health, declared, checkpoint, last, lagMs, due, held, quarantined } = standing
+  return {
+    worker, sync, health,
+    declared: declared !== null,
+    mode: declared?.mode ?? last?.mode ?? null,
+    schedule: declared === null ? null : declared.schedule,
+    databases: declared?.databases ?? [],
+    tidemark: showTidemark(checkpoint.tidemark, reveal),
+    lagMs,
+    version: checkpoint.version,
+    lastCycle: last === null ? null : {
+      cycle: last.cycle, trigger: last.trigger, startedAt: isoTime(last.startedAt), endedAt: isoTime(last.endedAt), stopReason: last.stopReason,
+      pages: last.pages, counts: last.counts, retries: last.retries, waitedMs: last.waitedMs,
+    },
+    unfinished: checkpoint.inflight === null ? null : { cycle: checkpoint.inflight.cycle, pages: checkpoint.inflight.page, startedAt: isoTime(checkpoint.inflight.startedAt) },
+    lastSuccessAt: isoTime(checkpoint.lastSuccessAt),
+    next: due === null ? null : due.kind === 'at' ? { at: isoTime(due.at), why: due.why } : { at: null, why: due.why },
+    triggeredAt: isoTime(checkpoint.triggeredAt),
+    failures: checkpoint.failures,
+    lastError: checkpoint.lastError === null ? null : {
+      code: checkpoint.lastError.code, message: checkpoint.lastError.message, advice: adviceFor(checkpoint.lastError.code, sync), at: isoTime(checkpoint.lastError.at),
+    },
+    heldBy: held?.by ?? null,
+    heldUntil: isoTime(held?.until ?? null),
+    quarantined,
+  }
+}
+
+// ── for people ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+function standingTable({ terminal: { colors } }: Cli, standings: readonly Standing[], now: number, options: { all: boolean; reveal: boolean }): string[] {
+  const paint: Record<Health, (text: string) => string> = {
+    HEALTHY: colors.green, INITIALIZING: colors.cyan, WARNING: colors.yellow, ERROR: colors.red, PAUSED: colors.dim,
+  }
+  return table(['SYNC', 'HEALTH', 'MODE', 'SCHEDULE', 'TIDEMARK', 'LAG', 'VERSION', 'LAST CYCLE', 'NEXT'].map((title) => colors.bold(title)), standings.map((standing) => [
+    options.all ? `${standing.worker}/${standing.sync}` : standing.sync,
+    paint[standing.health](standing.health),
+    standing.declared?.mode ?? standing.last?.mode ?? '-',
+    standing.declared === null ? (options.all ? '-' : 'not declared') : describeSchedule(standing.declared.schedule),
+    showTidemark(standing.checkpoint.tidemark, options.reveal) ?? '-',
+    standing.lagMs === null ? '-' : duration(standing.lagMs),
+    String(standing.checkpoint.version),
+    lastCell(standing, now),
+    nextCell(standing, now),
+  ]))
+}
+
+function lastCell({ last, held }: Standing, now: number): string {
+  if (last === null) return 'never ran'
+  if (last.endedAt !== null) return `${last.stopReason ?? 'ended'} ${ago(last.endedAt, now)}: ${describeCounts(last.counts)}`
+  const running = held !== null && !held.dead && held.until > now
+  return `${running ? 'running since' : 'broke off, begun'} ${ago(last.startedAt, now)}: ${describeCounts(last.counts)}`
+}
+
+function nextCell({ due, held }: Standing, now: number): string {
+  if (held !== null && !held.dead && held.until > now) return 'now'
+  if (due === null) return '-'
+  if (due.kind === 'never') return due.why === 'manual' ? 'when asked' : due.why
+  const when = due.at <= now ? 'due' : ago(due.at, now)
+  return due.why === 'schedule' ? when : `${when} (${due.why})`
+}
+
+function remarksOn({ terminal: { colors } }: Cli, standing: Standing, now: number): string[] {
+  const { sync, checkpoint: { lastError, failures, inflight }, held, quarantined } = standing
+  const lines: string[] = []
+  if (failures > 0 && lastError !== null) {
+    lines.push(`${colors.red('✗')} ${sync}: failed ${failures === 1 ? 'once' : `${failures} times in a row`}, last ${ago(lastError.at, now)}: ${colors.bold(lastError.code)} ${printable(lastError.message)}`)
+    lines.push(`  ${adviceFor(lastError.code, sync)}`)
+  }
+  if (held !== null) {
+    lines.push(held.dead || held.until <= now
+      ? `${colors.yellow('•')} ${sync}: ${printable(held.by)} held it and is gone; the next run takes over.`
+      : `${colors.cyan('▸')} ${sync}: held by ${printable(held.by)}`)
+  } else if (inflight !== null) lines.push(`${colors.yellow('•')} ${sync}: cycle ${inflight.cycle} is unfinished after ${grouped(inflight.page)} pages; the next run continues it.`)
+  if (quarantined > 0) lines.push(`${colors.yellow('•')} ${sync}: ${quarantined >= QUARANTINED_MAX ? `at least ${grouped(QUARANTINED_MAX)}` : grouped(quarantined)} ${quarantined === 1 ? 'record is' : 'records are'} in quarantine.`)
+  return lines
+}

@@ -1,0 +1,22 @@
+import type { Terminal } from './terminal.ts'
+
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
+/** Ctrl-C reaches the whole group, and a wrapper such as npm may pass it on: two this close are one. */
+const ONE_SIGNAL_MS = 250
+
+/** The first signal lets the page in hand end or aborts it; the second ends the process at once. Both are safe. */
+export function listenForStop(terminal: Terminal, exitCode: number): AbortSignal {
+  const stopping = new AbortController()
+  let firstAt: number | null = null
+  const stop = (): void => {
+    const now = performance.now()
+    if (firstAt === null) {
+      firstAt = now
+      terminal.remark('', 'Stopping: what has landed stays, and the next run continues there. Once more to stop at once.')
+      stopping.abort()
+    } else if (now - firstAt > ONE_SIGNAL_MS) process.exit(exitCode)
+  }
+  for (const name of SIGNALS) process.on(name, stop)
+  return stopping.signal
+}

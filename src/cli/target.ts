@@ -1,0 +1,85 @@
+import { dirname, relative, resolve } from 'node:path'
+import type { Command } from 'commander'
+import { maskUrl } from '../config/mask-url.ts'
+import { loadWorker } from '../config/load-worker.ts'
+import { openStore } from '../config/open-store.ts'
+import { resolveSettings, type Settings } from '../config/settings.ts'
+import { parseStoreUrl } from '../config/store-url.ts'
+import type { WorkerLike } from '../config/worker.ts'
+import type { Log, Store } from '../contract/index.ts'
+import { createLog, type LogLevel } from '../platform/log.ts'
+import type { Cli } from './cli.ts'
+
+/** The flags that say which worker, which store and which tenant are meant. */
+export interface TargetFlags {
+  readonly file?: string
+  readonly store?: string
+  readonly tenant?: string
+}
+
+/** What a command is about. */
+export interface Target {
+  readonly settings: Settings
+  /** Shown: relative where that is shorter, and without a password. */
+  readonly store: string
+  readonly tenant: string
+}
+
+export interface WorkerTarget extends Target {
+  readonly worker: WorkerLike
+  /** What the registry calls it. */
+  readonly name: string
+  readonly file: string
+}
+
+export function withStoreFlags(command: Command): Command {
+  return command
+    .option('--file <file>', 'the worker file (default: ./worker.ts, or .mts, .js, .mjs)')
+    .option('--store <url>', 'where the rows live: sqlite:file.db or postgres://… (default: $TIDEMARK_STORE, or sqlite:.tidemark/tidemark.db)')
+    .option('--tenant <name>', 'whose data it is (default: $TIDEMARK_TENANT, or default)')
+    .option('--json', 'answer in JSON, for programs')
+}
+
+/** For a command that needs no worker: only where its store would be. */
+export function storeTarget(cli: Cli, flags: TargetFlags): Target {
+  const folder = flags.file === undefined ? cli.folder : dirname(resolve(cli.folder, flags.file))
+  return targetIn(cli, flags, folder)
+}
+
+export async function workerTarget(cli: Cli, flags: TargetFlags): Promise<WorkerTarget> {
+  const { worker, file } = await loadWorker(flags.file, { folder: cli.folder })
+  return { ...targetIn(cli, flags, dirname(file)), worker, name: worker.name ?? 'worker', file: relative(cli.folder, file) || file }
+}
+
+/** One line, so that nobody resets the wrong worker by being in the wrong folder. */
+export function announce({ terminal }: Cli, target: Target | WorkerTarget): void {
+  const worker = 'name' in target ? `${target.name} (${target.file}) · ` : ''
+  terminal.remark(terminal.colors.dim(`${worker}${target.store} · tenant ${target.tenant}`))
+}
+
+/** The same for programs. */
+export function targetDocument(target: Target | WorkerTarget): object {
+  return { ...('name' in target ? { worker: target.name, file: target.file } : {}), store: target.store, tenant: target.tenant }
+}
+
+/** The caller closes it. */
+export function openTargetStore({ settings, tenant }: Target): Promise<Store> {
+  return openStore(settings.storeUrl, { tenant, folder: settings.folder })
+}
+
+export function logOf({ terminal }: Cli, level: LogLevel): Log {
+  return createLog({ level, write: (line) => terminal.log(line) })
+}
+
+function targetIn(cli: Cli, flags: TargetFlags, folder: string): Target {
+  const settings = resolveSettings({ flags, environment: cli.environment, folder })
+  const location = parseStoreUrl(settings.storeUrl, folder)
+  const store = location.kind === 'sqlite' ? `sqlite:${nearby(cli.folder, location.file)}` : maskUrl(location.url)
+  return { settings, store, tenant: settings.tenant }
+}
+
+function nearby(folder: string, file: string): string {
+  if (file === ':memory:') return file
+  const path = relative(folder, file)
+  return path.startsWith('..') ? file : path
+}

@@ -1,0 +1,66 @@
+import { Command } from 'commander'
+import { didYouMean } from '../config/closest.ts'
+import { shown } from '../config/names.ts'
+import { SyncError, type JsonObject, type LogEntry } from '../contract/index.ts'
+import { parseJson, stringifyJson } from '../values/json.ts'
+import type { Act } from './cli.ts'
+import { Foreign, isoTime } from './json-document.ts'
+import { openForReading } from './open-for-reading.ts'
+import { printable } from './printable.ts'
+import { table } from './table.ts'
+import { announce, storeTarget, targetDocument, withStoreFlags, type TargetFlags } from './target.ts'
+
+interface WhyFlags extends TargetFlags {
+  readonly reveal?: boolean
+}
+
+export function whyVerb(): Command {
+  return withStoreFlags(new Command('why'))
+    .summary('every page, cycle and commit that touched a row')
+    .description('Shows why a row is as it is: every change of its key, with the sync, the cycle and the page that brought it.')
+    .argument('<database>', 'the database')
+    .argument('<key>', 'the key of the row')
+    .option('--reveal', 'show the records and cursors too')
+}
+
+export const why: Act<[string, string, WhyFlags]> = async (cli, database, key, flags) => {
+  const target = storeTarget(cli, flags)
+  announce(cli, target)
+  const store = await openForReading(target)
+  const databases = store === null ? [] : (await store.databases()).map(({ name }) => name)
+  if (!databases.includes(database)) {
+    await store?.close()
+    throw new SyncError('ARGUMENT_INVALID', `${target.store} has no database ${shown(database)} for tenant ${target.tenant}.${didYouMean(database, databases)}`)
+  }
+  const entries = await store!.history(database, key).finally(() => store!.close())
+  const reveal = flags.reveal === true
+
+  if (cli.terminal.json) {
+    cli.terminal.document({
+      ...targetDocument(target), database, key,
+      history: entries.map(({ sequence, action, worker, sync, cycle, page, upstreamAt, committedAt, cursor, text }, at) => ({
+        sequence, action, worker, sync, cycle, page, upstreamAt, committedAt: isoTime(committedAt), changed: new Foreign(changedMembers(entries[at - 1], entries[at]!)),
+        ...(reveal ? { cursor, record: text === null ? null : new Foreign(parseJson(text)) } : {}),
+      })),
+    })
+    return
+  }
+  if (entries.length === 0) cli.terminal.print(`${database} has never had a row with the key ${shown(key)}.`)
+  else {
+    cli.terminal.print(...table(['SEQUENCE', 'WHEN', 'ACTION', 'SYNC', 'CYCLE', 'PAGE', 'UPSTREAM', reveal ? 'RECORD' : 'CHANGED'], entries.map((entry, at) => [
+      String(entry.sequence), isoTime(entry.committedAt), entry.action, `${entry.worker}/${entry.sync}`, String(entry.cycle), String(entry.page),
+      entry.upstreamAt ?? '-', reveal ? printable(entry.text ?? '') : printable(changedMembers(entries[at - 1], entry).join(', ')),
+    ])))
+  }
+}
+
+/** The names of the members that differ from the entry before; all of them for the first. */
+function changedMembers(before: LogEntry | undefined, entry: LogEntry): string[] {
+  const [old, now] = [membersOf(before), membersOf(entry)]
+  const names = new Set([...Object.keys(old), ...Object.keys(now)])
+  return [...names].filter((name) => stringifyJson(old[name] ?? null) !== stringifyJson(now[name] ?? null))
+}
+
+function membersOf(entry: LogEntry | undefined): JsonObject {
+  return entry === undefined || entry.text === null ? {} : (parseJson(entry.text) as JsonObject)
+}
