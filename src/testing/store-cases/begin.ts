@@ -113,7 +113,7 @@ export const beginCases: readonly StoreCase[] = [
     async run({ store, supports }) {
       const driver = await SyncDriver.take(store)
       await driver.begin({ databases: [DATABASE, 'people'] })
-      const databases = await store.databases()
+      const databases = (await store.databases()).toSorted((a, b) => (a.name < b.name ? -1 : 1))
       assert.deepEqual(databases.map(({ name, rows, columns }) => ({ name, rows, columns })), [
         { name: 'people', rows: 0, columns: [] },
         { name: DATABASE, rows: 0, columns: [] },

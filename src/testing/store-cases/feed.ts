@@ -66,7 +66,7 @@ export const feedCases: readonly StoreCase[] = [
         await (n % 2 === 0 ? driver : other).cycle([upsert(`a${n}`, { n }), upsert('shared', { n })], { at: START + at })
       }
       assertTimesGrow(await feed(store))
-      await runChurn(await store.forTenant('busy'), 11, 60)
+      await runChurn(store.forTenant('busy'), 11, 60)
       assertTimesGrow(await feed(store.forTenant('busy')))
     },
   },
