@@ -37,8 +37,11 @@ export function parseState(state: StateText): JsonValue | undefined {
 
 const STATE_DEPTH_MAX = 64
 
+/** What a developer calls a field. Another name may be part of the value: a map's key, an address, a token. */
+const FIELD = /^[A-Za-z_$]{1,32}$/
+
 function findUnfit(value: unknown, path: string, depth: number): string | null {
-  if (depth > STATE_DEPTH_MAX) return `${path} is nested more than ${STATE_DEPTH_MAX} deep, or contains itself`
+  if (depth > STATE_DEPTH_MAX) return `nextState is nested more than ${STATE_DEPTH_MAX} deep, or contains itself`
   switch (typeof value) {
     case 'string':
       return value.isWellFormed() ? null : `${path} has a lone surrogate`
@@ -51,7 +54,7 @@ function findUnfit(value: unknown, path: string, depth: number): string | null {
       if (Array.isArray(value)) return firstFault(value, (item, index) => findUnfit(item, `${path}[${index}]`, depth + 1))
       const prototype: unknown = Object.getPrototypeOf(value)
       if (prototype !== Object.prototype && prototype !== null) return `${path} is ${nameOf(value)}, not a plain object`
-      return firstFault(Object.entries(value), ([name, member]) => findUnfit(member, `${path}.${name}`, depth + 1))
+      return firstFault(Object.entries(value), ([name, member]) => findUnfit(member, `${path}.${FIELD.test(name) ? name : '…'}`, depth + 1))
     }
     default:
       return `${path} is ${nameOf(value)}`

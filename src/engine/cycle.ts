@@ -94,7 +94,7 @@ class Cycle {
         continue
       }
       const { checked, prepared } = read
-      if (checked.hasMore) this.#guard.check(inflight.state, checked.state!, prepared.landings)
+      if (checked.hasMore) this.#guard.check(inflight.state, checked.state!, prepared)
       const budgetEnd = checked.hasMore ? this.#budgetEnd() : null
       const next = checked.hasMore && budgetEnd === null ? this.#read(inflight, checked.state, 2) : null
 
@@ -111,7 +111,7 @@ class Cycle {
         continue
       }
       overlaps = 0
-      if (checked.hasMore) this.#guard.advance(inflight.state, checked.state!, prepared.landings)
+      if (checked.hasMore) this.#guard.advance(inflight.state, checked.state!, prepared)
       this.#inflight = inflight = { ...inflight, page: inflight.page + 1, state: checked.state }
       this.#noteLanded(read, outcome, inflight.page)
       if (!checked.hasMore) return 'complete'

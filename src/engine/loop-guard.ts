@@ -1,5 +1,8 @@
 import { hash } from 'node:crypto'
-import { SyncError, type Landing, type StateText } from '../contract/index.ts'
+import { SyncError, type StateText } from '../contract/index.ts'
+import type { PreparedPage } from './prepare-page.ts'
+
+type Content = Pick<PreparedPage, 'landings' | 'quarantined'>
 
 /** How many positions of a cycle are remembered; a longer way round ends at the page budget. */
 const HISTORY_MAX = 10_000
@@ -19,22 +22,22 @@ export class LoopGuard {
   }
 
   /** Before a page that says there is more is landed. A page read again for other reasons may be checked again. */
-  check(asked: StateText, next: string, landings: readonly Landing[]): void {
-    if (landings.length === 0 && this.#emptyPages >= this.#emptyPagesMax) {
+  check(asked: StateText, next: string, page: Content): void {
+    if (isEmpty(page) && this.#emptyPages >= this.#emptyPagesMax) {
       throw new SyncError('EMPTY_PAGES', `${this.#sync}: ${this.#emptyPages + 1} empty pages in a row, each saying that more would come.`)
     }
     if (next === asked) {
       // Some sources advance behind an unchanged position; so ask once more, and believe the content.
-      if (this.#confirming === contentOf(landings)) throw new SyncError('CURSOR_STALLED', `${this.#sync}: asked twice with the same state and got the same page twice.`)
+      if (this.#confirming === contentOf(page)) throw new SyncError('CURSOR_STALLED', `${this.#sync}: asked twice with the same state and got the same page twice.`)
     } else if (this.#visited.has(digest(next))) {
       throw new SyncError('CURSOR_CYCLE', `${this.#sync}: the state came back to one that this cycle has already asked with.`)
     }
   }
 
   /** After it has landed. */
-  advance(asked: StateText, next: string, landings: readonly Landing[]): void {
-    this.#emptyPages = landings.length === 0 ? this.#emptyPages + 1 : 0
-    this.#confirming = next === asked ? contentOf(landings) : null
+  advance(asked: StateText, next: string, page: Content): void {
+    this.#emptyPages = isEmpty(page) ? this.#emptyPages + 1 : 0
+    this.#confirming = next === asked ? contentOf(page) : null
     this.#visit(digest(next))
   }
 
@@ -48,6 +51,12 @@ function digest(text: string): string {
   return hash('sha1', text, 'base64')
 }
 
-function contentOf(landings: readonly Landing[]): string {
-  return digest(landings.map((landing) => (landing.type === 'upsert' ? landing.hash : `-${landing.key}`)).join())
+/** What could not be landed was there all the same. */
+function isEmpty({ landings, quarantined }: Content): boolean {
+  return landings.length === 0 && quarantined.length === 0
+}
+
+function contentOf({ landings, quarantined }: Content): string {
+  const landed = landings.map((landing) => [landing.database, landing.key, landing.type === 'upsert' ? landing.hash : null])
+  return digest(JSON.stringify([landed, quarantined]))
 }

@@ -73,6 +73,7 @@ export class PageReader {
   }
 
   async #readOnce(request: PageRequest, signal: AbortSignal): Promise<ReadPage> {
+    signal.throwIfAborted()
     const { sync, limits, execute } = this.#plan
     const timing = new AbortController()
     const context = this.#context(request.cycle, AbortSignal.any([signal, timing.signal]))
