@@ -1,0 +1,240 @@
+import { SyncError } from '../../contract/index.ts'
+import type { Fault, FaultKind, Faults } from './faults.ts'
+import type { Stream } from './random.ts'
+import type { Process } from './scheduler.ts'
+
+/** What a source promises; its connector is written for exactly this. */
+export interface SourceContract {
+  /** A write is visible to every reader at most this long after it was made. */
+  readonly lagMs: number
+  /** The source's own clock is right within this much, also when it steps. */
+  readonly skewMs: number
+  /** Stamps are cut to this. */
+  readonly granularityMs: number
+  readonly pageSize: number
+  /** A page may be empty although there is more; asked again at the same place, it tells the truth. */
+  readonly emptyPages: boolean
+}
+
+export interface Version {
+  /** Unique in the world and growing. */
+  readonly v: number
+  readonly stamp: number
+  readonly deleted: boolean
+  /** In which listings the record stands. */
+  readonly listings: readonly string[]
+  readonly writtenAt: number
+  readonly visibleAt: number
+  /** No database can hold this one. */
+  readonly unstorable: boolean
+}
+
+export interface SourceRow {
+  readonly id: string
+  readonly version: Version
+}
+
+export interface SourcePage {
+  readonly rows: SourceRow[]
+  /** What the source says; nobody may build on it. */
+  readonly claimsMore: boolean
+}
+
+export type Place = readonly [stamp: number, id: string]
+
+/** A system somebody else runs: its truth, what of it can be seen when, and how badly it answers. */
+export class AdversarialSource {
+  readonly contract: SourceContract
+  requests = 0
+  clockErrorMs = 0
+  /** Set where the source breaks its word: ids it leaves out of a listing, decided when the listing starts. */
+  lie: ((listing: string) => ReadonlySet<string> | null) | null = null
+  readonly #records = new Map<string, Version[]>()
+  #ids: string[] = []
+  #version = 0
+  readonly #now: () => number
+  readonly #chance: Stream
+  readonly #faults: Faults
+  readonly #emptied = new Set<string>()
+  readonly #listings = new Map<string, ReadonlySet<string>>()
+
+  constructor(contract: SourceContract, options: { now: () => number; chance: Stream; faults: Faults }) {
+    this.contract = contract
+    this.#now = options.now
+    this.#chance = options.chance
+    this.#faults = options.faults
+  }
+
+  // ── the truth ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  ids(): readonly string[] {
+    return this.#ids
+  }
+
+  write(id: string, options: { deleted?: boolean; listings?: readonly string[]; unstorable?: boolean; lagMs?: number } = {}): void {
+    const { granularityMs } = this.contract
+    const now = this.#now()
+    let versions = this.#records.get(id)
+    if (versions === undefined) {
+      this.#records.set(id, (versions = []))
+      this.#ids = [...this.#ids, id].toSorted()
+    }
+    versions.push({
+      v: ++this.#version,
+      stamp: Math.floor((now + this.clockErrorMs) / granularityMs) * granularityMs,
+      deleted: options.deleted === true, listings: options.listings ?? versions.at(-1)?.listings ?? [],
+      writtenAt: now, visibleAt: now + (options.lagMs ?? 0), unstorable: options.unstorable === true,
+    })
+  }
+
+  versions(id: string): readonly Version[] {
+    return this.#records.get(id) ?? []
+  }
+
+  latest(id: string): Version | undefined {
+    return this.#records.get(id)?.at(-1)
+  }
+
+  /** What a reader sees at a time. */
+  seenAt(id: string, at: number): Version | undefined {
+    return this.#records.get(id)?.findLast((version) => version.visibleAt <= at)
+  }
+
+  /** Everything a reader could have seen in an interval. */
+  seenDuring(id: string, from: number, to: number): Array<Version | undefined> {
+    const seen = [this.seenAt(id, from)]
+    for (const version of this.versions(id)) if (version.visibleAt > from && version.visibleAt <= to && (seen[0]?.v ?? 0) < version.v) seen.push(version)
+    return seen
+  }
+
+  // ── the requests ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Live records of a listing by id, above `after`. */
+  list(request: { listing: string; token: string; after: string | null }, fault: Fault | null): SourcePage {
+    const now = this.#now()
+    const hidden = this.#hiddenFrom(request.listing, request.token)
+    const rows: SourceRow[] = []
+    for (const id of this.#ids) {
+      const version = this.seenAt(id, now)
+      if (version === undefined || version.deleted || !version.listings.includes(request.listing) || hidden?.has(id) === true) continue
+      rows.push({ id, version })
+    }
+    const start = request.after === null ? 0 : rows.findIndex((row) => row.id > request.after!)
+    return this.#page(rows, start === -1 ? rows.length : start, `list ${request.listing} ${request.after}`, fault)
+  }
+
+  /** Records by (stamp, id): from a stamp on, or above a place; never above `through`. */
+  changes(request: { from: number | null; after: Place | null; through: number; which: 'live' | 'deleted' | 'both' }, fault: Fault | null): SourcePage {
+    const now = this.#now()
+    const rows: SourceRow[] = []
+    for (const id of this.#ids) {
+      const version = this.seenAt(id, now)
+      if (version === undefined || version.stamp > request.through) continue
+      if (request.which !== 'both' && version.deleted !== (request.which === 'deleted')) continue
+      rows.push({ id, version })
+    }
+    rows.sort((a, b) => a.version.stamp - b.version.stamp || (a.id < b.id ? -1 : 1))
+    const start = rows.findIndex(({ id, version }) => (request.after === null ? request.from === null || version.stamp >= request.from : isAbove([version.stamp, id], request.after)))
+    return this.#page(rows, start === -1 ? rows.length : start, `changes ${request.which} ${request.from} ${String(request.after)} ${request.through}`, fault)
+  }
+
+  /** Time as the source knows it. */
+  time(): number {
+    return this.#now() + this.clockErrorMs
+  }
+
+  #page(rows: SourceRow[], start: number, place: string, fault: Fault | null): SourcePage {
+    const { pageSize, emptyPages } = this.contract
+    const honest = rows.slice(start, start + pageSize)
+    const more = start + pageSize < rows.length
+    const answer = (page: SourceRow[], claimsMore = more): SourcePage => ({ rows: this.#chance.chance(0.3) ? this.#chance.shuffle([...page]) : page, claimsMore })
+    switch (fault?.kind) {
+      case 'page-repeated':
+        if (start > 0) return answer(rows.slice(Math.max(0, start - pageSize), start))
+        break
+      case 'rows-duplicated':
+        if (honest.length > 0) return answer([...honest, ...honest.slice(0, 1 + Math.floor(fault.amount * honest.length))])
+        break
+      case 'short-page':
+        if (honest.length > 1) return answer(honest.slice(0, 1 + Math.floor(fault.amount * (honest.length - 1))), true)
+        break
+      case 'empty-page':
+        if (emptyPages && honest.length > 0 && !this.#emptied.has(place)) {
+          this.#emptied.add(place)
+          return answer([])
+        }
+        break
+      case 'end-flag-early':
+        if (more) return answer(honest, false)
+        break
+      case 'end-flag-never':
+        if (!more) return answer(honest, true)
+        break
+      default:
+        return answer(honest)
+    }
+    this.#faults.withdraw(fault)
+    return answer(honest)
+  }
+
+  #hiddenFrom(listing: string, token: string): ReadonlySet<string> | null {
+    if (this.lie === null) return null
+    const known = this.#listings.get(token)
+    if (known !== undefined) return known
+    const hidden = this.lie(listing) ?? new Set<string>()
+    this.#listings.set(token, hidden)
+    return hidden
+  }
+}
+
+export interface Line {
+  readonly process: Process
+  readonly faults: Faults
+  readonly source: AdversarialSource
+  readonly latencyMs: () => number
+  /** How long the engine stays with one call; an answer can be later than that. */
+  readonly deadlineMs: number
+}
+
+/** One request over a bad line. */
+export async function request<T>(line: Line, name: string, signal: AbortSignal, answer: (fault: Fault | null) => T): Promise<T> {
+  const { process, faults, source, latencyMs, deadlineMs } = line
+  const label = `source.${name}`
+  source.requests++
+  await process.wait(`${label}:before`, latencyMs(), signal)
+  const fault = faults.draw(process.name, label, LINE_FAULTS)
+  switch (fault?.kind) {
+    case 'rate-limited':
+      await process.wait(`${label}:after`, latencyMs(), signal)
+      throw new SyncError('RATE_LIMITED', 'Slow down.', fault.amount < 0.2 ? {} : { retryAfterMs: Math.round(fault.amount * 5_000) })
+    case 'server-error':
+      await process.wait(`${label}:after`, latencyMs(), signal)
+      throw new SyncError('SOURCE_UNAVAILABLE', 'The simulated source answered 503.')
+    case 'timeout-before':
+      await process.wait(`${label}:hangs`, NEVER_MS, signal)
+      break
+    case 'timeout-after':
+      answer(null)
+      await process.wait(`${label}:hangs`, NEVER_MS, signal)
+      break
+    case 'truncated':
+      answer(null)
+      await process.wait(`${label}:after`, latencyMs(), signal)
+      throw new SyncError('SOURCE_INVALID', 'The simulated answer was cut off.')
+    default:
+  }
+  const page = faults.draw(process.name, `${label} page`, PAGE_FAULTS)
+  const answered = answer(page)
+  // An answer that ignores the signal and comes when nobody wants it any more.
+  if (fault?.kind === 'late-answer') await process.wait(`${label}:late`, deadlineMs * (1 + fault.amount))
+  else await process.wait(`${label}:after`, latencyMs(), signal)
+  return answered
+}
+
+const NEVER_MS = 400 * 24 * 3_600_000
+const LINE_FAULTS = ['rate-limited', 'server-error', 'timeout-before', 'timeout-after', 'truncated', 'late-answer'] as const satisfies readonly FaultKind[]
+const PAGE_FAULTS = ['page-repeated', 'rows-duplicated', 'short-page', 'empty-page', 'end-flag-early', 'end-flag-never'] as const satisfies readonly FaultKind[]
+
+export function isAbove([stamp, id]: Place, [thanStamp, thanId]: Place): boolean {
+  return stamp > thanStamp || (stamp === thanStamp && id > thanId)
+}

@@ -1,0 +1,96 @@
+import type { Change, Execute, JsonObject } from '../../contract/index.ts'
+import { isAbove, request, type Line, type Place, type SourceRow } from './adversarial-source.ts'
+
+/** Connectors written with care for the source's contract, as a good engineer would write them for the real thing. */
+
+interface ListingState {
+  readonly token: string
+  readonly after: string | null
+  /** Empty pages met at this place. */
+  readonly empty: number
+}
+
+/** All of it, by id. Only an empty page ends it, confirmed where the source is known to send empty pages in the middle. */
+export function listing(line: Line, options: { listing: string; stamped: boolean }): Execute<ListingState> {
+  const { source } = line
+  return async (state, { cycle, signal }) => {
+    const { token, after, empty } = state ?? { token: `${options.listing} ${cycle.id}`, after: null, empty: 0 }
+    const { rows } = await request(line, 'list', signal, (fault) => source.list({ listing: options.listing, token, after }, fault))
+    if (rows.length === 0) {
+      if (isConfirmed(line, empty)) return { changes: [], hasMore: false }
+      return { changes: [], hasMore: true, nextState: { token, after, empty: empty + 1 } }
+    }
+    const last = rows.reduce<string | null>((most, row) => (most === null || row.id > most ? row.id : most), after)
+    return { changes: rows.map((row) => toChange(row, options.stamped)), hasMore: true, nextState: { token, after: last, empty: 0 } }
+  }
+}
+
+/** Between cycles only `since` and `deletedSince` count; inside one, the horizon and the place within it. */
+export interface DeltaState {
+  readonly since: number | null
+  readonly deletedSince?: number | null
+  readonly through?: number
+  readonly phase?: 'changes' | 'deletions'
+  readonly after?: Place | null
+  readonly empty?: number
+}
+
+export interface DeltaOptions {
+  /** How far behind the clock everything is visible and nothing new can appear. */
+  readonly windowMs: number
+  readonly deletions: 'none' | 'inline' | 'apart'
+  /** Ask the source for its time: our own clock may be wrong by more than the window allows. */
+  readonly asksTime: boolean
+}
+
+/**
+ * What changed, by (stamp, id), from the last stamp of the last cycle on, that one included. The horizon is fixed with
+ * the cycle's first page and kept in state; the frontier moves only past rows that were seen.
+ */
+export function delta(line: Line, options: DeltaOptions): Execute<DeltaState> {
+  const { source } = line
+  return async (state, { cycle, signal }) => {
+    let through = state?.through
+    if (through === undefined) {
+      const now = options.asksTime ? Math.min(cycle.startedAt, await request(line, 'time', signal, () => source.time())) : cycle.startedAt
+      through = now - options.windowMs
+    }
+    const phase = state?.phase ?? 'changes'
+    const after = state?.after ?? null
+    const empty = state?.empty ?? 0
+    let since = state?.since ?? null
+    let deletedSince = state?.deletedSince ?? null
+    const which = phase === 'deletions' ? 'deleted' : options.deletions === 'inline' ? 'both' : 'live'
+    const from = phase === 'deletions' ? deletedSince : since
+    const { rows } = await request(line, phase, signal, (fault) => source.changes({ from, after, through, which }, fault))
+
+    if (rows.length === 0) {
+      if (!isConfirmed(line, empty)) return { changes: [], hasMore: true, nextState: { since, deletedSince, through, phase, after, empty: empty + 1 } }
+      // The frontier moves on evidence only: to the last stamp seen, never to the horizon itself.
+      if (after !== null) {
+        if (phase === 'deletions') deletedSince = Math.max(deletedSince ?? 0, after[0])
+        else since = Math.max(since ?? 0, after[0])
+      }
+      if (phase === 'changes' && options.deletions === 'apart') {
+        return { changes: [], hasMore: true, nextState: { since, deletedSince, through, phase: 'deletions', after: null, empty: 0 } }
+      }
+      return { changes: [], hasMore: false, nextState: { since, deletedSince } }
+    }
+    const last = rows.reduce<Place | null>((most, { id, version }) => (most === null || isAbove([version.stamp, id], most) ? [version.stamp, id] : most), after)
+    return { changes: rows.map((row) => toChange(row, true)), hasMore: true, nextState: { since, deletedSince, through, phase, after: last, empty: 0 } }
+  }
+}
+
+function isConfirmed(line: Line, empty: number): boolean {
+  return empty >= (line.source.contract.emptyPages ? 1 : 0)
+}
+
+function toChange({ id, version }: SourceRow, stamped: boolean): Change {
+  const at = stamped ? { upstreamUpdatedAt: new Date(version.stamp).toISOString() } : {}
+  if (version.deleted) return { type: 'delete', key: id, ...at }
+  return { type: 'upsert', key: id, record: recordOf(id, version.v, version.unstorable), ...at }
+}
+
+export function recordOf(id: string, v: number, unstorable: boolean): JsonObject {
+  return unstorable ? { id, v, note: 'no\u0000where' } : { id, v }
+}

@@ -1,0 +1,40 @@
+import type { LogEntry } from '../../contract/index.ts'
+
+export interface MirrorRow {
+  readonly sequence: number
+  readonly v: number
+  readonly text: string
+}
+
+/** A table kept by reading the feed, as a consumer would keep it, and the promises of O8 checked on the way. */
+export class FeedMirror {
+  position = 0
+  readonly rows = new Map<string, MirrorRow>()
+  readonly #violate: (oracle: string, message: string) => void
+  #last: { committedAt: number; commit: string } = { committedAt: 0, commit: '' }
+
+  constructor(violate: (oracle: string, message: string) => void) {
+    this.#violate = violate
+  }
+
+  apply(entries: readonly LogEntry[]): void {
+    for (const entry of entries) {
+      const { key, sequence, action, text, committedAt } = entry
+      if (sequence !== this.position + 1) this.#violate('O8', `sequence ${sequence} follows ${this.position}`)
+      this.position = sequence
+      const commit = `${entry.sync} ${entry.cycle} ${entry.page}`
+      const isSameCommit = commit === this.#last.commit
+      if (isSameCommit ? committedAt !== this.#last.committedAt : committedAt <= this.#last.committedAt) {
+        this.#violate('O8', `sequence ${sequence} was committed at ${committedAt}, the one before at ${this.#last.committedAt}`)
+      }
+      this.#last = { committedAt, commit }
+      const row = this.rows.get(key)
+      if ((action === 'created') !== (row === undefined)) this.#violate('O8', `${key} was ${action} at ${sequence} though it was ${row === undefined ? 'not ' : ''}there`)
+      if (action === 'deleted') this.rows.delete(key)
+      else {
+        if (row?.text === text) this.#violate('O8', `${key} was ${action} at ${sequence} without a change`)
+        this.rows.set(key, { sequence, v: (JSON.parse(text!) as { v: number }).v, text: text! })
+      }
+    }
+  }
+}

@@ -1,0 +1,159 @@
+import { Stream, type Trace } from './random.ts'
+
+/** Where virtual time begins: a whole day, so that every granularity of stamps divides it. */
+export const TIME_ZERO = Date.UTC(2026, 0, 1)
+
+/**
+ * Virtual time. Every wait of every process stands in one heap, ordered by (time, chance); a step takes the first, sets
+ * the clock, resolves it, and lets everything run that it woke, until all of it waits again. Nothing else may wait.
+ */
+export class Scheduler {
+  now = TIME_ZERO
+  steps = 0
+  readonly trace: Trace
+  /** Called when a process begins to wait: the place where it can be made to crash, freeze or stop. */
+  onWait: ((process: Process, label: string) => void) | null = null
+  readonly #ties: Stream
+  readonly #heap = new Heap()
+
+  constructor(seed: number, trace: Trace) {
+    this.#ties = new Stream(seed, 'schedule')
+    this.trace = trace
+  }
+
+  /** A process begins its life. */
+  start(name: string): Process {
+    return new Process(this, name)
+  }
+
+  /** False when nothing waits any more. */
+  async step(): Promise<boolean> {
+    for (;;) {
+      const parked = this.#heap.pop()
+      if (parked === undefined) return false
+      if (parked.cancelled || !parked.process.alive) continue
+      if (parked.process.heldUntil > parked.at) {
+        parked.at = parked.process.heldUntil
+        this.#heap.push(parked)
+        continue
+      }
+      this.now = Math.max(this.now, parked.at)
+      this.steps++
+      this.trace.add(this.now - TIME_ZERO, `${parked.process.name} ${parked.label}`)
+      parked.resolve()
+      await settled()
+      return true
+    }
+  }
+
+  park(process: Process, label: string, ms: number, resolve: () => void): { cancel(): void } {
+    const parked: Parked = { at: this.now + Math.ceil(ms), tie: this.#ties.next(), process, label, resolve, cancelled: false }
+    this.#heap.push(parked)
+    return { cancel: () => void (parked.cancelled = true) }
+  }
+}
+
+/**
+ * One life of a process. A crash is the end of its promises: they never settle, so no `finally` runs and no `catch`
+ * tidies up, exactly as when the power goes.
+ */
+export class Process {
+  alive = true
+  /** Frozen until then: its waits end later, and it does not know. */
+  heldUntil = 0
+  readonly name: string
+  readonly scheduler: Scheduler
+
+  constructor(scheduler: Scheduler, name: string) {
+    this.scheduler = scheduler
+    this.name = name
+  }
+
+  crash(): void {
+    this.alive = false
+  }
+
+  hold(ms: number): void {
+    this.heldUntil = Math.max(this.heldUntil, this.scheduler.now + ms)
+  }
+
+  /** A wait inside the code under test: named, and a place for faults. */
+  wait(label: string, ms: number, signal?: AbortSignal): Promise<void> {
+    if (this.alive) this.scheduler.onWait?.(this, label)
+    return this.idle(ms, signal, label)
+  }
+
+  /** A wait of the simulation itself. */
+  idle(ms: number, signal?: AbortSignal, label = 'idle'): Promise<void> {
+    if (!this.alive) return new Promise(() => {})
+    return new Promise((resolve, reject) => {
+      if (signal?.aborted === true) return reject(signal.reason as Error)
+      const abort = (): void => {
+        parked.cancel()
+        if (this.alive) reject(signal!.reason as Error)
+      }
+      const parked = this.scheduler.park(this, label, ms, () => {
+        signal?.removeEventListener('abort', abort)
+        resolve()
+      })
+      signal?.addEventListener('abort', abort, { once: true })
+    })
+  }
+}
+
+interface Parked {
+  at: number
+  readonly tie: number
+  readonly process: Process
+  readonly label: string
+  readonly resolve: () => void
+  cancelled: boolean
+}
+
+class Heap {
+  readonly #items: Parked[] = []
+
+  push(item: Parked): void {
+    const items = this.#items
+    let at = items.push(item) - 1
+    while (at > 0) {
+      const parent = (at - 1) >> 1
+      if (!isBefore(items[at]!, items[parent]!)) break
+      swap(items, at, parent)
+      at = parent
+    }
+  }
+
+  pop(): Parked | undefined {
+    const items = this.#items
+    const first = items[0]
+    const last = items.pop()
+    if (first === undefined || items.length === 0) return first
+    items[0] = last!
+    for (let at = 0; ; ) {
+      let least = at
+      for (const child of [2 * at + 1, 2 * at + 2]) if (child < items.length && isBefore(items[child]!, items[least]!)) least = child
+      if (least === at) return first
+      swap(items, at, least)
+      at = least
+    }
+  }
+}
+
+function isBefore(a: Parked, b: Parked): boolean {
+  return a.at < b.at || (a.at === b.at && a.tie < b.tie)
+}
+
+function swap(items: Parked[], a: number, b: number): void {
+  const item = items[a]!
+  items[a] = items[b]!
+  items[b] = item
+}
+
+/** Taken before anybody can replace it. */
+const immediate = setImmediate
+
+/** Every promise job that is ready, and every one that those make ready, has run by then. */
+function settled(): Promise<void> {
+  return new Promise((resolve) => immediate(resolve))
+}

@@ -1,0 +1,93 @@
+import type { SourceContract } from './adversarial-source.ts'
+import { FAULT_KINDS, type FaultKind } from './faults.ts'
+import { Stream } from './random.ts'
+
+/**
+ * replace  one listing                          pair    a listing and a delta, one owner, both at once
+ * delta    one keyset delta, judged on its own  owners  two listings with owners of their own, one database
+ * lie      a listing that leaves out most rows
+ */
+export const WORLD_KINDS = ['replace', 'delta', 'pair', 'owners', 'lie'] as const
+export type WorldKind = (typeof WORLD_KINDS)[number]
+
+export interface WorldConfig extends SourceContract {
+  readonly kind: WorldKind
+  /** Runners' clocks are right within this much; `asksTime` is for when they may be wrong by more. */
+  readonly runnerSkewMs: number
+  readonly asksTime: boolean
+  readonly deletions: 'none' | 'inline' | 'apart'
+  /** Whether listings tell the time of each record. */
+  readonly stamped: boolean
+  readonly records: number
+  readonly operations: number
+  readonly gapMs: number
+  /** Share of writes that touch many records in one moment: ties larger than a page. */
+  readonly bulkShare: number
+  /** Share of writes that no database can hold. */
+  readonly unstorableShare: number
+  readonly runners: number
+  readonly runnerGapMs: number
+  readonly sourceLatencyMs: readonly [number, number]
+  readonly storeLatencyMs: readonly [number, number]
+  readonly leaseTtlMs: number
+  readonly deadlineMs: number
+  readonly retriesMax: number
+  readonly pagesMax: number
+  readonly lie: 'none' | 'most' | 'all'
+  readonly rates: Readonly<Partial<Record<FaultKind, number>>>
+}
+
+/** A world's conditions, drawn wide: a swarm of different worlds finds what a thousand alike would not. */
+export function drawConfig(seed: number, kind?: WorldKind, overrides: Partial<WorldConfig> = {}): WorldConfig {
+  const chance = new Stream(seed, 'config')
+  const drawn = kind ?? chance.pick(KINDS_DRAWN)
+  const config: WorldConfig = {
+    kind: drawn,
+    lagMs: chance.pick([0, 0, 500, 3_000, 20_000]),
+    skewMs: chance.pick([0, 0, 0, 300, 2_000]),
+    granularityMs: chance.pick([1, 1, 1_000, 1_000, 10_000]),
+    pageSize: chance.int(2, 12),
+    emptyPages: chance.chance(0.5),
+    runnerSkewMs: chance.pick([0, 0, 500, 5_000]),
+    asksTime: chance.chance(0.3),
+    deletions: chance.pick(['none', 'inline', 'apart']),
+    stamped: chance.chance(0.75),
+    records: chance.int(3, 40),
+    operations: chance.int(5, 50),
+    gapMs: chance.pick([200, 1_000, 4_000]),
+    bulkShare: chance.pick([0, 0.05, 0.2]),
+    unstorableShare: chance.pick([0, 0, 0.05]),
+    runners: chance.int(1, 3),
+    runnerGapMs: chance.pick([500, 3_000, 10_000]),
+    sourceLatencyMs: chance.pick([[2, 30], [20, 400], [50, 3_000], [500, 12_000]]),
+    storeLatencyMs: chance.pick([[1, 5], [5, 100], [50, 4_000]]),
+    leaseTtlMs: chance.pick([2_000, 10_000]),
+    deadlineMs: chance.pick([15_000, 60_000]),
+    retriesMax: chance.int(1, 5),
+    pagesMax: chance.pick([3, 100_000, 100_000]),
+    lie: drawn === 'lie' ? chance.pick(['most', 'all']) : 'none',
+    rates: { ...drawRates(chance), ...(drawn === 'lie' && { 'listing-lie': 0.6 }) },
+  }
+  return { ...config, ...overrides }
+}
+
+const KINDS_DRAWN: readonly WorldKind[] = ['replace', 'delta', 'delta', 'pair', 'pair', 'pair', 'owners', 'lie']
+
+const PROCESS_KINDS: ReadonlySet<FaultKind> = new Set(['crash', 'freeze', 'terminate', 'clock-step'])
+
+function drawRates(chance: Stream): Partial<Record<FaultKind, number>> {
+  const rates: Partial<Record<FaultKind, number>> = {}
+  const store = chance.pick([0, 0.1, 0.3])
+  const source = chance.pick([0, 0.1, 0.4])
+  const page = chance.pick([0, 0.1, 0.4])
+  const process = chance.pick([0, 0.01, 0.05])
+  for (const kind of FAULT_KINDS) {
+    if (kind === 'listing-lie') continue
+    const on = chance.chance(0.7)
+    const share = PROCESS_KINDS.has(kind) ? process / 3 : kind.startsWith('store-') || kind.startsWith('applied-') ? store / 3 : PAGE_KINDS.has(kind) ? page / 4 : source / 4
+    if (on && share > 0) rates[kind] = share
+  }
+  return rates
+}
+
+const PAGE_KINDS: ReadonlySet<FaultKind> = new Set(['page-repeated', 'rows-duplicated', 'short-page', 'empty-page', 'end-flag-early', 'end-flag-never'])
