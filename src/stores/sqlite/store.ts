@@ -100,9 +100,12 @@ class ThreadCalls implements LedgerCalls {
 
   async close(): Promise<void> {
     if (this.#closed) return
-    await this.#post('', 'close', [])
-    this.#closed = true
-    await this.#worker.terminate()
+    try {
+      await this.#post('', 'close', [])
+    } finally {
+      this.#closed = true
+      await this.#worker.terminate()
+    }
   }
 
   #post(tenant: string, method: Call['method'], args: readonly unknown[]): Promise<never> {
