@@ -18,7 +18,9 @@ import { noCounts, Tally } from './tally.ts'
  */
 export async function runCycle(plan: SyncPlan, options: CycleOptions): Promise<CycleResult> {
   const startedAt = options.ports.clock.now()
-  const taken = await takeLease(plan, options)
+  const tally = new Tally()
+  const door = new StoreDoor(options.store, options.ports, tally)
+  const taken = await takeLease(plan, options, door)
   if (taken.kind === 'held') {
     return notRun(plan, 'held', startedAt, options, new SyncError('LEASE_HELD', `${plan.sync} is being run by ${taken.by}.`))
   }
@@ -26,7 +28,7 @@ export async function runCycle(plan: SyncPlan, options: CycleOptions): Promise<C
     await options.store.release(taken.lease)
     return notRun(plan, 'paused', startedAt, options, new SyncError('PAUSED', `${plan.sync} is paused.`))
   }
-  return new Cycle(plan, options, taken.lease, taken.checkpoint, startedAt).run()
+  return new Cycle(plan, options, door, tally, taken.lease, taken.checkpoint, startedAt).run()
 }
 
 class Cycle {
@@ -35,7 +37,7 @@ class Cycle {
   readonly #lease: Lease
   readonly #startedAt: number
   readonly #stopping = new AbortController()
-  readonly #tally = new Tally()
+  readonly #tally: Tally
   readonly #door: StoreDoor
   #checkpoint: Checkpoint
   #inflight: Inflight | null = null
@@ -48,7 +50,7 @@ class Cycle {
   #tidemark: string | null
   #scope: string | null
 
-  constructor(plan: SyncPlan, options: CycleOptions, lease: Lease, checkpoint: Checkpoint, startedAt: number) {
+  constructor(plan: SyncPlan, options: CycleOptions, door: StoreDoor, tally: Tally, lease: Lease, checkpoint: Checkpoint, startedAt: number) {
     this.#plan = plan
     this.#options = options
     this.#lease = lease
@@ -56,7 +58,8 @@ class Cycle {
     this.#startedAt = startedAt
     this.#tidemark = checkpoint.tidemark
     this.#scope = plan.scope
-    this.#door = new StoreDoor(options.store, options.ports, this.#tally)
+    this.#door = door
+    this.#tally = tally
   }
 
   async run(): Promise<CycleResult> {
@@ -250,11 +253,11 @@ class Cycle {
 
 const OVERLAPS_MAX = 20
 
-async function takeLease(plan: SyncPlan, { store, ports, holder, isDead }: CycleOptions): ReturnType<CycleOptions['store']['acquire']> {
+async function takeLease(plan: SyncPlan, { ports, holder, isDead }: CycleOptions, door: StoreDoor): ReturnType<CycleOptions['store']['acquire']> {
   const ref: SyncRef = { worker: plan.worker, sync: plan.sync }
   const request = { holder, ttlMs: plan.limits.leaseTtlMs, at: ports.clock.now() }
-  const first = await store.acquire(ref, request)
-  if (first.kind === 'held' && isDead?.(first.by) === true) return store.acquire(ref, { ...request, evict: first.by })
+  const first = await door.call((store) => store.acquire(ref, request))
+  if (first.kind === 'held' && isDead?.(first.by) === true) return door.call((store) => store.acquire(ref, { ...request, evict: first.by }))
   return first
 }
 

@@ -83,14 +83,17 @@ export class PageReader {
       return error
     })
     try {
-      const executing = Promise.resolve().then(() => execute(parseState(request.state), context))
+      const reading = Promise.resolve().then(() => execute(parseState(request.state), context)).then((returned) => this.#take(request, fromResult(returned)))
       // A source that ignores the signal is left behind; whatever it still answers is never looked at.
-      const page = fromResult(await Promise.race([abortable(executing, signal), late.promise]))
-      const checked = checkPage(sync, page, limits.stateBytesMax)
-      return { request, checked, prepared: await this.#preparer.prepare(checked.changes) }
+      return await Promise.race([abortable(reading, signal), late.promise])
     } finally {
       late.cancel()
     }
+  }
+
+  async #take(request: PageRequest, page: Page): Promise<ReadPage> {
+    const checked = checkPage(this.#plan.sync, page, this.#plan.limits.stateBytesMax)
+    return { request, checked, prepared: await this.#preparer.prepare(checked.changes) }
   }
 
   #context(cycle: CycleFacts, signal: AbortSignal): SyncContext {

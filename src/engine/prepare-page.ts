@@ -103,7 +103,7 @@ export class PagePreparer {
       }
     }
     const cursor = typeof change.cursor === 'string' ? change.cursor : null
-    return { type: 'upsert', database: database.name, key, text, hash: hash('sha1', text, 'hex'), cursor, upstreamAt }
+    return { type: 'upsert', database: database.name, key, text, hash: hash('sha1', text, 'hex').slice(0, HASH_LENGTH), cursor, upstreamAt }
   }
 
   #noteShape(database: string, record: JsonObject, columns: Record<string, Column[]>): void {
@@ -143,6 +143,9 @@ function kindBit(value: unknown): number {
       return typeof (value as { toJSON?: unknown }).toJSON === 'function' ? 1 << 5 : 1 << 3
   }
 }
+
+/** 96 bits: kept with every row, and compared only with the hash of the same key. */
+const HASH_LENGTH = 24
 
 const KEY_BYTES_MAX = 1_024
 

@@ -44,8 +44,11 @@ export class StoreDoor {
       try {
         return await store.commit(commit)
       } catch (thrown) {
-        answerLost ||= classify(thrown).code === 'COMMIT_UNKNOWN'
-        throw thrown
+        const error = classify(thrown)
+        answerLost ||= error.code === 'COMMIT_UNKNOWN'
+        // Whatever keeps us from asking again, the first answer is still not known.
+        if (answerLost && error.code !== 'STORE_BUSY') throw new SyncError('COMMIT_UNKNOWN', error.message, { cause: error })
+        throw error
       }
     })
     if (outcome.kind === 'fenced') throw new SyncError('LEASE_LOST', `${sync}: another runner took over.`)

@@ -207,4 +207,20 @@ export const commitCases: readonly StoreCase[] = [
       assert.equal(record!.endedAt, null)
     },
   },
+  {
+    name: 'XA5 a cycle whose runner dies after its last commit is on record as complete, and its failures are forgiven',
+    async run({ store }) {
+      const failing = await SyncDriver.take(store)
+      const { inflight: { cycle } } = await failing.begin()
+      await failing.release({ stopReason: 'error', error: { code: 'SOURCE_TIMEOUT', message: 'no answer' }, retryAt: START + 60_000 })
+      const dying = await SyncDriver.take(store)
+      await dying.begin()
+      await dying.complete([upsert('a', { n: 1 })])
+      const [record] = await store.cycles(dying.ref)
+      assert.deepEqual([record!.cycle, record!.stopReason, record!.error, record!.pages], [cycle, 'complete', null, 1])
+      assert.notEqual(record!.endedAt, null)
+      const { failures, lastError, retryAt, lastSuccessAt } = await store.read(dying.ref)
+      assert.deepEqual({ failures, lastError, retryAt, lastSuccessAt }, { failures: 0, lastError: null, retryAt: null, lastSuccessAt: record!.endedAt })
+    },
+  },
 ]

@@ -41,6 +41,42 @@ export const landingCases: readonly StoreCase[] = [
     },
   },
   {
+    name: 'a block told again is unchanged as a whole, in any order, and any one difference in it is found',
+    async run({ store }) {
+      const driver = await SyncDriver.take(store, { mode: 'replace' })
+      const block = (at = 1): ReturnType<typeof upsert>[] => ['a', 'b', 'c', 'd', 'e'].map((key) => upsert(key, { key }, { at }))
+      await driver.cycle(block())
+      assert.deepEqual((await driver.cycle(block())).counts, counts({ unchanged: 5 }))
+      assert.deepEqual((await driver.cycle(block().reverse())).counts, counts({ unchanged: 5 }))
+      assert.deepEqual((await driver.cycle([...block().slice(0, 2), upsert('c', { key: 'C' }, { at: 1 }), ...block().slice(3)])).counts, counts({ updated: 1, unchanged: 4 }))
+      assert.deepEqual((await driver.cycle([...block(), upsert('aa', { key: 'aa' })])).counts, counts({ created: 1, updated: 1, unchanged: 4 }))
+      // Gone from between the others.
+      assert.deepEqual((await driver.cycle(block())).counts, counts({ unchanged: 5, swept: 1 }))
+    },
+  },
+  {
+    name: 'a block told again with later times raises them, so that what lies between is stale',
+    async run({ store }) {
+      const driver = await SyncDriver.take(store)
+      const block = (at: number): ReturnType<typeof upsert>[] => ['a', 'b', 'c', 'd'].map((key) => upsert(key, { key }, { at }))
+      await driver.cycle(block(1))
+      assert.deepEqual((await driver.cycle(block(3))).counts, counts({ unchanged: 4 }))
+      assert.deepEqual((await driver.cycle([...block(3).slice(0, 3), upsert('d', { key: 'old' }, { at: 2 })])).counts, counts({ unchanged: 3, stale: 1 }))
+    },
+  },
+  {
+    name: 'F7 a block that another owner lists as well outlives the first',
+    async run({ store }) {
+      const block = ['a', 'b', 'c', 'd'].map((key) => upsert(key, { key }))
+      const driver = await SyncDriver.take(store, { mode: 'replace' })
+      await driver.cycle(block)
+      const other = await SyncDriver.take(store, { sync: 'other', mode: 'replace' })
+      assert.deepEqual((await other.cycle(block)).counts, counts({ unchanged: 4 }))
+      assert.deepEqual((await driver.cycle(block.slice(0, 2))).counts, counts({ unchanged: 2 }))
+      assert.deepEqual((await live(store)).map(([key]) => key), ['a', 'b', 'c', 'd'])
+    },
+  },
+  {
     name: 'a record whose members only changed their order is unchanged, and stays so',
     async run({ store }) {
       const driver = await SyncDriver.take(store)

@@ -11,7 +11,8 @@ export interface Fault {
   readonly caughtBy: readonly string[]
 }
 
-const [COMMIT, REGISTRY, READING, SCHEMA] = ['commit', 'registry', 'reading', 'schema'].map((name) => `stores/sqlite/${name}.ts`) as [string, string, string, string]
+const [COMMIT, LOOKUP, SWEEP, REGISTRY, READING, SCHEMA] = ['commit', 'lookup', 'sweep', 'registry', 'reading', 'schema']
+  .map((name) => `stores/sqlite/${name}.ts`) as [string, string, string, string, string, string]
 const [JUDGE, PLAN] = ['stores/kit/judge.ts', 'stores/kit/plan-landing.ts']
 
 export const faults: readonly Fault[] = [
@@ -49,8 +50,8 @@ export const faults: readonly Fault[] = [
   {
     name: 'moves the checkpoint in a transaction of its own, before the rows',
     patches: [{
-      file: COMMIT, from: '  writePlan(session, plan, databases, {',
-      to: "  moveCheckpoint(session, entry, commit)\n  connection.exec('commit')\n  connection.exec('begin immediate')\n  writePlan(session, plan, databases, {",
+      file: COMMIT, from: '  writeRows(session, plan, databases, {',
+      to: "  moveCheckpoint(session, entry, commit)\n  connection.exec('commit')\n  connection.exec('begin immediate')\n  writeRows(session, plan, databases, {",
     }],
     caughtBy: ['XA3 a crash before any statement of a commit (continue)', 'XA3 a crash before any statement of a commit (complete)', 'a commit that fails half-way leaves nothing'],
   },
@@ -125,8 +126,26 @@ export const faults: readonly Fault[] = [
 
   // ── the sweep ──
   {
+    name: 'takes a page for unchanged though its rows are somebody else’s',
+    patches: [{ file: LOOKUP, from: 'found.ours !== found.count', to: 'found.ours > found.count' }],
+    caughtBy: ['F7 a block that another owner lists'],
+  },
+  {
+    name: 'takes a page for unchanged by its contents alone, whatever their times',
+    patches: [
+      { file: LOOKUP, from: "coalesce(upstream_at, '-')", to: "''" },
+      { file: LOOKUP, from: "stamps += landing.hash + (landing.upstreamAt ?? '-')", to: 'stamps += landing.hash' },
+    ],
+    caughtBy: ['a block told again with later times'],
+  },
+  {
+    name: 'takes a page for unchanged without looking at its contents',
+    patches: [{ file: LOOKUP, from: 'if (found.stamps !== stampsOf(landings)) return null', to: '' }],
+    caughtBy: ['a block told again is unchanged as a whole'],
+  },
+  {
     name: 'sweeps rows written since the cycle began',
-    patches: [{ file: COMMIT, from: 'status = 0 and owner_id = ? and position <= ?', to: 'status = 0 and owner_id = ? and (position <= ? or true)' }],
+    patches: [{ file: SWEEP, from: 'status = 0 and owner_id = ? and position <= ?', to: 'status = 0 and owner_id = ? and (position <= ? or true)' }],
     caughtBy: ['XE6 invariant 5: a row that any sync wrote'],
   },
   {
@@ -146,24 +165,24 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'looks for quarantined keys only among those of the page',
-    patches: [{ file: COMMIT, from: '    if (quarantined.some((item) => item.database === name)) continue\n', to: '' }],
+    patches: [{ file: LOOKUP, from: '[...commit.landings, ...commit.quarantined]', to: '[...commit.landings]' }],
     caughtBy: ['a key that could not be landed counts as listed, also beside'],
   },
   {
     name: 'sweeps the rows of other owners',
-    patches: [{ file: COMMIT, from: 'status = 0 and owner_id = ? and position <= ?', to: 'status = 0 and (owner_id = ? or true) and position <= ?' }],
+    patches: [{ file: SWEEP, from: 'status = 0 and owner_id = ? and position <= ?', to: 'status = 0 and (owner_id = ? or true) and position <= ?' }],
     caughtBy: ['invariant 5: a sync does not sweep rows of another owner', 'F7 two owners that replace one database'],
   },
   {
     name: 'sweeps a row that another owner still lists',
-    patches: [{ file: COMMIT, from: '  if (heir === undefined) return false\n', to: '  if (heir !== undefined || heir === undefined) return false\n' }],
+    patches: [{ file: SWEEP, from: '  if (heir === undefined) return false\n', to: '  if (heir !== undefined || heir === undefined) return false\n' }],
     caughtBy: ['F7 a row that two owners list lives until neither does'],
   },
   {
     name: 'counts what an abandoned cycle saw',
     patches: [
       { file: REGISTRY, from: "  session.connection.run('delete from tidemark_seen where tenant_id = ? and cycle_id = ?', session.tenantId, cycle)\n", to: '' },
-      { file: COMMIT, from: "'select ranges from tidemark_seen where tenant_id = ? and cycle_id = ?'", to: "'select ranges from tidemark_seen where tenant_id = ? and (cycle_id = ? or true)'" },
+      { file: SWEEP, from: "'select ranges from tidemark_seen where tenant_id = ? and cycle_id = ?'", to: "'select ranges from tidemark_seen where tenant_id = ? and (cycle_id = ? or true)'" },
     ],
     caughtBy: ['XE2 what an abandoned cycle saw does not count'],
   },
@@ -174,7 +193,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'lets newcomers dilute the share that dies',
-    patches: [{ file: COMMIT, from: '  return owned - created\n', to: '  return owned\n' }],
+    patches: [{ file: SWEEP, from: '  return owned - created\n', to: '  return owned\n' }],
     caughtBy: ['XE4 invariant 11: newcomers do not dilute'],
   },
 
