@@ -56,7 +56,7 @@ export class Scene {
     return this.store.signal(ref(sync), { kind: 'resume', actor: 'test', at: this.time.now() })
   }
 
-  /** When each cycle of the sync began, in seconds since the scene opened. */
+  /** How its cycles ended, as the runners told. */
   ended(sync: string): Array<Extract<RunnerEvent, { kind: 'ended' }>> {
     return this.events.filter((event) => event.kind === 'ended').filter((event) => event.sync === sync)
   }
@@ -71,11 +71,11 @@ export function ref(sync: string): SyncRef {
   return { worker: WORKER, sync }
 }
 
-/** Syncs of one worker, all into one database each of their own. */
+/** Syncs of one worker, all into one database. */
 export function declare(declarations: Record<string, Declaration>, limits: Partial<Limits> = {}): DeclaredSync[] {
   const worker = new Worker({ name: WORKER })
+  const database = worker.database('rows')
   for (const [name, options] of Object.entries(declarations)) {
-    const database = worker.database(`${name}_rows`)
     worker.sync(name, { database, mode: 'incremental', execute: nothing, ...options })
   }
   return syncsOf(worker, { limits })

@@ -1,0 +1,296 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { SyncError, type Page, type Store, type SyncContext } from '../../src/contract/index.ts'
+import { readStatus } from '../../src/runner/status.ts'
+import { declare, HOUR, MINUTE, nothing, noting, oneRow, ref, Scene, SECOND } from './scene.ts'
+
+let scene: Scene
+let start: number
+let asked: number[]
+
+beforeEach(async () => {
+  scene = await Scene.open('2026-03-01T00:00:30Z')
+  start = scene.time.now()
+  asked = []
+})
+afterEach(() => scene.close())
+
+describe('schedules', () => {
+  test('N17: a manual sync runs only when triggered, once per trigger', async () => {
+    await scene.runner(declare({ backfill: { schedule: 'manual', execute: noting(asked, start) } })).start()
+    await scene.time.advance(6 * HOUR)
+    expect(asked).toEqual([])
+    await scene.trigger('backfill')
+    await scene.time.advance(HOUR)
+    expect(asked).toHaveLength(1)
+    expect(await scene.store.cycles(ref('backfill'))).toMatchObject([{ trigger: 'trigger', stopReason: 'complete' }])
+  })
+
+  test('a trigger while the sync runs stays pending and starts one more cycle', async () => {
+    await scene.runner(declare({ backfill: { schedule: 'manual', execute: noting(asked, start, MINUTE) } })).start()
+    await scene.trigger('backfill')
+    await scene.time.until(() => asked.length === 1)
+    for (let i = 0; i < 3; i++) {
+      await scene.trigger('backfill')
+      await scene.time.advance(SECOND)
+    }
+    await scene.time.advance(HOUR)
+    expect(asked).toHaveLength(2)
+    expect(asked[1]! - asked[0]!).toBeGreaterThanOrEqual(60)
+  })
+
+  test('N18: cron slots are met to the second, each once', async () => {
+    await scene.runner(declare({ delta: { schedule: { cron: '*/5 * * * *' }, execute: noting(asked, start) } })).start()
+    await scene.time.advance(16 * MINUTE)
+    expect(asked).toEqual([270, 570, 870])
+  })
+
+  test('an interval runs at once and then from start to start, however long a cycle takes', async () => {
+    await scene.runner(declare({ delta: { schedule: '5m', execute: noting(asked, start, MINUTE) } })).start()
+    await scene.time.advance(11 * MINUTE)
+    expect(asked).toEqual([0, 300, 600])
+  })
+
+  test('XB18: slots missed while the machine slept are made up for once', async () => {
+    await scene.runner(declare({ delta: { schedule: '5m', execute: noting(asked, start) }, hourly: { schedule: { cron: '0 * * * *' }, execute: nothing } })).start()
+    await scene.time.advance(HOUR)
+    const before = asked.length
+    scene.time.step(24 * HOUR)
+    await scene.time.advance(4 * MINUTE)
+    expect(asked).toHaveLength(before + 1)
+    expect(scene.ended('hourly')).toHaveLength(2)
+  })
+
+  test('XB18: a clock that is set back a day does not silence anything', async () => {
+    await scene.runner(declare({ delta: { schedule: '5m', execute: noting(asked, start) } })).start()
+    await scene.time.advance(12 * MINUTE)
+    expect(asked).toHaveLength(3)
+    scene.time.step(-24 * HOUR)
+    await scene.time.advance(12 * MINUTE)
+    expect(asked).toHaveLength(5)
+  })
+
+  test('XB18: after a restart the schedule goes on where it was', async () => {
+    const syncs = declare({ delta: { schedule: '10m', execute: noting(asked, start) } })
+    const first = scene.runner(syncs)
+    await first.start()
+    await scene.time.advance(MINUTE)
+    await first.stop()
+    await scene.time.advance(MINUTE)
+    await scene.runner(syncs).start()
+    await scene.time.advance(10 * MINUTE)
+    expect(asked).toEqual([0, 600])
+  })
+
+  test('F12: a continuous sync runs again a pause after its end, and rests longer when there is nothing', async () => {
+    await scene.runner(declare({ busy: { schedule: 'continuous', execute: oneRow() }, calm: { schedule: 'continuous', execute: noting(asked, start) } })).start()
+    await scene.time.advance(20 * SECOND)
+    expect(scene.ended('busy').length).toBeGreaterThanOrEqual(19)
+    expect(asked.map(Math.round)).toEqual([0, 2, 6, 14])
+  })
+})
+
+describe('unfinished and failed cycles', () => {
+  test('a cycle that used up its pages goes on at once, and others get their turn between', async () => {
+    let page = 0
+    const endless = async (_: unknown, { clock }: SyncContext): Promise<Page> => {
+      await clock.sleep(SECOND)
+      return { changes: [], hasMore: ++page < 9, nextState: { page } }
+    }
+    await scene.runner(declare({ long: { schedule: '1d', execute: endless, limits: { pagesMax: 3 } }, other: { schedule: '1d', execute: noting(asked, start) } }), { concurrency: 1 }).start()
+    await scene.time.advance(MINUTE)
+    expect(scene.ended('long').map(({ result }) => [result.stopReason, result.resumed])).toEqual([['max_pages', false], ['max_pages', true], ['complete', true]])
+    expect(scene.events.findIndex((event) => event.kind === 'ended' && event.sync === 'other')).toBeLessThan(scene.events.findLastIndex((event) => event.kind === 'ended' && event.sync === 'long'))
+  })
+
+  test('SX6: failures back off for 1, 5, 30, 120 minutes, counted from the failure; success resets', async () => {
+    let healthy = false
+    const execute = async (state: unknown, context: SyncContext): Promise<Page> => {
+      await noting(asked, start)(state, context)
+      if (!healthy) throw new SyncError('CONNECTOR_FAILED', 'not today')
+      return { changes: [], hasMore: false }
+    }
+    const runner = scene.runner(declare({ delta: { schedule: '1m', execute } }))
+    await runner.start()
+    await scene.time.advance(6 * HOUR)
+    const minutes = asked.map((s) => Math.round(s / 60))
+    expect(minutes.slice(0, 6)).toEqual([0, 1, 6, 36, 156, 276])
+    expect(runner.status().syncs).toMatchObject([{ sync: 'delta', health: 'ERROR', failures: 6 }])
+    healthy = true
+    await scene.time.advance(2 * HOUR)
+    expect(runner.status().syncs).toMatchObject([{ health: 'HEALTHY', failures: 0 }])
+    const recovered = asked.length
+    await scene.time.advance(10 * MINUTE)
+    expect(asked.length - recovered).toBe(10)
+  })
+
+  test('F11: refused credentials stop the schedule; a resume or a trigger starts it again', async () => {
+    let refused = true
+    const execute = async (state: unknown, context: SyncContext): Promise<Page> => {
+      await noting(asked, start)(state, context)
+      if (refused) throw new SyncError('AUTH_REJECTED', '401')
+      return { changes: [], hasMore: false }
+    }
+    const runner = scene.runner(declare({ delta: { schedule: '5m', execute } }))
+    await runner.start()
+    await scene.time.advance(6 * HOUR)
+    expect(asked).toHaveLength(1)
+    expect(runner.status().syncs).toMatchObject([{ health: 'ERROR', due: { kind: 'never', why: 'stopped' } }])
+    await scene.trigger('delta')
+    await scene.time.advance(HOUR)
+    expect(asked).toHaveLength(2)
+    refused = false
+    await scene.resume('delta')
+    await scene.time.advance(11 * MINUTE)
+    expect(asked.length).toBeGreaterThanOrEqual(4)
+    expect(runner.status().syncs).toMatchObject([{ health: 'HEALTHY' }])
+  })
+
+  test('a sweep that was stopped is tried again on schedule, with health ERROR', async () => {
+    let rows = 10
+    const execute = async (): Promise<Page> => ({ changes: Array.from({ length: rows }, (_, i) => ({ type: 'upsert', key: `k${i}`, record: { i } })), hasMore: false })
+    const runner = scene.runner(declare({ all: { mode: 'replace', schedule: '30m', execute } }))
+    await runner.start()
+    await scene.time.advance(MINUTE)
+    rows = 1
+    await scene.time.advance(40 * MINUTE)
+    expect(runner.status().syncs).toMatchObject([{ health: 'ERROR', lastError: { code: 'MASS_DELETE' }, due: { kind: 'at', why: 'retry' } }])
+    rows = 9
+    await scene.time.advance(30 * MINUTE)
+    expect(runner.status().syncs).toMatchObject([{ health: 'HEALTHY' }])
+  })
+
+  test('F.2: a pause lets the page at hand land and a resume goes on after it', async () => {
+    const pages: number[] = []
+    const execute = async (state: { page: number } | undefined, { clock, signal }: SyncContext): Promise<Page> => {
+      const page = (state?.page ?? 0) + 1
+      pages.push(page)
+      await clock.sleep(10 * SECOND, signal)
+      return { changes: [{ type: 'upsert', key: String(page), record: { page } }], hasMore: page < 6, nextState: { page } }
+    }
+    const runner = scene.runner(declare({ delta: { schedule: '1d', execute } }))
+    await runner.start()
+    await scene.time.advance(15 * SECOND)
+    await scene.pause('delta')
+    await scene.time.advance(3 * HOUR)
+    expect(scene.ended('delta').at(-1)!.result.stopReason).toBe('paused')
+    expect(runner.status().syncs).toMatchObject([{ health: 'PAUSED', due: { kind: 'never', why: 'paused' }, unfinished: { page: 2 } }])
+    await scene.resume('delta')
+    await scene.time.advance(2 * MINUTE)
+    expect((await scene.store.rows({ database: 'rows', limit: 10 })).map(({ key }) => key)).toEqual(['1', '2', '3', '4', '5', '6'])
+    expect(scene.ended('delta').at(-1)!.result).toMatchObject({ stopReason: 'complete', resumed: true })
+  })
+
+  test('a connector that throws fails its own cycle and nobody else’s', async () => {
+    const bad = (): never => {
+      throw new TypeError('undefined is not a function')
+    }
+    await scene.runner(declare({ bad: { schedule: '1m', execute: bad }, good: { schedule: '1m', execute: noting(asked, start) } })).start()
+    await scene.time.advance(10 * MINUTE)
+    expect(asked).toHaveLength(11)
+    expect(scene.ended('bad')[0]!.result.error).toMatchObject({ code: 'CONNECTOR_FAILED' })
+  })
+})
+
+describe('the store', () => {
+  test('that cannot be asked is asked again after longer and longer, and then everything goes on', async () => {
+    let down = true
+    let calls = 0
+    const store = intercept(scene.store, (name) => {
+      if (name !== 'read') return
+      calls++
+      if (down) throw new SyncError('STORE_UNAVAILABLE', 'connection refused')
+    })
+    await scene.runner(declare({ delta: { schedule: '5m', execute: noting(asked, start) } }), { store }).start()
+    await scene.time.advance(10 * MINUTE)
+    expect(asked).toEqual([])
+    expect(calls).toBeLessThan(30)
+    expect(scene.events).toContainEqual({ kind: 'store', code: 'STORE_UNAVAILABLE', message: 'connection refused', waitMs: 30 * SECOND })
+    down = false
+    await scene.time.advance(MINUTE)
+    expect(asked).toHaveLength(1)
+  })
+
+  test('that refuses the lease with an error is left alone for a while, and no cycle is counted as failed', async () => {
+    let down = true
+    let tries = 0
+    const store = intercept(scene.store, (name) => {
+      if (name !== 'acquire') return
+      tries++
+      if (down) throw new SyncError('STORE_BUSY', 'locked')
+    })
+    await scene.runner(declare({ delta: { schedule: '5m', execute: noting(asked, start) } }), { store }).start()
+    await scene.time.advance(2 * MINUTE)
+    expect(tries).toBeLessThan(12)
+    down = false
+    await scene.time.advance(MINUTE)
+    expect(asked).toHaveLength(1)
+    expect(await scene.store.read(ref('delta'))).toMatchObject({ failures: 0 })
+  })
+
+  test('is asked once a second about an idle sync, and about a bounded number of them', async () => {
+    const calls: string[] = []
+    const store = intercept(scene.store, (name) => void calls.push(name))
+    const syncs = declare(Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`s${i}`, { schedule: 'manual' }])))
+    await scene.runner(syncs, { store, looksMax: 10 }).start()
+    await scene.time.advance(MINUTE)
+    calls.length = 0
+    await scene.time.advance(MINUTE)
+    expect(calls.length).toBeLessThanOrEqual(670)
+    expect(new Set(calls)).toEqual(new Set(['read']))
+    await scene.trigger('s77')
+    await scene.time.advance(15 * SECOND)
+    expect(scene.ended('s77')).toHaveLength(1)
+  })
+})
+
+test('a listener that throws harms no cycle', async () => {
+  const runner = scene.runner(declare({ delta: { schedule: '5m', execute: oneRow() } }), {
+    onEvent: () => {
+      throw new Error('full disk')
+    },
+  })
+  await runner.start()
+  await scene.time.advance(6 * MINUTE)
+  expect(await scene.store.read(ref('delta'))).toMatchObject({ version: 2, failures: 0 })
+})
+
+test('events tell a cycle’s story in order', async () => {
+  await scene.runner(declare({ delta: { schedule: '5m', execute: oneRow() } })).start()
+  await scene.time.advance(MINUTE)
+  expect(scene.events).toMatchObject([
+    { kind: 'started', tenant: 'default', worker: 'shop', sync: 'delta', why: 'schedule', resumed: false, page: 0 },
+    { kind: 'landed', sync: 'delta', page: 1, counts: { created: 1 } },
+    { kind: 'ended', sync: 'delta', result: { stopReason: 'complete' } },
+  ])
+})
+
+test('status says the same from the store alone as from the runner, and never the state', async () => {
+  const syncs = declare({
+    delta: { schedule: '5m', execute: async () => ({ changes: [], hasMore: false, nextState: { token: 'secret-position' } }) },
+    backfill: { schedule: 'manual', mode: 'replace' },
+  })
+  const runner = scene.runner(syncs)
+  await runner.start()
+  await scene.time.advance(MINUTE)
+  const read = await readStatus({ store: scene.store, syncs, now: scene.time.now() })
+  expect(runner.status()).toMatchObject({ state: 'running', running: [], waiting: 0, syncs: read })
+  expect(read).toMatchObject([
+    { sync: 'delta', health: 'HEALTHY', version: 1, due: { kind: 'at', at: start + 5 * MINUTE, why: 'schedule' }, lastCycle: { stopReason: 'complete' } },
+    { sync: 'backfill', health: 'INITIALIZING', due: { kind: 'never', why: 'manual' }, lastCycle: null },
+  ])
+  expect(JSON.stringify(read)).not.toContain('secret-position')
+})
+
+/** The same store, with a word before each call. */
+function intercept(store: Store, before: (name: string) => void): Store {
+  return new Proxy(store, {
+    get(target, name) {
+      const member: unknown = Reflect.get(target, name)
+      if (typeof member !== 'function') return member
+      return async (...args: unknown[]) => {
+        before(String(name))
+        return await (member as (...args: unknown[]) => unknown).apply(target, args)
+      }
+    },
+  })
+}
