@@ -131,7 +131,7 @@ export interface Commit {
 export type Move =
   /** A page inside the cycle. `page` must be one more than what `inflight` says. */
   | { readonly kind: 'continue'; readonly cycle: number; readonly page: number; readonly state: StateText }
-  /** The last page: `committed` moves, `inflight` is cleared, the sweep runs. */
+  /** The last page: `committed` moves, `inflight` is cleared, the sweep runs, and the cycle is on record as complete even if nobody lives to release it. */
   | {
       readonly kind: 'complete'
       readonly cycle: number

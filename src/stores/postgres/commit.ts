@@ -123,9 +123,14 @@ function moveCheckpoint(transaction: Transaction, entry: RegistryEntry, { move, 
       writeInflight(transaction, entry.sync_id, null)
       forgetSeen(transaction, move.cycle)
       transaction.send(
-        `update tidemark.registry set version = $3, committed = $4, committed_by = $5, tidemark = coalesce($6, tidemark), scope = coalesce($7, scope)
-         where tenant_id = $1 and sync_id = $2`,
-        tenant, entry.sync_id, entry.version + 1, move.state, move.cycle, withoutNul(move.tidemark), withoutNul(move.scope),
+        `update tidemark.registry set version = $3, committed = $4, committed_by = $5, tidemark = coalesce($6, tidemark), scope = coalesce($7, scope),
+         failures = 0, error_code = null, error_message = null, error_at = null, retry_at = null, last_success_at = $8 where tenant_id = $1 and sync_id = $2`,
+        tenant, entry.sync_id, entry.version + 1, move.state, move.cycle, withoutNul(move.tidemark), withoutNul(move.scope), at,
+      )
+      // Here and not only at the release, which a runner may not live to see.
+      transaction.send(
+        "update tidemark.cycles set ended_at = $3, stop_reason = 'complete', error_code = null, error_message = null where tenant_id = $1 and cycle_id = $2",
+        tenant, move.cycle, at,
       )
       writeAudit(transaction, entry, { version: entry.version + 1, at, actor: 'engine', action: 'complete', reason: '', cycle: move.cycle, state: move.state })
       return entry.version + 1
