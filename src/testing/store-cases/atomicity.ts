@@ -1,27 +1,24 @@
 import assert from 'node:assert/strict'
 import type { Move } from '../../contract/index.ts'
-import { counts, live, poison, remove, snapshot, type StoreCase, type StoreHarness, SyncDriver, upsert } from './harness.ts'
+import { counts, live, poison, remove, snapshot, type StoreCase, type StoreHarness, SyncDriver, upsert, rule } from './harness.ts'
 
 export const atomicityCases: readonly StoreCase[] = [
-  {
-    name: 'a commit that fails half-way leaves nothing, and the store goes on',
-    async run({ store, reopen }) {
-      const driver = await SyncDriver.take(store, { mode: 'replace' })
-      await driver.cycle([upsert('a', { n: 1 }), upsert('b', { n: 1 })])
-      await driver.begin()
-      const impossible = { ...upsert('x', { n: 1 }), key: null as unknown as string }
-      const before = await snapshot(store)
-      for (const move of [driver.nextPage(), driver.lastPage()]) {
-        const commit = await driver.draft(move, [upsert('a', { n: 2 }), remove('b'), upsert('c', { n: 1, extra: true }), impossible], {
-          quarantined: [poison('q')], pacers: { api: 1 },
-        })
-        await assert.rejects(store.commit(commit))
-        assert.deepEqual(await snapshot(store), before)
-        assert.deepEqual(await snapshot(await reopen()), before)
-      }
-      assert.deepEqual((await driver.complete([upsert('a', { n: 2 })])).counts, counts({ updated: 1, swept: 1 }))
-    },
-  },
+  rule('a commit that fails half-way leaves nothing, and the store goes on', async ({ store, reopen }) => {
+    const driver = await SyncDriver.take(store, { mode: 'replace' })
+    await driver.cycle([upsert('a', { n: 1 }), upsert('b', { n: 1 })])
+    await driver.begin()
+    const impossible = { ...upsert('x', { n: 1 }), key: null as unknown as string }
+    const before = await snapshot(store)
+    for (const move of [driver.nextPage(), driver.lastPage()]) {
+      const commit = await driver.draft(move, [upsert('a', { n: 2 }), remove('b'), upsert('c', { n: 1, extra: true }), impossible], {
+        quarantined: [poison('q')], pacers: { api: 1 },
+      })
+      await assert.rejects(store.commit(commit))
+      assert.deepEqual(await snapshot(store), before)
+      assert.deepEqual(await snapshot(await reopen()), before)
+    }
+    assert.deepEqual((await driver.complete([upsert('a', { n: 2 })])).counts, counts({ updated: 1, swept: 1 }))
+  }),
   ...(['continue', 'complete', 'abandon', 'set'] as const).map((kind): StoreCase => ({
     name: `XA3 a crash before any statement of a commit (${kind}) leaves rows, log, registry and cycle exactly as they were`,
     needs: 'crashDuringCommit',

@@ -1,146 +1,116 @@
 import assert from 'node:assert/strict'
-import { DATABASE, START, type StoreCase, SyncDriver, upsert } from './harness.ts'
+import { DATABASE, START, type StoreCase, SyncDriver, upsert, rule } from './harness.ts'
 
 export const beginCases: readonly StoreCase[] = [
-  {
-    name: 'a sync that never ran has version 0 and nothing else, and reading it makes none',
-    async run({ store }) {
-      assert.deepEqual(await store.read({ worker: 'crm', sync: 'delta' }), {
-        version: 0, committed: null, committedBy: null, inflight: null, scope: null, tidemark: null, paused: false, triggeredAt: null,
-        failures: 0, lastError: null, retryAt: null, lastSuccessAt: null, heldBy: null, heldUntil: null,
-      })
-      assert.deepEqual(await store.syncs(), [])
-      assert.deepEqual(await store.audit({ worker: 'crm', sync: 'delta' }), [])
-      assert.deepEqual(await store.cycles({ worker: 'crm', sync: 'delta' }), [])
-      assert.deepEqual(await store.pacers({ worker: 'crm', sync: 'delta' }), {})
-      assert.equal(await store.position(), 0)
-    },
-  },
-  {
-    name: 'a first cycle begins at page 0 without state, and committed stays as it is',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      const { inflight, resumed, position } = await driver.begin({ at: START + 5 })
-      assert.equal(resumed, false)
-      assert.equal(position, 0)
-      assert.deepEqual(inflight, { cycle: inflight.cycle, mode: 'incremental', page: 0, state: null, startedAt: START + 5, startSequence: 0 })
-      const checkpoint = await store.read(driver.ref)
-      assert.deepEqual(checkpoint.inflight, inflight)
-      assert.deepEqual([checkpoint.version, checkpoint.committed, checkpoint.committedBy], [0, null, null])
-    },
-  },
-  {
-    name: 'N11 an incremental cycle begins from what is committed, a replace cycle from nothing',
-    async run({ store }) {
-      const delta = await SyncDriver.take(store)
-      await delta.cycle([upsert('a', { n: 1 })], { state: '{"since":1}' })
-      assert.equal((await delta.begin()).inflight.state, '{"since":1}')
+  rule('a sync that never ran has version 0 and nothing else, and reading it makes none', async ({ store }) => {
+    assert.deepEqual(await store.read({ worker: 'crm', sync: 'delta' }), {
+      version: 0, committed: null, committedBy: null, inflight: null, scope: null, tidemark: null, paused: false, triggeredAt: null,
+      failures: 0, lastError: null, retryAt: null, lastSuccessAt: null, heldBy: null, heldUntil: null,
+    })
+    assert.deepEqual(await store.syncs(), [])
+    assert.deepEqual(await store.audit({ worker: 'crm', sync: 'delta' }), [])
+    assert.deepEqual(await store.cycles({ worker: 'crm', sync: 'delta' }), [])
+    assert.deepEqual(await store.pacers({ worker: 'crm', sync: 'delta' }), {})
+    assert.equal(await store.position(), 0)
+  }),
+  rule('a first cycle begins at page 0 without state, and committed stays as it is', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    const { inflight, resumed, position } = await driver.begin({ at: START + 5 })
+    assert.equal(resumed, false)
+    assert.equal(position, 0)
+    assert.deepEqual(inflight, { cycle: inflight.cycle, mode: 'incremental', page: 0, state: null, startedAt: START + 5, startSequence: 0 })
+    const checkpoint = await store.read(driver.ref)
+    assert.deepEqual(checkpoint.inflight, inflight)
+    assert.deepEqual([checkpoint.version, checkpoint.committed, checkpoint.committedBy], [0, null, null])
+  }),
+  rule('N11 an incremental cycle begins from what is committed, a replace cycle from nothing', async ({ store }) => {
+    const delta = await SyncDriver.take(store)
+    await delta.cycle([upsert('a', { n: 1 })], { state: '{"since":1}' })
+    assert.equal((await delta.begin()).inflight.state, '{"since":1}')
 
-      const backfill = await SyncDriver.take(store, { sync: 'backfill', mode: 'replace' })
-      await backfill.cycle([upsert('b', { n: 1 })], { state: '{"since":2}' })
-      assert.equal((await backfill.begin()).inflight.state, null)
-    },
-  },
-  {
-    name: 'N15 each sync has its own state, also when two share a database',
-    async run({ store }) {
-      const delta = await SyncDriver.take(store, { owner: 'accounts' })
-      const backfill = await SyncDriver.take(store, { sync: 'backfill', mode: 'replace', owner: 'accounts' })
-      await delta.cycle([upsert('a', { n: 1 })], { state: '"of the delta"' })
-      await backfill.begin()
-      await backfill.page([upsert('a', { n: 1 })], { state: '"of the backfill"' })
-      await delta.begin()
-      assert.deepEqual([(await store.read(delta.ref)).committed, (await store.read(delta.ref)).inflight?.state], ['"of the delta"', '"of the delta"'])
-      assert.deepEqual([(await store.read(backfill.ref)).committed, (await store.read(backfill.ref)).inflight?.state], [null, '"of the backfill"'])
-    },
-  },
-  {
-    name: 'an unfinished cycle is taken up where its last page left it, by whoever comes next',
-    async run({ store, reopen }) {
-      const first = await SyncDriver.take(store, { mode: 'replace' })
-      await (await SyncDriver.take(store, { sync: 'other' })).cycle([upsert('x', { n: 0 })])
-      const begun = await first.begin()
-      assert.equal(begun.inflight.startSequence, 1)
-      await first.page([upsert('a', { n: 1 }), upsert('b', { n: 1 })], { state: '{"next":"b"}' })
-      await first.page([upsert('c', { n: 1 })], { state: '{"next":"c"}' })
+    const backfill = await SyncDriver.take(store, { sync: 'backfill', mode: 'replace' })
+    await backfill.cycle([upsert('b', { n: 1 })], { state: '{"since":2}' })
+    assert.equal((await backfill.begin()).inflight.state, null)
+  }),
+  rule('N15 each sync has its own state, also when two share a database', async ({ store }) => {
+    const delta = await SyncDriver.take(store, { owner: 'accounts' })
+    const backfill = await SyncDriver.take(store, { sync: 'backfill', mode: 'replace', owner: 'accounts' })
+    await delta.cycle([upsert('a', { n: 1 })], { state: '"of the delta"' })
+    await backfill.begin()
+    await backfill.page([upsert('a', { n: 1 })], { state: '"of the backfill"' })
+    await delta.begin()
+    assert.deepEqual([(await store.read(delta.ref)).committed, (await store.read(delta.ref)).inflight?.state], ['"of the delta"', '"of the delta"'])
+    assert.deepEqual([(await store.read(backfill.ref)).committed, (await store.read(backfill.ref)).inflight?.state], [null, '"of the backfill"'])
+  }),
+  rule('an unfinished cycle is taken up where its last page left it, by whoever comes next', async ({ store, reopen }) => {
+    const first = await SyncDriver.take(store, { mode: 'replace' })
+    await (await SyncDriver.take(store, { sync: 'other' })).cycle([upsert('x', { n: 0 })])
+    const begun = await first.begin()
+    assert.equal(begun.inflight.startSequence, 1)
+    await first.page([upsert('a', { n: 1 }), upsert('b', { n: 1 })], { state: '{"next":"b"}' })
+    await first.page([upsert('c', { n: 1 })], { state: '{"next":"c"}' })
 
-      const heir = await SyncDriver.take(await reopen(), { mode: 'replace', holder: 'runner-2', evict: 'runner-1' })
-      const again = await heir.begin({ at: START + 99_999 })
-      assert.equal(again.resumed, true)
-      assert.equal(again.position, 4)
-      assert.deepEqual(again.inflight, { ...begun.inflight, page: 2, state: '{"next":"c"}' })
-      await heir.complete([upsert('d', { n: 1 })])
-      assert.equal((await store.cycles(heir.ref)).length, 1)
-    },
-  },
-  {
-    name: 'a fresh begin gives the unfinished cycle up and starts over from committed',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      await driver.cycle([], { state: '"committed"' })
-      const abandoned = await driver.begin()
-      await driver.page([upsert('a', { n: 1 })], { state: '"half way"' })
-      const { inflight, resumed } = await driver.begin({ fresh: true })
-      assert.equal(resumed, false)
-      assert.notEqual(inflight.cycle, abandoned.inflight.cycle)
-      assert.deepEqual([inflight.page, inflight.state, inflight.startSequence], [0, '"committed"', 1])
-    },
-  },
-  {
-    name: 'a cycle of the other mode is not taken up',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      const incremental = await driver.begin()
-      await driver.page([upsert('a', { n: 1 })])
-      const replace = await driver.begin({ mode: 'replace' })
-      assert.equal(replace.resumed, false)
-      assert.notEqual(replace.inflight.cycle, incremental.inflight.cycle)
-      assert.deepEqual([replace.inflight.mode, replace.inflight.page, replace.inflight.state], ['replace', 0, null])
-    },
-  },
-  {
-    name: 'a run that was asked for is no longer asked for once it began',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      await store.signal(driver.ref, { kind: 'trigger', actor: 'operator', at: START + 7 })
-      assert.equal((await store.read(driver.ref)).triggeredAt, START + 7)
-      await driver.begin()
-      assert.equal((await store.read(driver.ref)).triggeredAt, null)
-    },
-  },
-  {
-    name: 'the databases of a sync are there from its first begin, also while they are empty',
-    async run({ store, supports }) {
-      const driver = await SyncDriver.take(store)
-      await driver.begin({ databases: [DATABASE, 'people'] })
-      const databases = (await store.databases()).toSorted((a, b) => (a.name < b.name ? -1 : 1))
-      assert.deepEqual(databases.map(({ name, rows, columns }) => ({ name, rows, columns })), [
-        { name: 'people', rows: 0, columns: [] },
-        { name: DATABASE, rows: 0, columns: [] },
-      ])
-      if (supports?.select === undefined) return
-      for (const { view } of databases) assert.deepEqual(await supports.select(view), [])
-    },
-  },
-  {
-    name: 'every cycle is on record from its begin: newest first, of one sync or of all',
-    async run({ store }) {
-      const delta = await SyncDriver.take(store)
-      const first = await delta.begin({ at: START + 1, trigger: 'schedule' })
-      await delta.complete([upsert('a', { n: 1 })])
-      const backfill = await SyncDriver.take(store, { sync: 'backfill', mode: 'replace' })
-      const second = await backfill.begin({ at: START + 2, trigger: 'manual' })
-      const third = await delta.begin({ at: START + 3, trigger: 'webhook' })
+    const heir = await SyncDriver.take(await reopen(), { mode: 'replace', holder: 'runner-2', evict: 'runner-1' })
+    const again = await heir.begin({ at: START + 99_999 })
+    assert.equal(again.resumed, true)
+    assert.equal(again.position, 4)
+    assert.deepEqual(again.inflight, { ...begun.inflight, page: 2, state: '{"next":"c"}' })
+    await heir.complete([upsert('d', { n: 1 })])
+    assert.equal((await store.cycles(heir.ref)).length, 1)
+  }),
+  rule('a fresh begin gives the unfinished cycle up and starts over from committed', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    await driver.cycle([], { state: '"committed"' })
+    const abandoned = await driver.begin()
+    await driver.page([upsert('a', { n: 1 })], { state: '"half way"' })
+    const { inflight, resumed } = await driver.begin({ fresh: true })
+    assert.equal(resumed, false)
+    assert.notEqual(inflight.cycle, abandoned.inflight.cycle)
+    assert.deepEqual([inflight.page, inflight.state, inflight.startSequence], [0, '"committed"', 1])
+  }),
+  rule('a cycle of the other mode is not taken up', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    const incremental = await driver.begin()
+    await driver.page([upsert('a', { n: 1 })])
+    const replace = await driver.begin({ mode: 'replace' })
+    assert.equal(replace.resumed, false)
+    assert.notEqual(replace.inflight.cycle, incremental.inflight.cycle)
+    assert.deepEqual([replace.inflight.mode, replace.inflight.page, replace.inflight.state], ['replace', 0, null])
+  }),
+  rule('a run that was asked for is no longer asked for once it began', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    await store.signal(driver.ref, { kind: 'trigger', actor: 'operator', at: START + 7 })
+    assert.equal((await store.read(driver.ref)).triggeredAt, START + 7)
+    await driver.begin()
+    assert.equal((await store.read(driver.ref)).triggeredAt, null)
+  }),
+  rule('the databases of a sync are there from its first begin, also while they are empty', async ({ store, supports }) => {
+    const driver = await SyncDriver.take(store)
+    await driver.begin({ databases: [DATABASE, 'people'] })
+    const databases = (await store.databases()).toSorted((a, b) => (a.name < b.name ? -1 : 1))
+    assert.deepEqual(databases.map(({ name, rows, columns }) => ({ name, rows, columns })), [
+      { name: 'people', rows: 0, columns: [] },
+      { name: DATABASE, rows: 0, columns: [] },
+    ])
+    if (supports?.select === undefined) return
+    for (const { view } of databases) assert.deepEqual(await supports.select(view), [])
+  }),
+  rule('every cycle is on record from its begin: newest first, of one sync or of all', async ({ store }) => {
+    const delta = await SyncDriver.take(store)
+    const first = await delta.begin({ at: START + 1, trigger: 'schedule' })
+    await delta.complete([upsert('a', { n: 1 })])
+    const backfill = await SyncDriver.take(store, { sync: 'backfill', mode: 'replace' })
+    const second = await backfill.begin({ at: START + 2, trigger: 'manual' })
+    const third = await delta.begin({ at: START + 3, trigger: 'webhook' })
 
-      assert.deepEqual((await store.cycles(null)).map(({ cycle }) => cycle), [third, second, first].map(({ inflight }) => inflight.cycle))
-      assert.deepEqual((await store.cycles(null, { limit: 1 })).map(({ cycle }) => cycle), [third.inflight.cycle])
-      const [newest, oldest] = await store.cycles(delta.ref)
-      assert.equal(newest!.cycle, third.inflight.cycle)
-      assert.deepEqual(
-        [oldest!.worker, oldest!.sync, oldest!.mode, oldest!.trigger, oldest!.startedAt, oldest!.startSequence],
-        ['crm', 'delta', 'incremental', 'schedule', START + 1, 0],
-      )
-      assert.deepEqual([newest!.startSequence, newest!.endedAt, newest!.stopReason], [1, null, null])
-    },
-  },
+    assert.deepEqual((await store.cycles(null)).map(({ cycle }) => cycle), [third, second, first].map(({ inflight }) => inflight.cycle))
+    assert.deepEqual((await store.cycles(null, { limit: 1 })).map(({ cycle }) => cycle), [third.inflight.cycle])
+    const [newest, oldest] = await store.cycles(delta.ref)
+    assert.equal(newest!.cycle, third.inflight.cycle)
+    assert.deepEqual(
+      [oldest!.worker, oldest!.sync, oldest!.mode, oldest!.trigger, oldest!.startedAt, oldest!.startSequence],
+      ['crm', 'delta', 'incremental', 'schedule', START + 1, 0],
+    )
+    assert.deepEqual([newest!.startSequence, newest!.endedAt, newest!.stopReason], [1, null, null])
+  }),
 ]

@@ -2,74 +2,59 @@ import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LogEntry, Store } from '../../contract/index.ts'
 import { churn, currentRows, replay, runChurn, sorted, type Replica } from './churn.ts'
-import { chance, DATABASE, feed, instant, type StoreCase, SWEEP_ALL, SyncDriver, remove, START, upsert } from './harness.ts'
+import { chance, DATABASE, feed, instant, type StoreCase, SWEEP_ALL, SyncDriver, remove, START, upsert, rule } from './harness.ts'
 
 export const feedCases: readonly StoreCase[] = [
-  {
-    name: 'an entry says what was landed, by whom, and from where',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store, { worker: 'billing', sync: 'invoices' })
-      const { inflight: { cycle } } = await driver.begin()
-      await driver.page([upsert('a', { n: 1 }, { at: 3, cursor: 'evt_1' })])
-      await driver.complete([remove('a', { at: 4 }), upsert('b', { n: 2 })])
-      const entries = await feed(store)
-      const common = { database: DATABASE, worker: 'billing', sync: 'invoices', cycle }
-      const [first, second] = [entries[0]!.committedAt, entries[1]!.committedAt]
-      assert.deepEqual(entries, [
-        { ...common, sequence: 1, key: 'a', action: 'created', text: '{"n":1}', committedAt: first, page: 1, cursor: 'evt_1', upstreamAt: instant(3) },
-        { ...common, sequence: 2, key: 'a', action: 'deleted', text: null, committedAt: second, page: 2, cursor: null, upstreamAt: instant(4) },
-        { ...common, sequence: 3, key: 'b', action: 'created', text: '{"n":2}', committedAt: second, page: 2, cursor: null, upstreamAt: null },
-      ].map((entry) => ({ ...entry, text: entry.text === null ? null : sameText(entries, entry.sequence, entry.text) })))
-    },
-  },
-  {
-    name: 'the entries of a page follow its order, one sequence after the other',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      const keys = Array.from({ length: 57 }, (_, n) => `k${(n * 23) % 57}`)
-      assert.equal((await driver.cycle(keys.map((key) => upsert(key, { key })))).position, 57)
-      const entries = await feed(store)
-      assert.deepEqual(entries.map(({ key }) => key), keys)
-      assert.deepEqual(entries.map(({ sequence }) => sequence), keys.map((_, n) => n + 1))
-    },
-  },
-  {
-    name: 'O8 invariant 7: after any work the sequences are 1 to n without a gap',
-    async run({ store }) {
-      await runChurn(store, 7, 80)
-      const entries = await feed(store)
-      assert.ok(entries.length > 50)
-      assert.deepEqual(entries.map(({ sequence }) => sequence), entries.map((_, n) => n + 1))
-      assert.equal(await store.position(), entries.length)
-    },
-  },
-  {
-    name: 'a commit that changes nothing, or is refused, uses no sequence',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store, { mode: 'replace' })
-      await driver.cycle([upsert('a', { n: 1 })])
-      await driver.cycle([upsert('a', { n: 1 }), remove('x')])
-      await driver.begin()
-      assert.equal((await driver.send(await driver.draft(driver.lastPage({ sweep: { maxShare: 0, allowEmpty: false } }), [upsert('b', { n: 1 })]))).kind, 'braked')
-      assert.equal((await driver.send(await driver.draft(driver.nextPage(), [upsert('b', { n: 1 })], { version: 9 }))).kind, 'conflict')
-      await driver.page([upsert('c', { n: 1 })])
-      assert.deepEqual((await feed(store)).map(({ sequence, key }) => [sequence, key]), [[1, 'a'], [2, 'c']])
-    },
-  },
-  {
-    name: 'XB16 invariant 7: the time of commits grows from each to the next, even when the clock steps back',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      const other = await SyncDriver.take(store, { sync: 'other' })
-      const clock = [500, 499, 100, 100, 501, -50_000, 900]
-      for (const [n, at] of clock.entries()) {
-        await (n % 2 === 0 ? driver : other).cycle([upsert(`a${n}`, { n }), upsert('shared', { n })], { at: START + at })
-      }
-      assertTimesGrow(await feed(store))
-      await runChurn(store.forTenant('busy'), 11, 60)
-      assertTimesGrow(await feed(store.forTenant('busy')))
-    },
-  },
+  rule('an entry says what was landed, by whom, and from where', async ({ store }) => {
+    const driver = await SyncDriver.take(store, { worker: 'billing', sync: 'invoices' })
+    const { inflight: { cycle } } = await driver.begin()
+    await driver.page([upsert('a', { n: 1 }, { at: 3, cursor: 'evt_1' })])
+    await driver.complete([remove('a', { at: 4 }), upsert('b', { n: 2 })])
+    const entries = await feed(store)
+    const common = { database: DATABASE, worker: 'billing', sync: 'invoices', cycle }
+    const [first, second] = [entries[0]!.committedAt, entries[1]!.committedAt]
+    assert.deepEqual(entries, [
+      { ...common, sequence: 1, key: 'a', action: 'created', text: '{"n":1}', committedAt: first, page: 1, cursor: 'evt_1', upstreamAt: instant(3) },
+      { ...common, sequence: 2, key: 'a', action: 'deleted', text: null, committedAt: second, page: 2, cursor: null, upstreamAt: instant(4) },
+      { ...common, sequence: 3, key: 'b', action: 'created', text: '{"n":2}', committedAt: second, page: 2, cursor: null, upstreamAt: null },
+    ].map((entry) => ({ ...entry, text: entry.text === null ? null : sameText(entries, entry.sequence, entry.text) })))
+  }),
+  rule('the entries of a page follow its order, one sequence after the other', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    const keys = Array.from({ length: 57 }, (_, n) => `k${(n * 23) % 57}`)
+    assert.equal((await driver.cycle(keys.map((key) => upsert(key, { key })))).position, 57)
+    const entries = await feed(store)
+    assert.deepEqual(entries.map(({ key }) => key), keys)
+    assert.deepEqual(entries.map(({ sequence }) => sequence), keys.map((_, n) => n + 1))
+  }),
+  rule('O8 invariant 7: after any work the sequences are 1 to n without a gap', async ({ store }) => {
+    await runChurn(store, 7, 80)
+    const entries = await feed(store)
+    assert.ok(entries.length > 50)
+    assert.deepEqual(entries.map(({ sequence }) => sequence), entries.map((_, n) => n + 1))
+    assert.equal(await store.position(), entries.length)
+  }),
+  rule('a commit that changes nothing, or is refused, uses no sequence', async ({ store }) => {
+    const driver = await SyncDriver.take(store, { mode: 'replace' })
+    await driver.cycle([upsert('a', { n: 1 })])
+    await driver.cycle([upsert('a', { n: 1 }), remove('x')])
+    await driver.begin()
+    assert.equal((await driver.send(await driver.draft(driver.lastPage({ sweep: { maxShare: 0, allowEmpty: false } }), [upsert('b', { n: 1 })]))).kind, 'braked')
+    assert.equal((await driver.send(await driver.draft(driver.nextPage(), [upsert('b', { n: 1 })], { version: 9 }))).kind, 'conflict')
+    await driver.page([upsert('c', { n: 1 })])
+    assert.deepEqual((await feed(store)).map(({ sequence, key }) => [sequence, key]), [[1, 'a'], [2, 'c']])
+  }),
+  rule('XB16 invariant 7: the time of commits grows from each to the next, even when the clock steps back', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    const other = await SyncDriver.take(store, { sync: 'other' })
+    const clock = [500, 499, 100, 100, 501, -50_000, 900]
+    for (const [n, at] of clock.entries()) {
+      await (n % 2 === 0 ? driver : other).cycle([upsert(`a${n}`, { n }), upsert('shared', { n })], { at: START + at })
+    }
+    assertTimesGrow(await feed(store))
+    await runChurn(store.forTenant('busy'), 11, 60)
+    assertTimesGrow(await feed(store.forTenant('busy')))
+  }),
   ...[1, 2, 3, 4].map((seed): StoreCase => ({
     name: `O7 invariant 8: after random work of three syncs, replaying the feed gives exactly the rows, from the start and from any saved place (seed ${seed})`,
     async run({ store }) {
@@ -84,99 +69,87 @@ export const feedCases: readonly StoreCase[] = [
       }
     },
   })),
-  {
-    name: 'changes are read above a place, up to a limit, of the databases asked for',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      await driver.cycle(Array.from({ length: 9 }, (_, n) => upsert(`k${n}`, { n }, { database: ['things', 'people', 'orders'][n % 3]! })))
-      const sequences = async (query: { after: number; limit: number; databases?: string[] }) => (await store.changes(query)).map(({ sequence }) => sequence)
-      assert.deepEqual(await sequences({ after: 0, limit: 3 }), [1, 2, 3])
-      assert.deepEqual(await sequences({ after: 3, limit: 100 }), [4, 5, 6, 7, 8, 9])
-      assert.deepEqual(await sequences({ after: 9, limit: 100 }), [])
-      assert.deepEqual(await sequences({ after: 1_000_000, limit: 100 }), [])
-      assert.deepEqual(await sequences({ after: 0, limit: 100, databases: ['people'] }), [2, 5, 8])
-      assert.deepEqual(await sequences({ after: 2, limit: 2, databases: ['people', 'orders'] }), [3, 5])
-      assert.deepEqual(await sequences({ after: 0, limit: 100, databases: ['nowhere'] }), [])
-      assert.deepEqual(await sequences({ after: 0, limit: 100, databases: [] }), [])
-    },
-  },
-  {
-    name: 'rows are read in pages: above a key, up to a limit',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      await driver.cycle(Array.from({ length: 10 }, (_, n) => upsert(`k${n}`, { n })))
-      await driver.cycle([remove('k3'), remove('k9')])
-      const found: string[] = []
-      for (let after: string | undefined; ;) {
-        const page = await store.rows({ database: DATABASE, limit: 3, ...(after === undefined ? {} : { after }) })
-        found.push(...page.map(({ key }) => key))
-        after = page.at(-1)?.key
-        if (after === undefined) break
-      }
-      assert.deepEqual(found, ['k0', 'k1', 'k2', 'k4', 'k5', 'k6', 'k7', 'k8'])
-      assert.deepEqual((await store.rows({ database: DATABASE, after: 'k35', limit: 1 })).map(({ key }) => key), ['k4'])
-    },
-  },
-  {
-    name: 'the history of a key is its entries, and a row stands on the newest of them',
-    async run({ store }) {
-      await runChurn(store, 23, 100)
-      const entries = await feed(store)
-      const names = new Set(entries.map(({ database, key }) => JSON.stringify([database, key])))
-      for (const name of names) {
-        const [database, key] = JSON.parse(name) as [string, string]
-        const own = entries.filter((entry) => entry.database === database && entry.key === key)
-        assert.deepEqual(await store.history(database, key), own)
-        const [row, last] = [await store.row(database, key), own.at(-1)!]
-        if (last.action === 'deleted') assert.equal(row, null)
-        else assert.deepEqual([row!.sequence, row!.committedAt, row!.text], [last.sequence, last.committedAt, last.text])
-      }
-      assert.deepEqual(await store.history(DATABASE, 'never'), [])
-      assert.deepEqual(await store.history('nowhere', 'k0'), [])
-    },
-  },
-  {
-    name: 'invariant 7: readers on other connections, while two writers commit, never see a sequence before the ones below it',
-    async run({ store, reopen }) {
-      const writers = [
-        await SyncDriver.take(store, { sync: 'one' }),
-        await SyncDriver.take(await reopen(), { sync: 'two', mode: 'replace' }),
-      ]
-      let writing = true
-      const seen: LogEntry[][] = [[], []]
-      const read = async (reader: Store, into: LogEntry[], limit: number): Promise<void> => {
-        for (let last = false; ;) {
-          last = !writing
-          const page = await reader.changes({ after: into.length, limit })
-          for (const entry of page) {
-            assert.equal(entry.sequence, into.length + 1, 'a reader met a later sequence first')
-            into.push(entry)
-          }
-          if (last && page.length === 0) return
-          if (page.length === 0) await sleep(1)
+  rule('changes are read above a place, up to a limit, of the databases asked for', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    await driver.cycle(Array.from({ length: 9 }, (_, n) => upsert(`k${n}`, { n }, { database: ['things', 'people', 'orders'][n % 3]! })))
+    const sequences = async (query: { after: number; limit: number; databases?: string[] }) => (await store.changes(query)).map(({ sequence }) => sequence)
+    assert.deepEqual(await sequences({ after: 0, limit: 3 }), [1, 2, 3])
+    assert.deepEqual(await sequences({ after: 3, limit: 100 }), [4, 5, 6, 7, 8, 9])
+    assert.deepEqual(await sequences({ after: 9, limit: 100 }), [])
+    assert.deepEqual(await sequences({ after: 1_000_000, limit: 100 }), [])
+    assert.deepEqual(await sequences({ after: 0, limit: 100, databases: ['people'] }), [2, 5, 8])
+    assert.deepEqual(await sequences({ after: 2, limit: 2, databases: ['people', 'orders'] }), [3, 5])
+    assert.deepEqual(await sequences({ after: 0, limit: 100, databases: ['nowhere'] }), [])
+    assert.deepEqual(await sequences({ after: 0, limit: 100, databases: [] }), [])
+  }),
+  rule('rows are read in pages: above a key, up to a limit', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    await driver.cycle(Array.from({ length: 10 }, (_, n) => upsert(`k${n}`, { n })))
+    await driver.cycle([remove('k3'), remove('k9')])
+    const found: string[] = []
+    for (let after: string | undefined; ;) {
+      const page = await store.rows({ database: DATABASE, limit: 3, ...(after === undefined ? {} : { after }) })
+      found.push(...page.map(({ key }) => key))
+      after = page.at(-1)?.key
+      if (after === undefined) break
+    }
+    assert.deepEqual(found, ['k0', 'k1', 'k2', 'k4', 'k5', 'k6', 'k7', 'k8'])
+    assert.deepEqual((await store.rows({ database: DATABASE, after: 'k35', limit: 1 })).map(({ key }) => key), ['k4'])
+  }),
+  rule('the history of a key is its entries, and a row stands on the newest of them', async ({ store }) => {
+    await runChurn(store, 23, 100)
+    const entries = await feed(store)
+    const names = new Set(entries.map(({ database, key }) => JSON.stringify([database, key])))
+    for (const name of names) {
+      const [database, key] = JSON.parse(name) as [string, string]
+      const own = entries.filter((entry) => entry.database === database && entry.key === key)
+      assert.deepEqual(await store.history(database, key), own)
+      const [row, last] = [await store.row(database, key), own.at(-1)!]
+      if (last.action === 'deleted') assert.equal(row, null)
+      else assert.deepEqual([row!.sequence, row!.committedAt, row!.text], [last.sequence, last.committedAt, last.text])
+    }
+    assert.deepEqual(await store.history(DATABASE, 'never'), [])
+    assert.deepEqual(await store.history('nowhere', 'k0'), [])
+  }),
+  rule('invariant 7: readers on other connections, while two writers commit, never see a sequence before the ones below it', async ({ store, reopen }) => {
+    const writers = [
+      await SyncDriver.take(store, { sync: 'one' }),
+      await SyncDriver.take(await reopen(), { sync: 'two', mode: 'replace' }),
+    ]
+    let writing = true
+    const seen: LogEntry[][] = [[], []]
+    const read = async (reader: Store, into: LogEntry[], limit: number): Promise<void> => {
+      for (let last = false; ;) {
+        last = !writing
+        const page = await reader.changes({ after: into.length, limit })
+        for (const entry of page) {
+          assert.equal(entry.sequence, into.length + 1, 'a reader met a later sequence first')
+          into.push(entry)
         }
+        if (last && page.length === 0) return
+        if (page.length === 0) await sleep(1)
       }
-      const write = async (driver: SyncDriver, name: string): Promise<void> => {
-        for (let n = 0; n < 25; n++) {
-          const landings = Array.from({ length: 1 + (n % 7) }, (_, k) => upsert(`${name}${k}`, { n }))
-          await driver.begin()
-          await driver.page(landings)
-          await driver.complete([upsert(`${name} last`, { n })], driver.mode === 'replace' ? { sweep: SWEEP_ALL } : {})
-        }
+    }
+    const write = async (driver: SyncDriver, name: string): Promise<void> => {
+      for (let n = 0; n < 25; n++) {
+        const landings = Array.from({ length: 1 + (n % 7) }, (_, k) => upsert(`${name}${k}`, { n }))
+        await driver.begin()
+        await driver.page(landings)
+        await driver.complete([upsert(`${name} last`, { n })], driver.mode === 'replace' ? { sweep: SWEEP_ALL } : {})
       }
-      const reading = [read(await reopen(), seen[0]!, 3), read(await reopen(), seen[1]!, 1_000)]
-      try {
-        await Promise.all([write(writers[0]!, 'one'), write(writers[1]!, 'two')])
-      } finally {
-        writing = false
-        await Promise.all(reading)
-      }
-      const entries = await feed(store)
-      assert.ok(entries.length > 200)
-      for (const entriesSeen of seen) assert.deepEqual(entriesSeen, entries)
-      assert.deepEqual(sorted(replay(entries)), sorted(await currentRows(store)))
-    },
-  },
+    }
+    const reading = [read(await reopen(), seen[0]!, 3), read(await reopen(), seen[1]!, 1_000)]
+    try {
+      await Promise.all([write(writers[0]!, 'one'), write(writers[1]!, 'two')])
+    } finally {
+      writing = false
+      await Promise.all(reading)
+    }
+    const entries = await feed(store)
+    assert.ok(entries.length > 200)
+    for (const entriesSeen of seen) assert.deepEqual(entriesSeen, entries)
+    assert.deepEqual(sorted(replay(entries)), sorted(await currentRows(store)))
+  }),
 ]
 
 /** A store may write a record's text in its own way; what it means is the case of `json.ts`. */

@@ -15,6 +15,11 @@ export interface StoreCase {
   run(harness: StoreHarness, open: () => Promise<StoreHarness>): Promise<void>
 }
 
+/** A rule of the contract: the sentence, and what a store must do for it to be true. */
+export function rule(name: string, run: StoreCase['run'], needs: Pick<StoreCase, 'needs'> = {}): StoreCase {
+  return { name, run, ...needs }
+}
+
 /** A store that nothing has landed in yet, and the ways to it. */
 export interface StoreHarness {
   readonly store: Store

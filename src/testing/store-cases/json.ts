@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { isDeepStrictEqual } from 'node:util'
 import type { Landing, Store } from '../../contract/index.ts'
 import { sameJson } from '../../values/json.ts'
-import { counts, DATABASE, feed, type StoreCase, SyncDriver, upsert } from './harness.ts'
+import { counts, DATABASE, feed, type StoreCase, SyncDriver, upsert, rule } from './harness.ts'
 
 /** Records by key, as texts: what goes in must come out meaning the same. */
 const RECORDS: Record<string, string> = {
@@ -18,90 +18,69 @@ const RECORDS: Record<string, string> = {
 }
 
 export const jsonCases: readonly StoreCase[] = [
-  {
-    name: 'XD17 XD22 XD25 a record comes back as the JSON it was, from the row, the feed and the history',
-    async run({ store, reopen }) {
-      const driver = await SyncDriver.take(store)
-      const landings = Object.entries(RECORDS).map(([key, text]) => upsert(key, text))
-      await driver.cycle(landings)
-      for (const reader of [store, await reopen()]) await assertSame(reader, landings)
-      assert.equal(({} as Record<string, unknown>)['polluted'], undefined)
-      assert.deepEqual((await driver.cycle(landings)).counts, counts({ unchanged: landings.length }))
-    },
-  },
-  {
-    name: 'XD17 integers that a double cannot tell apart are different contents',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      await driver.cycle([upsert('a', '{"id":9007199254740992}')])
-      assert.deepEqual((await driver.cycle([upsert('a', '{"id":9007199254740993}')])).counts, counts({ updated: 1 }))
-      assert.deepEqual((await driver.cycle([upsert('a', '{"id":"9007199254740993"}')])).counts, counts({ updated: 1 }))
-    },
-  },
-  {
-    name: 'XD22 a member named __proto__ is content: changing it is a change',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      await driver.cycle([upsert('a', '{"__proto__":{"x":1}}')])
-      assert.deepEqual((await driver.cycle([upsert('a', '{"__proto__":{"x":2}}')])).counts, counts({ updated: 1 }))
-      assert.deepEqual((await driver.cycle([upsert('a', '{}')])).counts, counts({ updated: 1 }))
-    },
-  },
-  {
-    name: 'XD12 XD13 a deep record and a record of a megabyte land like any other',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      const deep = `${'{"a":'.repeat(60)}1${'}'.repeat(60)}`
-      const wide = JSON.stringify(Object.fromEntries(Array.from({ length: 3_000 }, (_, n) => [`member ${n}`, n])))
-      const large = JSON.stringify({ text: 'ø'.repeat(500_000), tail: 'x' })
-      const landings = [upsert('deep', deep), upsert('large', large), upsert('wide', wide, { database: 'wide' })]
-      await driver.cycle(landings)
-      await assertSame(store, landings)
-      assert.deepEqual((await driver.cycle(landings)).counts, counts({ unchanged: 3 }))
-    },
-  },
-  {
-    name: 'XD18 XD21 XD22 keys are compared by their bytes: no folding, no trimming, no numbers',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      await driver.begin()
-      for (const [n, key] of KEYS.entries()) await driver.page([upsert(key, { n })])
-      await driver.complete([])
-      assert.equal((await store.rows({ database: DATABASE, limit: 1_000 })).length, KEYS.length)
-      for (const [n, key] of KEYS.entries()) {
-        assert.deepEqual(JSON.parse((await store.row(DATABASE, key))!.text), { n })
-        assert.equal((await store.history(DATABASE, key)).length, 1)
-      }
-      // In one page as well as one by one.
-      assert.deepEqual((await driver.cycle(KEYS.map((key, n) => upsert(key, { n })))).counts, counts({ unchanged: KEYS.length }))
-      assert.deepEqual((await driver.cycle(KEYS.map((key) => upsert(key, { changed: true })).toReversed())).counts, counts({ updated: KEYS.length }))
-    },
-  },
-  {
-    name: 'XD21 rows are in the order of their UTF-8 bytes, above the surrogates too, and pages of them join without a seam',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      await driver.cycle(KEYS.map((key, n) => upsert(key, { n })))
-      const ordered = KEYS.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
-      const found: string[] = []
-      for (let after: string | undefined; ;) {
-        const [row] = await store.rows({ database: DATABASE, limit: 1, ...(after === undefined ? {} : { after }) })
-        if (row === undefined) break
-        found.push((after = row.key))
-      }
-      assert.deepEqual(found, ordered)
-    },
-  },
-  {
-    name: 'XD21 pages of keys above and below the surrogates find the rows that are there',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      await driver.cycle([upsert('\u{1f30a}', { n: 1 })])
-      // Between '\uff5e' and '\u{1f600}' by bytes, before both by UTF-16 units.
-      assert.deepEqual((await driver.cycle(['\uff5e', '\u{1f30a}', '\u{1f600}'].map((key) => upsert(key, { n: 1 })))).counts, counts({ created: 2, unchanged: 1 }))
-      assert.deepEqual((await driver.cycle(['a', '\u{1f600}', '\uffee'].map((key) => upsert(key, { n: 1 })))).counts, counts({ created: 2, unchanged: 1 }))
-    },
-  },
+  rule('XD17 XD22 XD25 a record comes back as the JSON it was, from the row, the feed and the history', async ({ store, reopen }) => {
+    const driver = await SyncDriver.take(store)
+    const landings = Object.entries(RECORDS).map(([key, text]) => upsert(key, text))
+    await driver.cycle(landings)
+    for (const reader of [store, await reopen()]) await assertSame(reader, landings)
+    assert.equal(({} as Record<string, unknown>)['polluted'], undefined)
+    assert.deepEqual((await driver.cycle(landings)).counts, counts({ unchanged: landings.length }))
+  }),
+  rule('XD17 integers that a double cannot tell apart are different contents', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    await driver.cycle([upsert('a', '{"id":9007199254740992}')])
+    assert.deepEqual((await driver.cycle([upsert('a', '{"id":9007199254740993}')])).counts, counts({ updated: 1 }))
+    assert.deepEqual((await driver.cycle([upsert('a', '{"id":"9007199254740993"}')])).counts, counts({ updated: 1 }))
+  }),
+  rule('XD22 a member named __proto__ is content: changing it is a change', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    await driver.cycle([upsert('a', '{"__proto__":{"x":1}}')])
+    assert.deepEqual((await driver.cycle([upsert('a', '{"__proto__":{"x":2}}')])).counts, counts({ updated: 1 }))
+    assert.deepEqual((await driver.cycle([upsert('a', '{}')])).counts, counts({ updated: 1 }))
+  }),
+  rule('XD12 XD13 a deep record and a record of a megabyte land like any other', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    const deep = `${'{"a":'.repeat(60)}1${'}'.repeat(60)}`
+    const wide = JSON.stringify(Object.fromEntries(Array.from({ length: 3_000 }, (_, n) => [`member ${n}`, n])))
+    const large = JSON.stringify({ text: 'ø'.repeat(500_000), tail: 'x' })
+    const landings = [upsert('deep', deep), upsert('large', large), upsert('wide', wide, { database: 'wide' })]
+    await driver.cycle(landings)
+    await assertSame(store, landings)
+    assert.deepEqual((await driver.cycle(landings)).counts, counts({ unchanged: 3 }))
+  }),
+  rule('XD18 XD21 XD22 keys are compared by their bytes: no folding, no trimming, no numbers', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    await driver.begin()
+    for (const [n, key] of KEYS.entries()) await driver.page([upsert(key, { n })])
+    await driver.complete([])
+    assert.equal((await store.rows({ database: DATABASE, limit: 1_000 })).length, KEYS.length)
+    for (const [n, key] of KEYS.entries()) {
+      assert.deepEqual(JSON.parse((await store.row(DATABASE, key))!.text), { n })
+      assert.equal((await store.history(DATABASE, key)).length, 1)
+    }
+    // In one page as well as one by one.
+    assert.deepEqual((await driver.cycle(KEYS.map((key, n) => upsert(key, { n })))).counts, counts({ unchanged: KEYS.length }))
+    assert.deepEqual((await driver.cycle(KEYS.map((key) => upsert(key, { changed: true })).toReversed())).counts, counts({ updated: KEYS.length }))
+  }),
+  rule('XD21 rows are in the order of their UTF-8 bytes, above the surrogates too, and pages of them join without a seam', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    await driver.cycle(KEYS.map((key, n) => upsert(key, { n })))
+    const ordered = KEYS.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
+    const found: string[] = []
+    for (let after: string | undefined; ;) {
+      const [row] = await store.rows({ database: DATABASE, limit: 1, ...(after === undefined ? {} : { after }) })
+      if (row === undefined) break
+      found.push((after = row.key))
+    }
+    assert.deepEqual(found, ordered)
+  }),
+  rule('XD21 pages of keys above and below the surrogates find the rows that are there', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    await driver.cycle([upsert('\u{1f30a}', { n: 1 })])
+    // Between '\uff5e' and '\u{1f600}' by bytes, before both by UTF-16 units.
+    assert.deepEqual((await driver.cycle(['\uff5e', '\u{1f30a}', '\u{1f600}'].map((key) => upsert(key, { n: 1 })))).counts, counts({ created: 2, unchanged: 1 }))
+    assert.deepEqual((await driver.cycle(['a', '\u{1f600}', '\uffee'].map((key) => upsert(key, { n: 1 })))).counts, counts({ created: 2, unchanged: 1 }))
+  }),
 ]
 
 const KEYS = [

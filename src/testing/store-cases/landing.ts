@@ -1,345 +1,267 @@
 import assert from 'node:assert/strict'
-import { counts, feed, instant, live, poison, snapshot, type StoreCase, story, SyncDriver, upsert, remove } from './harness.ts'
+import { counts, feed, instant, live, poison, snapshot, type StoreCase, story, SyncDriver, upsert, remove, rule } from './harness.ts'
 
 export const landingCases: readonly StoreCase[] = [
   // ── what becomes of a change ──
-  {
-    name: 'N13 a new key is created, a new content updates it, and both are in the log',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      assert.deepEqual((await driver.cycle([upsert('a', { n: 1 })])).counts, counts({ created: 1 }))
-      assert.deepEqual((await driver.cycle([upsert('a', { n: 2 })])).counts, counts({ updated: 1 }))
-      assert.deepEqual(await story(store), [['created', 'a'], ['updated', 'a']])
-      assert.deepEqual(await live(store), [['a', { n: 2 }]])
-      const row = await store.row('things', 'a')
-      assert.deepEqual([row!.sequence, row!.database, row!.key], [2, 'things', 'a'])
-    },
-  },
-  {
-    name: 'R31 invariant 4: landing the same page again in a later page changes nothing and makes no entry',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      const page = [upsert('a', { n: 1 }, { at: 1, cursor: 'c1' }), upsert('b', { n: 2 }), remove('gone', { at: 1 }), upsert('c', { n: 3 }, { at: 3 })]
-      await driver.begin()
-      await driver.page(page)
-      const [before, rows] = [await feed(store), await store.rows({ database: 'things', limit: 10 })]
-      assert.deepEqual((await driver.page(page)).counts, counts({ unchanged: 3, missing: 1 }))
-      assert.deepEqual((await driver.complete(page)).position, before.length)
-      await driver.cycle(page)
-      assert.deepEqual(await feed(store), before)
-      assert.deepEqual(await store.rows({ database: 'things', limit: 10 }), rows)
-    },
-  },
-  {
-    name: 'invariant 4: the same page landed by another sync changes nothing either',
-    async run({ store }) {
-      const page = [upsert('a', { n: 1 }), upsert('b', { n: 2 }, { at: 2 })]
-      await (await SyncDriver.take(store)).cycle(page)
-      const other = await SyncDriver.take(store, { sync: 'other' })
-      assert.deepEqual((await other.cycle(page, { readFrom: 0 })).counts, counts({ unchanged: 2 }))
-      assert.equal(await store.position(), 2)
-    },
-  },
-  {
-    name: 'a block told again is unchanged as a whole, in any order, and any one difference in it is found',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store, { mode: 'replace' })
-      const block = (at = 1): ReturnType<typeof upsert>[] => ['a', 'b', 'c', 'd', 'e'].map((key) => upsert(key, { key }, { at }))
-      await driver.cycle(block())
-      assert.deepEqual((await driver.cycle(block())).counts, counts({ unchanged: 5 }))
-      assert.deepEqual((await driver.cycle(block().reverse())).counts, counts({ unchanged: 5 }))
-      assert.deepEqual((await driver.cycle([...block().slice(0, 2), upsert('c', { key: 'C' }, { at: 1 }), ...block().slice(3)])).counts, counts({ updated: 1, unchanged: 4 }))
-      assert.deepEqual((await driver.cycle([...block(), upsert('aa', { key: 'aa' })])).counts, counts({ created: 1, updated: 1, unchanged: 4 }))
-      // Gone from between the others.
-      assert.deepEqual((await driver.cycle(block())).counts, counts({ unchanged: 5, swept: 1 }))
-    },
-  },
-  {
-    name: 'a block told again with later times raises them, so that what lies between is stale',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      const block = (at: number): ReturnType<typeof upsert>[] => ['a', 'b', 'c', 'd'].map((key) => upsert(key, { key }, { at }))
-      await driver.cycle(block(1))
-      assert.deepEqual((await driver.cycle(block(3))).counts, counts({ unchanged: 4 }))
-      assert.deepEqual((await driver.cycle([...block(3).slice(0, 3), upsert('d', { key: 'old' }, { at: 2 })])).counts, counts({ unchanged: 3, stale: 1 }))
-    },
-  },
-  {
-    name: 'F7 a block that another owner lists as well outlives the first',
-    async run({ store }) {
-      const block = ['a', 'b', 'c', 'd'].map((key) => upsert(key, { key }))
-      const driver = await SyncDriver.take(store, { mode: 'replace' })
-      await driver.cycle(block)
-      const other = await SyncDriver.take(store, { sync: 'other', mode: 'replace' })
-      assert.deepEqual((await other.cycle(block)).counts, counts({ unchanged: 4 }))
-      assert.deepEqual((await driver.cycle(block.slice(0, 2))).counts, counts({ unchanged: 2 }))
-      assert.deepEqual((await live(store)).map(([key]) => key), ['a', 'b', 'c', 'd'])
-    },
-  },
-  {
-    name: 'a record whose members only changed their order is unchanged, and stays so',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      await driver.cycle([upsert('a', '{"x":1,"y":{"p":1,"q":[1,2]}}')])
-      const turned = upsert('a', '{"y":{"q":[1,2],"p":1},"x":1}')
-      assert.deepEqual((await driver.cycle([turned])).counts, counts({ unchanged: 1 }))
-      assert.deepEqual((await driver.cycle([turned])).counts, counts({ unchanged: 1 }))
-      assert.deepEqual((await driver.cycle([upsert('a', '{"x":1,"y":{"p":1,"q":[2,1]}}')])).counts, counts({ updated: 1 }))
-      assert.deepEqual(await story(store), [['created', 'a'], ['updated', 'a']])
-    },
-  },
-  {
-    name: 'N13 a deleted key is gone from the rows and stays in the log',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      await driver.cycle([upsert('a', { n: 1 }), upsert('b', { n: 1 })])
-      assert.deepEqual((await driver.cycle([remove('a')])).counts, counts({ deleted: 1 }))
-      assert.deepEqual(await live(store), [['b', { n: 1 }]])
-      assert.equal(await store.row('things', 'a'), null)
-      const last = (await feed(store)).at(-1)!
-      assert.deepEqual([last.action, last.key, last.text, last.sequence], ['deleted', 'a', null, 3])
-      assert.deepEqual((await driver.cycle([remove('a')])).counts, counts({ missing: 1 }))
-      assert.equal(await store.position(), 3)
-    },
-  },
-  {
-    name: 'XE7 a delete that comes before its create makes no entry, and keeps the older create out',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      assert.deepEqual((await driver.cycle([remove('a', { at: 5 })])).counts, counts({ missing: 1 }))
-      assert.equal(await store.position(), 0)
-      assert.deepEqual(await store.history('things', 'a'), [])
-      assert.deepEqual((await driver.cycle([upsert('a', { n: 1 }, { at: 4 })])).counts, counts({ stale: 1 }))
-      assert.deepEqual(await live(store), [])
-      assert.deepEqual((await driver.cycle([upsert('a', { n: 2 }, { at: 6 })])).counts, counts({ created: 1 }))
-      assert.deepEqual(await story(store), [['created', 'a']])
-      assert.equal((await store.history('things', 'a')).length, 1)
-    },
-  },
-  {
-    name: 'XE8 a key that comes back after its delete is created anew',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      for (const at of [1, 3]) {
-        await driver.cycle([upsert('a', { at }, { at })])
-        await driver.cycle([remove('a', { at: at + 1 })])
-      }
-      await driver.cycle([upsert('a', { at: 5 }, { at: 5 })])
-      assert.deepEqual(await live(store), [['a', { at: 5 }]])
-      assert.deepEqual((await story(store)).map(([action]) => action), ['created', 'deleted', 'created', 'deleted', 'created'])
-      assert.deepEqual((await store.history('things', 'a')).map(({ sequence }) => sequence), [1, 2, 3, 4, 5])
-    },
-  },
-  {
-    name: 'one commit lands in several databases, where equal keys are different rows',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      await driver.cycle([upsert('a', { n: 1 }), upsert('a', { n: 2 }, { database: 'people' }), remove('a', { database: 'orders' })])
-      assert.deepEqual(await live(store), [['a', { n: 1 }]])
-      assert.deepEqual(await live(store, 'people'), [['a', { n: 2 }]])
-      assert.deepEqual((await store.databases()).map(({ name, rows }) => `${rows} ${name}`).toSorted(), ['0 orders', '1 people', '1 things'])
-      assert.deepEqual(await store.rows({ database: 'nowhere', limit: 10 }), [])
-      assert.equal(await store.row('nowhere', 'a'), null)
-    },
-  },
+  rule('N13 a new key is created, a new content updates it, and both are in the log', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    assert.deepEqual((await driver.cycle([upsert('a', { n: 1 })])).counts, counts({ created: 1 }))
+    assert.deepEqual((await driver.cycle([upsert('a', { n: 2 })])).counts, counts({ updated: 1 }))
+    assert.deepEqual(await story(store), [['created', 'a'], ['updated', 'a']])
+    assert.deepEqual(await live(store), [['a', { n: 2 }]])
+    const row = await store.row('things', 'a')
+    assert.deepEqual([row!.sequence, row!.database, row!.key], [2, 'things', 'a'])
+  }),
+  rule('R31 invariant 4: landing the same page again in a later page changes nothing and makes no entry', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    const page = [upsert('a', { n: 1 }, { at: 1, cursor: 'c1' }), upsert('b', { n: 2 }), remove('gone', { at: 1 }), upsert('c', { n: 3 }, { at: 3 })]
+    await driver.begin()
+    await driver.page(page)
+    const [before, rows] = [await feed(store), await store.rows({ database: 'things', limit: 10 })]
+    assert.deepEqual((await driver.page(page)).counts, counts({ unchanged: 3, missing: 1 }))
+    assert.deepEqual((await driver.complete(page)).position, before.length)
+    await driver.cycle(page)
+    assert.deepEqual(await feed(store), before)
+    assert.deepEqual(await store.rows({ database: 'things', limit: 10 }), rows)
+  }),
+  rule('invariant 4: the same page landed by another sync changes nothing either', async ({ store }) => {
+    const page = [upsert('a', { n: 1 }), upsert('b', { n: 2 }, { at: 2 })]
+    await (await SyncDriver.take(store)).cycle(page)
+    const other = await SyncDriver.take(store, { sync: 'other' })
+    assert.deepEqual((await other.cycle(page, { readFrom: 0 })).counts, counts({ unchanged: 2 }))
+    assert.equal(await store.position(), 2)
+  }),
+  rule('a block told again is unchanged as a whole, in any order, and any one difference in it is found', async ({ store }) => {
+    const driver = await SyncDriver.take(store, { mode: 'replace' })
+    const block = (at = 1): ReturnType<typeof upsert>[] => ['a', 'b', 'c', 'd', 'e'].map((key) => upsert(key, { key }, { at }))
+    await driver.cycle(block())
+    assert.deepEqual((await driver.cycle(block())).counts, counts({ unchanged: 5 }))
+    assert.deepEqual((await driver.cycle(block().reverse())).counts, counts({ unchanged: 5 }))
+    assert.deepEqual((await driver.cycle([...block().slice(0, 2), upsert('c', { key: 'C' }, { at: 1 }), ...block().slice(3)])).counts, counts({ updated: 1, unchanged: 4 }))
+    assert.deepEqual((await driver.cycle([...block(), upsert('aa', { key: 'aa' })])).counts, counts({ created: 1, updated: 1, unchanged: 4 }))
+    // Gone from between the others.
+    assert.deepEqual((await driver.cycle(block())).counts, counts({ unchanged: 5, swept: 1 }))
+  }),
+  rule('a block told again with later times raises them, so that what lies between is stale', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    const block = (at: number): ReturnType<typeof upsert>[] => ['a', 'b', 'c', 'd'].map((key) => upsert(key, { key }, { at }))
+    await driver.cycle(block(1))
+    assert.deepEqual((await driver.cycle(block(3))).counts, counts({ unchanged: 4 }))
+    assert.deepEqual((await driver.cycle([...block(3).slice(0, 3), upsert('d', { key: 'old' }, { at: 2 })])).counts, counts({ unchanged: 3, stale: 1 }))
+  }),
+  rule('F7 a block that another owner lists as well outlives the first', async ({ store }) => {
+    const block = ['a', 'b', 'c', 'd'].map((key) => upsert(key, { key }))
+    const driver = await SyncDriver.take(store, { mode: 'replace' })
+    await driver.cycle(block)
+    const other = await SyncDriver.take(store, { sync: 'other', mode: 'replace' })
+    assert.deepEqual((await other.cycle(block)).counts, counts({ unchanged: 4 }))
+    assert.deepEqual((await driver.cycle(block.slice(0, 2))).counts, counts({ unchanged: 2 }))
+    assert.deepEqual((await live(store)).map(([key]) => key), ['a', 'b', 'c', 'd'])
+  }),
+  rule('a record whose members only changed their order is unchanged, and stays so', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    await driver.cycle([upsert('a', '{"x":1,"y":{"p":1,"q":[1,2]}}')])
+    const turned = upsert('a', '{"y":{"q":[1,2],"p":1},"x":1}')
+    assert.deepEqual((await driver.cycle([turned])).counts, counts({ unchanged: 1 }))
+    assert.deepEqual((await driver.cycle([turned])).counts, counts({ unchanged: 1 }))
+    assert.deepEqual((await driver.cycle([upsert('a', '{"x":1,"y":{"p":1,"q":[2,1]}}')])).counts, counts({ updated: 1 }))
+    assert.deepEqual(await story(store), [['created', 'a'], ['updated', 'a']])
+  }),
+  rule('N13 a deleted key is gone from the rows and stays in the log', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    await driver.cycle([upsert('a', { n: 1 }), upsert('b', { n: 1 })])
+    assert.deepEqual((await driver.cycle([remove('a')])).counts, counts({ deleted: 1 }))
+    assert.deepEqual(await live(store), [['b', { n: 1 }]])
+    assert.equal(await store.row('things', 'a'), null)
+    const last = (await feed(store)).at(-1)!
+    assert.deepEqual([last.action, last.key, last.text, last.sequence], ['deleted', 'a', null, 3])
+    assert.deepEqual((await driver.cycle([remove('a')])).counts, counts({ missing: 1 }))
+    assert.equal(await store.position(), 3)
+  }),
+  rule('XE7 a delete that comes before its create makes no entry, and keeps the older create out', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    assert.deepEqual((await driver.cycle([remove('a', { at: 5 })])).counts, counts({ missing: 1 }))
+    assert.equal(await store.position(), 0)
+    assert.deepEqual(await store.history('things', 'a'), [])
+    assert.deepEqual((await driver.cycle([upsert('a', { n: 1 }, { at: 4 })])).counts, counts({ stale: 1 }))
+    assert.deepEqual(await live(store), [])
+    assert.deepEqual((await driver.cycle([upsert('a', { n: 2 }, { at: 6 })])).counts, counts({ created: 1 }))
+    assert.deepEqual(await story(store), [['created', 'a']])
+    assert.equal((await store.history('things', 'a')).length, 1)
+  }),
+  rule('XE8 a key that comes back after its delete is created anew', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    for (const at of [1, 3]) {
+      await driver.cycle([upsert('a', { at }, { at })])
+      await driver.cycle([remove('a', { at: at + 1 })])
+    }
+    await driver.cycle([upsert('a', { at: 5 }, { at: 5 })])
+    assert.deepEqual(await live(store), [['a', { at: 5 }]])
+    assert.deepEqual((await story(store)).map(([action]) => action), ['created', 'deleted', 'created', 'deleted', 'created'])
+    assert.deepEqual((await store.history('things', 'a')).map(({ sequence }) => sequence), [1, 2, 3, 4, 5])
+  }),
+  rule('one commit lands in several databases, where equal keys are different rows', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    await driver.cycle([upsert('a', { n: 1 }), upsert('a', { n: 2 }, { database: 'people' }), remove('a', { database: 'orders' })])
+    assert.deepEqual(await live(store), [['a', { n: 1 }]])
+    assert.deepEqual(await live(store, 'people'), [['a', { n: 2 }]])
+    assert.deepEqual((await store.databases()).map(({ name, rows }) => `${rows} ${name}`).toSorted(), ['0 orders', '1 people', '1 things'])
+    assert.deepEqual(await store.rows({ database: 'nowhere', limit: 10 }), [])
+    assert.equal(await store.row('nowhere', 'a'), null)
+  }),
 
   // ── the source's own time ──
-  {
-    name: 'invariant 6: an older fact never overwrites a newer row, whoever brings it',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      const other = await SyncDriver.take(store, { sync: 'other' })
-      await driver.cycle([upsert('a', { v: 'new' }, { at: 5 })])
-      for (const late of [driver, other]) {
-        assert.deepEqual((await late.cycle([upsert('a', { v: 'old' }, { at: 4 })])).counts, counts({ stale: 1 }))
-        assert.deepEqual((await late.cycle([remove('a', { at: 4 })])).counts, counts({ stale: 1 }))
-      }
-      assert.deepEqual(await live(store), [['a', { v: 'new' }]])
-      assert.equal(await store.position(), 1)
-    },
-  },
-  {
-    name: 'invariant 6: times are compared to the microsecond',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      const at = (micros: string): string => `2026-01-01T00:00:00.${micros}Z`
-      await driver.cycle([{ ...upsert('a', { v: 1 }), upstreamAt: at('000002') }])
-      assert.deepEqual((await driver.cycle([{ ...upsert('a', { v: 0 }), upstreamAt: at('000001') }])).counts, counts({ stale: 1 }))
-      assert.deepEqual((await driver.cycle([{ ...upsert('a', { v: 2 }), upstreamAt: at('000003') }])).counts, counts({ updated: 1 }))
-      assert.equal((await store.row('things', 'a'))!.upstreamAt, at('000003'))
-    },
-  },
-  {
-    name: 'invariant 6: a fact of the same time, read later, wins',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      const other = await SyncDriver.take(store, { sync: 'other' })
-      await driver.cycle([upsert('a', { v: 1 }, { at: 5 }), upsert('b', { v: 1 }, { at: 5 })])
-      assert.deepEqual((await driver.cycle([upsert('a', { v: 2 }, { at: 5 })])).counts, counts({ updated: 1 }))
-      assert.deepEqual((await other.cycle([upsert('a', { v: 3 }, { at: 5 }), remove('b', { at: 5 })])).counts, counts({ updated: 1, deleted: 1 }))
-      assert.deepEqual(await live(store), [['a', { v: 3 }]])
-    },
-  },
-  {
-    name: 'XE7 invariant 6: a tombstone keeps its time, so the dead stay dead',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      await driver.cycle([upsert('a', { v: 1 }, { at: 1 })])
-      await driver.cycle([remove('a', { at: 5 })])
-      const other = await SyncDriver.take(store, { sync: 'other' })
-      assert.deepEqual((await other.cycle([upsert('a', { v: 2 }, { at: 4 })])).counts, counts({ stale: 1 }))
-      assert.deepEqual((await other.cycle([upsert('a', { v: 2 }, { at: 5 })])).counts, counts({ stale: 1 }))
-      assert.deepEqual(await live(store), [])
-      assert.deepEqual((await other.cycle([upsert('a', { v: 3 }, { at: 6 })])).counts, counts({ created: 1 }))
-    },
-  },
-  {
-    name: 'invariant 6: a delete without a time keeps the time of the row it buries',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      await driver.cycle([upsert('a', { v: 1 }, { at: 5 })])
-      assert.deepEqual((await driver.cycle([remove('a')])).counts, counts({ deleted: 1 }))
-      assert.deepEqual((await driver.cycle([upsert('a', { v: 1 }, { at: 5 })])).counts, counts({ stale: 1 }))
-      assert.deepEqual((await driver.cycle([upsert('a', { v: 0 }, { at: 4 })])).counts, counts({ stale: 1 }))
-      assert.deepEqual((await driver.cycle([upsert('a', { v: 2 }, { at: 6 })])).counts, counts({ created: 1 }))
-    },
-  },
-  {
-    name: 'invariant 6: a later delete of what is already gone raises the time of the tombstone, silently',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      await driver.cycle([upsert('a', { v: 1 }, { at: 1 })])
-      await driver.cycle([remove('a', { at: 2 })])
-      assert.deepEqual((await driver.cycle([remove('a', { at: 9 })])).counts, counts({ missing: 1 }))
-      assert.deepEqual((await driver.cycle([remove('a', { at: 3 })])).counts, counts({ missing: 1 }))
-      assert.deepEqual((await driver.cycle([upsert('a', { v: 2 }, { at: 8 })])).counts, counts({ stale: 1 }))
-      assert.equal(await store.position(), 2)
-    },
-  },
-  {
-    name: 'invariant 6: the same content with a later time raises the time without an entry, so that what lies between is stale',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      await driver.cycle([upsert('a', { v: 'A' }, { at: 1 })])
-      assert.deepEqual((await driver.cycle([upsert('a', { v: 'A' }, { at: 3 })])).counts, counts({ unchanged: 1 }))
-      assert.equal((await store.row('things', 'a'))!.upstreamAt, instant(3))
-      assert.deepEqual((await driver.cycle([upsert('a', { v: 'B' }, { at: 2 })])).counts, counts({ stale: 1 }))
-      assert.deepEqual((await driver.cycle([remove('a', { at: 2 })])).counts, counts({ stale: 1 }))
-      assert.deepEqual(await live(store), [['a', { v: 'A' }]])
-      assert.equal(await store.position(), 1)
-      assert.deepEqual((await driver.cycle([upsert('a', { v: 'A' }, { at: 2 })])).counts, counts({ unchanged: 1 }))
-      assert.equal((await store.row('things', 'a'))!.upstreamAt, instant(3))
-    },
-  },
-  {
-    name: 'invariant 6: content told first without a time takes the time it is told with',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      await driver.cycle([upsert('a', { v: 'A' })])
-      await driver.cycle([upsert('a', { v: 'A' }, { at: 3 })])
-      assert.deepEqual((await driver.cycle([upsert('a', { v: 'B' }, { at: 2 })])).counts, counts({ stale: 1 }))
-      assert.equal(await store.position(), 1)
-    },
-  },
-  {
-    name: 'invariant 6: a fact without a time, read later, wins, and what is older than the row it replaced is still older',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      const other = await SyncDriver.take(store, { sync: 'other' })
-      await driver.cycle([upsert('a', { v: 1 }, { at: 5 }), upsert('b', { v: 1 }, { at: 5 })])
-      await driver.cycle([remove('b')])
-      assert.deepEqual((await other.cycle([upsert('a', { v: 2 }), upsert('b', { v: 2 })])).counts, counts({ updated: 1, created: 1 }))
-      assert.deepEqual((await driver.cycle([upsert('a', { v: 0 }, { at: 4 }), upsert('b', { v: 0 }, { at: 4 })])).counts, counts({ stale: 2 }))
-      assert.deepEqual(await live(store), [['a', { v: 2 }], ['b', { v: 2 }]])
-    },
-  },
-  {
-    name: 'without times the later read wins',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      const other = await SyncDriver.take(store, { sync: 'other' })
-      await driver.cycle([upsert('a', { v: 1 }, { at: 5 })])
-      await other.cycle([upsert('a', { v: 2 })])
-      await driver.cycle([upsert('a', { v: 3 })])
-      assert.deepEqual(await live(store), [['a', { v: 3 }]])
-      await other.cycle([remove('a')])
-      await driver.cycle([upsert('a', { v: 4 })])
-      assert.deepEqual(await live(store), [['a', { v: 4 }]])
-    },
-  },
-  {
-    name: 'XC24 times within the tolerance count as equal: a source whose clock stepped back is still believed',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      await driver.cycle([upsert('a', { v: 1 }, { at: 10 })])
-      const upstreamToleranceMs = 2_000
-      assert.deepEqual((await driver.cycle([upsert('a', { v: 2 }, { at: 8 })], { upstreamToleranceMs })).counts, counts({ updated: 1 }))
-      assert.deepEqual((await driver.cycle([upsert('a', { v: 3 }, { at: 5 })], { upstreamToleranceMs })).counts, counts({ stale: 1 }))
-      assert.deepEqual((await driver.cycle([upsert('a', { v: 4 }, { at: 7 })])).counts, counts({ stale: 1 }))
-      assert.deepEqual(await live(store), [['a', { v: 2 }]])
-    },
-  },
+  rule('invariant 6: an older fact never overwrites a newer row, whoever brings it', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    const other = await SyncDriver.take(store, { sync: 'other' })
+    await driver.cycle([upsert('a', { v: 'new' }, { at: 5 })])
+    for (const late of [driver, other]) {
+      assert.deepEqual((await late.cycle([upsert('a', { v: 'old' }, { at: 4 })])).counts, counts({ stale: 1 }))
+      assert.deepEqual((await late.cycle([remove('a', { at: 4 })])).counts, counts({ stale: 1 }))
+    }
+    assert.deepEqual(await live(store), [['a', { v: 'new' }]])
+    assert.equal(await store.position(), 1)
+  }),
+  rule('invariant 6: times are compared to the microsecond', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    const at = (micros: string): string => `2026-01-01T00:00:00.${micros}Z`
+    await driver.cycle([{ ...upsert('a', { v: 1 }), upstreamAt: at('000002') }])
+    assert.deepEqual((await driver.cycle([{ ...upsert('a', { v: 0 }), upstreamAt: at('000001') }])).counts, counts({ stale: 1 }))
+    assert.deepEqual((await driver.cycle([{ ...upsert('a', { v: 2 }), upstreamAt: at('000003') }])).counts, counts({ updated: 1 }))
+    assert.equal((await store.row('things', 'a'))!.upstreamAt, at('000003'))
+  }),
+  rule('invariant 6: a fact of the same time, read later, wins', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    const other = await SyncDriver.take(store, { sync: 'other' })
+    await driver.cycle([upsert('a', { v: 1 }, { at: 5 }), upsert('b', { v: 1 }, { at: 5 })])
+    assert.deepEqual((await driver.cycle([upsert('a', { v: 2 }, { at: 5 })])).counts, counts({ updated: 1 }))
+    assert.deepEqual((await other.cycle([upsert('a', { v: 3 }, { at: 5 }), remove('b', { at: 5 })])).counts, counts({ updated: 1, deleted: 1 }))
+    assert.deepEqual(await live(store), [['a', { v: 3 }]])
+  }),
+  rule('XE7 invariant 6: a tombstone keeps its time, so the dead stay dead', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    await driver.cycle([upsert('a', { v: 1 }, { at: 1 })])
+    await driver.cycle([remove('a', { at: 5 })])
+    const other = await SyncDriver.take(store, { sync: 'other' })
+    assert.deepEqual((await other.cycle([upsert('a', { v: 2 }, { at: 4 })])).counts, counts({ stale: 1 }))
+    assert.deepEqual((await other.cycle([upsert('a', { v: 2 }, { at: 5 })])).counts, counts({ stale: 1 }))
+    assert.deepEqual(await live(store), [])
+    assert.deepEqual((await other.cycle([upsert('a', { v: 3 }, { at: 6 })])).counts, counts({ created: 1 }))
+  }),
+  rule('invariant 6: a delete without a time keeps the time of the row it buries', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    await driver.cycle([upsert('a', { v: 1 }, { at: 5 })])
+    assert.deepEqual((await driver.cycle([remove('a')])).counts, counts({ deleted: 1 }))
+    assert.deepEqual((await driver.cycle([upsert('a', { v: 1 }, { at: 5 })])).counts, counts({ stale: 1 }))
+    assert.deepEqual((await driver.cycle([upsert('a', { v: 0 }, { at: 4 })])).counts, counts({ stale: 1 }))
+    assert.deepEqual((await driver.cycle([upsert('a', { v: 2 }, { at: 6 })])).counts, counts({ created: 1 }))
+  }),
+  rule('invariant 6: a later delete of what is already gone raises the time of the tombstone, silently', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    await driver.cycle([upsert('a', { v: 1 }, { at: 1 })])
+    await driver.cycle([remove('a', { at: 2 })])
+    assert.deepEqual((await driver.cycle([remove('a', { at: 9 })])).counts, counts({ missing: 1 }))
+    assert.deepEqual((await driver.cycle([remove('a', { at: 3 })])).counts, counts({ missing: 1 }))
+    assert.deepEqual((await driver.cycle([upsert('a', { v: 2 }, { at: 8 })])).counts, counts({ stale: 1 }))
+    assert.equal(await store.position(), 2)
+  }),
+  rule('invariant 6: the same content with a later time raises the time without an entry, so that what lies between is stale', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    await driver.cycle([upsert('a', { v: 'A' }, { at: 1 })])
+    assert.deepEqual((await driver.cycle([upsert('a', { v: 'A' }, { at: 3 })])).counts, counts({ unchanged: 1 }))
+    assert.equal((await store.row('things', 'a'))!.upstreamAt, instant(3))
+    assert.deepEqual((await driver.cycle([upsert('a', { v: 'B' }, { at: 2 })])).counts, counts({ stale: 1 }))
+    assert.deepEqual((await driver.cycle([remove('a', { at: 2 })])).counts, counts({ stale: 1 }))
+    assert.deepEqual(await live(store), [['a', { v: 'A' }]])
+    assert.equal(await store.position(), 1)
+    assert.deepEqual((await driver.cycle([upsert('a', { v: 'A' }, { at: 2 })])).counts, counts({ unchanged: 1 }))
+    assert.equal((await store.row('things', 'a'))!.upstreamAt, instant(3))
+  }),
+  rule('invariant 6: content told first without a time takes the time it is told with', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    await driver.cycle([upsert('a', { v: 'A' })])
+    await driver.cycle([upsert('a', { v: 'A' }, { at: 3 })])
+    assert.deepEqual((await driver.cycle([upsert('a', { v: 'B' }, { at: 2 })])).counts, counts({ stale: 1 }))
+    assert.equal(await store.position(), 1)
+  }),
+  rule('invariant 6: a fact without a time, read later, wins, and what is older than the row it replaced is still older', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    const other = await SyncDriver.take(store, { sync: 'other' })
+    await driver.cycle([upsert('a', { v: 1 }, { at: 5 }), upsert('b', { v: 1 }, { at: 5 })])
+    await driver.cycle([remove('b')])
+    assert.deepEqual((await other.cycle([upsert('a', { v: 2 }), upsert('b', { v: 2 })])).counts, counts({ updated: 1, created: 1 }))
+    assert.deepEqual((await driver.cycle([upsert('a', { v: 0 }, { at: 4 }), upsert('b', { v: 0 }, { at: 4 })])).counts, counts({ stale: 2 }))
+    assert.deepEqual(await live(store), [['a', { v: 2 }], ['b', { v: 2 }]])
+  }),
+  rule('without times the later read wins', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    const other = await SyncDriver.take(store, { sync: 'other' })
+    await driver.cycle([upsert('a', { v: 1 }, { at: 5 })])
+    await other.cycle([upsert('a', { v: 2 })])
+    await driver.cycle([upsert('a', { v: 3 })])
+    assert.deepEqual(await live(store), [['a', { v: 3 }]])
+    await other.cycle([remove('a')])
+    await driver.cycle([upsert('a', { v: 4 })])
+    assert.deepEqual(await live(store), [['a', { v: 4 }]])
+  }),
+  rule('XC24 times within the tolerance count as equal: a source whose clock stepped back is still believed', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    await driver.cycle([upsert('a', { v: 1 }, { at: 10 })])
+    const upstreamToleranceMs = 2_000
+    assert.deepEqual((await driver.cycle([upsert('a', { v: 2 }, { at: 8 })], { upstreamToleranceMs })).counts, counts({ updated: 1 }))
+    assert.deepEqual((await driver.cycle([upsert('a', { v: 3 }, { at: 5 })], { upstreamToleranceMs })).counts, counts({ stale: 1 }))
+    assert.deepEqual((await driver.cycle([upsert('a', { v: 4 }, { at: 7 })])).counts, counts({ stale: 1 }))
+    assert.deepEqual(await live(store), [['a', { v: 2 }]])
+  }),
 
   // ── two syncs at once ──
-  {
-    name: 'XB14 a row another sync wrote while the page was read, and times do not order, is an overlap: nothing is written',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      const other = await SyncDriver.take(store, { sync: 'other' })
-      await driver.cycle([upsert('a', { v: 0 }), upsert('b', { v: 0 }, { at: 5 }), upsert('c', { v: 0 }), upsert('d', { v: 0 }, { at: 5 })])
-      await other.begin()
-      const readFrom = await store.position()
-      await driver.cycle([upsert('a', { v: 1 }), upsert('b', { v: 1 }, { at: 5 }), remove('c'), upsert('d', { v: 1 }, { at: 6 })])
+  rule('XB14 a row another sync wrote while the page was read, and times do not order, is an overlap: nothing is written', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    const other = await SyncDriver.take(store, { sync: 'other' })
+    await driver.cycle([upsert('a', { v: 0 }), upsert('b', { v: 0 }, { at: 5 }), upsert('c', { v: 0 }), upsert('d', { v: 0 }, { at: 5 })])
+    await other.begin()
+    const readFrom = await store.position()
+    await driver.cycle([upsert('a', { v: 1 }), upsert('b', { v: 1 }, { at: 5 }), remove('c'), upsert('d', { v: 1 }, { at: 6 })])
 
-      const before = await snapshot(store)
-      const landings = [
-        upsert('a', { v: 2 }), // neither has a time
-        upsert('b', { v: 2 }, { at: 5 }), // the same time
-        upsert('c', { v: 2 }), // deleted meanwhile
-        upsert('d', { v: 2 }, { at: 7 }), // later by its time: no overlap
-        upsert('e', { v: 2 }), // new
-      ]
-      const overrides = { readFrom, quarantined: [poison('q')], pacers: { api: 1 } }
-      const outcome = await other.send(await other.draft(other.nextPage(), landings, overrides))
-      if (outcome.kind !== 'overlap') assert.fail(`expected an overlap, got ${JSON.stringify(outcome)}`)
-      assert.deepEqual([...outcome.keys].toSorted(), ['a', 'b', 'c'])
-      assert.deepEqual(await snapshot(store), before)
+    const before = await snapshot(store)
+    const landings = [
+      upsert('a', { v: 2 }), // neither has a time
+      upsert('b', { v: 2 }, { at: 5 }), // the same time
+      upsert('c', { v: 2 }), // deleted meanwhile
+      upsert('d', { v: 2 }, { at: 7 }), // later by its time: no overlap
+      upsert('e', { v: 2 }), // new
+    ]
+    const overrides = { readFrom, quarantined: [poison('q')], pacers: { api: 1 } }
+    const outcome = await other.send(await other.draft(other.nextPage(), landings, overrides))
+    if (outcome.kind !== 'overlap') assert.fail(`expected an overlap, got ${JSON.stringify(outcome)}`)
+    assert.deepEqual([...outcome.keys].toSorted(), ['a', 'b', 'c'])
+    assert.deepEqual(await snapshot(store), before)
 
-      // Read again, later than what the other wrote: now the order is known.
-      assert.deepEqual((await other.page(landings)).counts, counts({ created: 2, updated: 3 }))
-      assert.deepEqual(await live(store), ['a', 'b', 'c', 'd', 'e'].map((key) => [key, { v: 2 }]))
-    },
-  },
-  {
-    name: 'XB14 a delete without a time overlaps a row that was written while it was read',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      const other = await SyncDriver.take(store, { sync: 'other' })
-      await driver.cycle([upsert('a', { v: 1 })])
-      await other.begin()
-      assert.deepEqual(await other.send(await other.draft(other.nextPage(), [remove('a')], { readFrom: 0 })), { kind: 'overlap', keys: ['a'] })
-      assert.deepEqual((await other.page([remove('a')])).counts, counts({ deleted: 1 }))
-    },
-  },
-  {
-    name: 'XB14 times order two reads that overlap: the later wins, the earlier is stale, equal content is equal',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      const other = await SyncDriver.take(store, { sync: 'other' })
-      await driver.cycle([upsert('a', { v: 1 }, { at: 5 }), upsert('b', { v: 1 }, { at: 5 }), upsert('c', { v: 1 })])
-      const outcome = await other.cycle([upsert('a', { v: 2 }, { at: 6 }), upsert('b', { v: 0 }, { at: 4 }), upsert('c', { v: 1 })], { readFrom: 0 })
-      assert.deepEqual(outcome.counts, counts({ updated: 1, stale: 1, unchanged: 1 }))
-    },
-  },
-  {
-    name: 'a sync never overlaps itself: its pages come one after the other',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      await driver.cycle([upsert('a', { v: 1 })], { readFrom: 0 })
-      await driver.begin()
-      await driver.page([upsert('a', { v: 2 })], { readFrom: 0 })
-      await driver.page([upsert('a', { v: 3 })], { readFrom: 0 })
-      assert.deepEqual(await live(store), [['a', { v: 3 }]])
-    },
-  },
+    // Read again, later than what the other wrote: now the order is known.
+    assert.deepEqual((await other.page(landings)).counts, counts({ created: 2, updated: 3 }))
+    assert.deepEqual(await live(store), ['a', 'b', 'c', 'd', 'e'].map((key) => [key, { v: 2 }]))
+  }),
+  rule('XB14 a delete without a time overlaps a row that was written while it was read', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    const other = await SyncDriver.take(store, { sync: 'other' })
+    await driver.cycle([upsert('a', { v: 1 })])
+    await other.begin()
+    assert.deepEqual(await other.send(await other.draft(other.nextPage(), [remove('a')], { readFrom: 0 })), { kind: 'overlap', keys: ['a'] })
+    assert.deepEqual((await other.page([remove('a')])).counts, counts({ deleted: 1 }))
+  }),
+  rule('XB14 times order two reads that overlap: the later wins, the earlier is stale, equal content is equal', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    const other = await SyncDriver.take(store, { sync: 'other' })
+    await driver.cycle([upsert('a', { v: 1 }, { at: 5 }), upsert('b', { v: 1 }, { at: 5 }), upsert('c', { v: 1 })])
+    const outcome = await other.cycle([upsert('a', { v: 2 }, { at: 6 }), upsert('b', { v: 0 }, { at: 4 }), upsert('c', { v: 1 })], { readFrom: 0 })
+    assert.deepEqual(outcome.counts, counts({ updated: 1, stale: 1, unchanged: 1 }))
+  }),
+  rule('a sync never overlaps itself: its pages come one after the other', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    await driver.cycle([upsert('a', { v: 1 })], { readFrom: 0 })
+    await driver.begin()
+    await driver.page([upsert('a', { v: 2 })], { readFrom: 0 })
+    await driver.page([upsert('a', { v: 3 })], { readFrom: 0 })
+    assert.deepEqual(await live(store), [['a', { v: 3 }]])
+  }),
 ]

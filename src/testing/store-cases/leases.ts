@@ -1,162 +1,123 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Acquired, AcquireRequest, Held, Store, SyncRef } from '../../contract/index.ts'
-import { feed, live, snapshot, START, type StoreCase, type StoreHarness, SyncDriver, upsert } from './harness.ts'
+import { feed, live, snapshot, START, type StoreCase, type StoreHarness, SyncDriver, upsert, rule } from './harness.ts'
 
 const REF = { worker: 'crm', sync: 'delta' }
 
 export const leaseCases: readonly StoreCase[] = [
-  {
-    name: 'XB1 a free sync is acquired, and the next runner is told who holds it',
-    async run({ store, supports, reopen }) {
-      const before = Date.now()
-      const first = acquired(await acquire(store, 'runner-1', { ttlMs: 60_000 }))
-      assert.deepEqual(first.lease.ref, REF)
-      assert.equal(first.lease.holder, 'runner-1')
-      assert.equal(first.checkpoint.version, 0)
+  rule('XB1 a free sync is acquired, and the next runner is told who holds it', async ({ store, supports, reopen }) => {
+    const before = Date.now()
+    const first = acquired(await acquire(store, 'runner-1', { ttlMs: 60_000 }))
+    assert.deepEqual(first.lease.ref, REF)
+    assert.equal(first.lease.holder, 'runner-1')
+    assert.equal(first.checkpoint.version, 0)
 
-      const second = await acquire(await reopen(), 'runner-2')
-      if (second.kind !== 'held') assert.fail('two runners hold one sync')
-      assert.equal(second.by, 'runner-1')
-      const until = supports?.ownClock === true ? before + 60_000 : START + 60_000
-      assert.ok(second.until >= until - 1_000 && second.until <= until + 30_000, `held until ${second.until}`)
+    const second = await acquire(await reopen(), 'runner-2')
+    if (second.kind !== 'held') assert.fail('two runners hold one sync')
+    assert.equal(second.by, 'runner-1')
+    const until = supports?.ownClock === true ? before + 60_000 : START + 60_000
+    assert.ok(second.until >= until - 1_000 && second.until <= until + 30_000, `held until ${second.until}`)
 
-      const checkpoint = await store.read(REF)
-      assert.equal(checkpoint.heldBy, 'runner-1')
-      assert.equal(checkpoint.heldUntil, second.until)
-    },
-  },
-  {
-    name: 'XB1 of many runners that ask at once, over two connections, exactly one gets the sync',
-    async run({ store, reopen }) {
-      const other = await reopen()
-      const answers = await Promise.all(Array.from({ length: 12 }, (_, n) => acquire(n % 2 === 0 ? store : other, `runner-${n}`)))
-      assert.equal(answers.filter((answer) => answer.kind === 'acquired').length, 1)
-    },
-  },
-  {
-    name: 'the holder of a lease is itself told that the sync is held',
-    async run({ store }) {
-      await acquire(store, 'runner-1')
-      assert.equal((await acquire(store, 'runner-1')).kind, 'held')
-    },
-  },
-  {
-    name: 'a lease that ran out can be acquired by another, with a higher epoch',
-    async run(harness) {
-      const first = acquired(await acquire(harness.store, 'runner-1', { ttlMs: 200 }))
-      const at = await pass(harness, 300)
-      const second = acquired(await acquire(harness.store, 'runner-2', { at }))
-      assert.ok(second.lease.epoch > first.lease.epoch)
-      assert.equal((await harness.store.read(REF)).heldBy, 'runner-2')
-    },
-  },
-  {
-    name: 'XA11 expiry alone takes nothing away: a late holder still renews, begins and commits while nobody else acquired',
-    async run(harness) {
-      const driver = await SyncDriver.take(harness.store, { ttlMs: 50 })
-      const at = await pass(harness, 100)
-      await driver.begin({ at })
-      await driver.page([upsert('a', { n: 1 })], { at })
-      assert.equal(await harness.store.renew(driver.lease, { ttlMs: 60_000, at }), true)
-      assert.deepEqual(await live(harness.store), [['a', { n: 1 }]])
-      assert.equal((await acquire(harness.store, 'runner-2', { at })).kind, 'held')
-    },
-  },
-  {
-    name: 'a renewed lease is held beyond its first end',
-    async run(harness) {
-      const first = acquired(await acquire(harness.store, 'runner-1', { ttlMs: 200 }))
-      assert.equal(await harness.store.renew(first.lease, { ttlMs: 60_000, at: START + 100 }), true)
-      const at = await pass(harness, 300)
-      assert.equal((await acquire(harness.store, 'runner-2', { at })).kind, 'held')
-    },
-  },
-  {
-    name: 'a holder known to be dead is evicted at once; naming someone else evicts nobody',
-    async run({ store }) {
-      const first = acquired(await acquire(store, 'runner-1'))
-      assert.equal((await acquire(store, 'runner-2', { evict: 'runner-7' })).kind, 'held')
-      const second = acquired(await acquire(store, 'runner-2', { evict: 'runner-1' }))
-      assert.ok(second.lease.epoch > first.lease.epoch)
-      assert.equal(await store.renew(first.lease, { ttlMs: 1_000, at: START }), false)
-    },
-  },
-  {
-    name: 'the epoch grows with every acquire, also after a release',
-    async run({ store }) {
-      let last = 0
-      for (let n = 0; n < 4; n++) {
-        const { lease } = acquired(await acquire(store, 'runner-1'))
-        assert.ok(lease.epoch > last, `epoch ${lease.epoch} after ${last}`)
-        last = lease.epoch
-        await store.release(lease)
-      }
-    },
-  },
-  {
-    name: 'a released sync is free at once, and the released lease is worth nothing',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      await driver.begin()
-      await driver.release()
-      const { heldBy, heldUntil } = await store.read(REF)
-      assert.deepEqual({ heldBy, heldUntil }, { heldBy: null, heldUntil: null })
-      assert.equal(await store.renew(driver.lease, { ttlMs: 1_000, at: START }), false)
-      assert.deepEqual(await driver.send(await driver.draft(driver.nextPage(), [upsert('a', { n: 1 })])), { kind: 'fenced' })
-      acquired(await acquire(store, 'runner-2'))
-    },
-  },
-  {
-    name: 'XB1 invariant 3: the commit of a stale epoch is fenced and writes nothing',
-    async run({ store, reopen }) {
-      const zombie = await SyncDriver.take(store)
-      await zombie.begin()
-      await zombie.page([upsert('a', { n: 1 })])
-      const other = await reopen()
-      const heir = await SyncDriver.take(other, { holder: 'runner-2', evict: 'runner-1' })
-      const before = await snapshot(other)
-      for (const move of [zombie.nextPage(), zombie.lastPage(), { kind: 'abandon', cycle: zombie.inflight!.cycle, page: 2, reason: '' }, { kind: 'set', state: '1', actor: 'x', reason: '' }] as const) {
-        assert.deepEqual(await zombie.send(await zombie.draft(move, [upsert('b', { n: 2 })])), { kind: 'fenced' })
-      }
-      assert.deepEqual(await snapshot(other), before)
-      await heir.begin()
-      await heir.page([upsert('c', { n: 3 })])
-      assert.deepEqual((await feed(store)).map(({ key }) => key), ['a', 'c'])
-    },
-  },
-  {
-    name: 'XA11 a stale epoch cannot begin, renew or release, even under the same holder name',
-    async run({ store }) {
-      const zombie = await SyncDriver.take(store)
-      await zombie.begin()
-      const heir = await SyncDriver.take(store, { evict: 'runner-1' })
-      const before = await snapshot(store)
-      assert.equal(await store.begin(zombie.lease, { at: START, mode: 'incremental', trigger: 'manual', fresh: true, databases: ['elsewhere'] }), null)
-      assert.equal(await store.renew(zombie.lease, { ttlMs: 9_000_000, at: START }), false)
-      await zombie.release({ stopReason: 'error', error: { code: 'SOURCE_TIMEOUT', message: 'late' } })
-      assert.deepEqual(await snapshot(store), before)
-      assert.equal(await store.renew(heir.lease, { ttlMs: 1_000, at: START }), true)
-    },
-  },
-  {
-    name: 'a lease that was never given is worth nothing',
-    async run({ store }) {
-      const forged = { ref: REF, holder: 'nobody', epoch: 1 }
-      assert.equal(await store.renew(forged, { ttlMs: 1_000, at: START }), false)
-      assert.equal(await store.begin(forged, { at: START, mode: 'replace', trigger: 'manual', fresh: false, databases: [] }), null)
-      await store.release(forged)
-      assert.equal((await store.read(REF)).version, 0)
-    },
-  },
-  {
-    name: 'each sync of each worker has a lease of its own',
-    async run({ store }) {
-      for (const ref of [REF, { worker: 'crm', sync: 'backfill' }, { worker: 'billing', sync: 'delta' }]) {
-        acquired(await acquire(store, 'runner-1', {}, ref))
-      }
-    },
-  },
+    const checkpoint = await store.read(REF)
+    assert.equal(checkpoint.heldBy, 'runner-1')
+    assert.equal(checkpoint.heldUntil, second.until)
+  }),
+  rule('XB1 of many runners that ask at once, over two connections, exactly one gets the sync', async ({ store, reopen }) => {
+    const other = await reopen()
+    const answers = await Promise.all(Array.from({ length: 12 }, (_, n) => acquire(n % 2 === 0 ? store : other, `runner-${n}`)))
+    assert.equal(answers.filter((answer) => answer.kind === 'acquired').length, 1)
+  }),
+  rule('the holder of a lease is itself told that the sync is held', async ({ store }) => {
+    await acquire(store, 'runner-1')
+    assert.equal((await acquire(store, 'runner-1')).kind, 'held')
+  }),
+  rule('a lease that ran out can be acquired by another, with a higher epoch', async (harness) => {
+    const first = acquired(await acquire(harness.store, 'runner-1', { ttlMs: 200 }))
+    const at = await pass(harness, 300)
+    const second = acquired(await acquire(harness.store, 'runner-2', { at }))
+    assert.ok(second.lease.epoch > first.lease.epoch)
+    assert.equal((await harness.store.read(REF)).heldBy, 'runner-2')
+  }),
+  rule('XA11 expiry alone takes nothing away: a late holder still renews, begins and commits while nobody else acquired', async (harness) => {
+    const driver = await SyncDriver.take(harness.store, { ttlMs: 50 })
+    const at = await pass(harness, 100)
+    await driver.begin({ at })
+    await driver.page([upsert('a', { n: 1 })], { at })
+    assert.equal(await harness.store.renew(driver.lease, { ttlMs: 60_000, at }), true)
+    assert.deepEqual(await live(harness.store), [['a', { n: 1 }]])
+    assert.equal((await acquire(harness.store, 'runner-2', { at })).kind, 'held')
+  }),
+  rule('a renewed lease is held beyond its first end', async (harness) => {
+    const first = acquired(await acquire(harness.store, 'runner-1', { ttlMs: 200 }))
+    assert.equal(await harness.store.renew(first.lease, { ttlMs: 60_000, at: START + 100 }), true)
+    const at = await pass(harness, 300)
+    assert.equal((await acquire(harness.store, 'runner-2', { at })).kind, 'held')
+  }),
+  rule('a holder known to be dead is evicted at once; naming someone else evicts nobody', async ({ store }) => {
+    const first = acquired(await acquire(store, 'runner-1'))
+    assert.equal((await acquire(store, 'runner-2', { evict: 'runner-7' })).kind, 'held')
+    const second = acquired(await acquire(store, 'runner-2', { evict: 'runner-1' }))
+    assert.ok(second.lease.epoch > first.lease.epoch)
+    assert.equal(await store.renew(first.lease, { ttlMs: 1_000, at: START }), false)
+  }),
+  rule('the epoch grows with every acquire, also after a release', async ({ store }) => {
+    let last = 0
+    for (let n = 0; n < 4; n++) {
+      const { lease } = acquired(await acquire(store, 'runner-1'))
+      assert.ok(lease.epoch > last, `epoch ${lease.epoch} after ${last}`)
+      last = lease.epoch
+      await store.release(lease)
+    }
+  }),
+  rule('a released sync is free at once, and the released lease is worth nothing', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    await driver.begin()
+    await driver.release()
+    const { heldBy, heldUntil } = await store.read(REF)
+    assert.deepEqual({ heldBy, heldUntil }, { heldBy: null, heldUntil: null })
+    assert.equal(await store.renew(driver.lease, { ttlMs: 1_000, at: START }), false)
+    assert.deepEqual(await driver.send(await driver.draft(driver.nextPage(), [upsert('a', { n: 1 })])), { kind: 'fenced' })
+    acquired(await acquire(store, 'runner-2'))
+  }),
+  rule('XB1 invariant 3: the commit of a stale epoch is fenced and writes nothing', async ({ store, reopen }) => {
+    const zombie = await SyncDriver.take(store)
+    await zombie.begin()
+    await zombie.page([upsert('a', { n: 1 })])
+    const other = await reopen()
+    const heir = await SyncDriver.take(other, { holder: 'runner-2', evict: 'runner-1' })
+    const before = await snapshot(other)
+    for (const move of [zombie.nextPage(), zombie.lastPage(), { kind: 'abandon', cycle: zombie.inflight!.cycle, page: 2, reason: '' }, { kind: 'set', state: '1', actor: 'x', reason: '' }] as const) {
+      assert.deepEqual(await zombie.send(await zombie.draft(move, [upsert('b', { n: 2 })])), { kind: 'fenced' })
+    }
+    assert.deepEqual(await snapshot(other), before)
+    await heir.begin()
+    await heir.page([upsert('c', { n: 3 })])
+    assert.deepEqual((await feed(store)).map(({ key }) => key), ['a', 'c'])
+  }),
+  rule('XA11 a stale epoch cannot begin, renew or release, even under the same holder name', async ({ store }) => {
+    const zombie = await SyncDriver.take(store)
+    await zombie.begin()
+    const heir = await SyncDriver.take(store, { evict: 'runner-1' })
+    const before = await snapshot(store)
+    assert.equal(await store.begin(zombie.lease, { at: START, mode: 'incremental', trigger: 'manual', fresh: true, databases: ['elsewhere'] }), null)
+    assert.equal(await store.renew(zombie.lease, { ttlMs: 9_000_000, at: START }), false)
+    await zombie.release({ stopReason: 'error', error: { code: 'SOURCE_TIMEOUT', message: 'late' } })
+    assert.deepEqual(await snapshot(store), before)
+    assert.equal(await store.renew(heir.lease, { ttlMs: 1_000, at: START }), true)
+  }),
+  rule('a lease that was never given is worth nothing', async ({ store }) => {
+    const forged = { ref: REF, holder: 'nobody', epoch: 1 }
+    assert.equal(await store.renew(forged, { ttlMs: 1_000, at: START }), false)
+    assert.equal(await store.begin(forged, { at: START, mode: 'replace', trigger: 'manual', fresh: false, databases: [] }), null)
+    await store.release(forged)
+    assert.equal((await store.read(REF)).version, 0)
+  }),
+  rule('each sync of each worker has a lease of its own', async ({ store }) => {
+    for (const ref of [REF, { worker: 'crm', sync: 'backfill' }, { worker: 'billing', sync: 'delta' }]) {
+      acquired(await acquire(store, 'runner-1', {}, ref))
+    }
+  }),
 ]
 
 async function acquire(store: Store, holder: string, request: Partial<AcquireRequest> = {}, ref: SyncRef = REF): Promise<Acquired | Held> {

@@ -1,159 +1,129 @@
 import assert from 'node:assert/strict'
-import { counts, poison, remove, START, type StoreCase, SyncDriver, upsert } from './harness.ts'
+import { counts, poison, remove, START, type StoreCase, SyncDriver, upsert, rule } from './harness.ts'
 
 const REF = { worker: 'crm', sync: 'delta' }
 
 export const registryCases: readonly StoreCase[] = [
-  {
-    name: 'the syncs of a tenant are listed by worker and name',
-    async run({ store }) {
-      for (const [worker, sync] of [['crm', 'b'], ['billing', 'z'], ['crm', 'a'], ['Billing', 'z']] as const) await SyncDriver.take(store, { worker, sync })
-      assert.deepEqual(await store.syncs(), [
-        { worker: 'Billing', sync: 'z' }, { worker: 'billing', sync: 'z' }, { worker: 'crm', sync: 'a' }, { worker: 'crm', sync: 'b' },
-      ])
-    },
-  },
-  {
-    name: 'a sync is paused and resumed, also before it ever ran; each is audited, and neither touches state',
-    async run({ store }) {
-      await store.signal(REF, { kind: 'pause', actor: 'ana', at: START + 1 })
-      assert.equal((await store.read(REF)).paused, true)
+  rule('the syncs of a tenant are listed by worker and name', async ({ store }) => {
+    for (const [worker, sync] of [['crm', 'b'], ['billing', 'z'], ['crm', 'a'], ['Billing', 'z']] as const) await SyncDriver.take(store, { worker, sync })
+    assert.deepEqual(await store.syncs(), [
+      { worker: 'Billing', sync: 'z' }, { worker: 'billing', sync: 'z' }, { worker: 'crm', sync: 'a' }, { worker: 'crm', sync: 'b' },
+    ])
+  }),
+  rule('a sync is paused and resumed, also before it ever ran; each is audited, and neither touches state', async ({ store }) => {
+    await store.signal(REF, { kind: 'pause', actor: 'ana', at: START + 1 })
+    assert.equal((await store.read(REF)).paused, true)
+    const driver = await SyncDriver.take(store)
+    await driver.begin()
+    assert.equal((await driver.page([upsert('a', { n: 1 })])).paused, true)
+    const before = await store.read(REF)
+    await store.signal(REF, { kind: 'resume', actor: 'bo', at: START + 2 })
+    assert.deepEqual(await store.read(REF), { ...before, paused: false })
+    assert.equal((await driver.page([upsert('b', { n: 1 })])).paused, false)
+    assert.deepEqual((await store.audit(REF)).map(({ action, actor, at, version, state }) => ({ action, actor, at, version, state })), [
+      { action: 'resume', actor: 'bo', at: START + 2, version: 0, state: null },
+      { action: 'pause', actor: 'ana', at: START + 1, version: 0, state: null },
+    ])
+  }),
+  rule('asking for a run leaves the checkpoint as it is, and outlives another cycle in progress until the next begin', async ({ store, reopen }) => {
+    const driver = await SyncDriver.take(store)
+    await driver.begin()
+    const before = await store.read(REF)
+    await (await reopen()).signal(REF, { kind: 'trigger', actor: 'ana', at: START + 9 })
+    assert.deepEqual(await store.read(REF), { ...before, triggeredAt: START + 9 })
+    await driver.complete([])
+    assert.equal((await store.read(REF)).triggeredAt, START + 9)
+  }),
+  rule('a failed cycle is counted and says when to try again; a success resets it', async ({ store }) => {
+    for (const failures of [1, 2]) {
       const driver = await SyncDriver.take(store)
       await driver.begin()
-      assert.equal((await driver.page([upsert('a', { n: 1 })])).paused, true)
-      const before = await store.read(REF)
-      await store.signal(REF, { kind: 'resume', actor: 'bo', at: START + 2 })
-      assert.deepEqual(await store.read(REF), { ...before, paused: false })
-      assert.equal((await driver.page([upsert('b', { n: 1 })])).paused, false)
-      assert.deepEqual((await store.audit(REF)).map(({ action, actor, at, version, state }) => ({ action, actor, at, version, state })), [
-        { action: 'resume', actor: 'bo', at: START + 2, version: 0, state: null },
-        { action: 'pause', actor: 'ana', at: START + 1, version: 0, state: null },
-      ])
-    },
-  },
-  {
-    name: 'asking for a run leaves the checkpoint as it is, and outlives another cycle in progress until the next begin',
-    async run({ store, reopen }) {
-      const driver = await SyncDriver.take(store)
-      await driver.begin()
-      const before = await store.read(REF)
-      await (await reopen()).signal(REF, { kind: 'trigger', actor: 'ana', at: START + 9 })
-      assert.deepEqual(await store.read(REF), { ...before, triggeredAt: START + 9 })
-      await driver.complete([])
-      assert.equal((await store.read(REF)).triggeredAt, START + 9)
-    },
-  },
-  {
-    name: 'a failed cycle is counted and says when to try again; a success resets it',
-    async run({ store }) {
-      for (const failures of [1, 2]) {
-        const driver = await SyncDriver.take(store)
-        await driver.begin()
-        await driver.release({ stopReason: 'error', endedAt: START + failures, error: { code: 'SOURCE_TIMEOUT', message: `no answer ${failures}` }, retryAt: START + 60_000 })
-        const checkpoint = await store.read(REF)
-        assert.deepEqual(
-          [checkpoint.failures, checkpoint.lastError, checkpoint.retryAt, checkpoint.lastSuccessAt, checkpoint.heldBy],
-          [failures, { code: 'SOURCE_TIMEOUT', message: `no answer ${failures}`, at: START + failures }, START + 60_000, null, null],
-        )
-      }
-      const driver = await SyncDriver.take(store)
-      const { inflight: { cycle } } = await driver.begin()
-      await driver.complete([])
-      await driver.release({ cycle, stopReason: 'complete', endedAt: START + 50 })
-      const { failures, lastError, retryAt, lastSuccessAt } = await store.read(REF)
-      assert.deepEqual({ failures, lastError, retryAt, lastSuccessAt }, { failures: 0, lastError: null, retryAt: null, lastSuccessAt: START + 50 })
-    },
-  },
-  {
-    name: 'a cycle that was merely stopped is neither a failure nor a success',
-    async run({ store }) {
-      const failed = await SyncDriver.take(store)
-      await failed.begin()
-      await failed.release({ stopReason: 'error', error: { code: 'SOURCE_TIMEOUT', message: 'no answer' } })
-      const before = await store.read(REF)
-      const driver = await SyncDriver.take(store)
-      await driver.begin()
-      await driver.release({ stopReason: 'cancelled' })
-      assert.deepEqual(await store.read(REF), before)
-    },
-  },
-  {
-    name: 'the record of a cycle is closed by its report; what a resumed cycle repeated and waited adds up',
-    async run({ store }) {
-      const first = await SyncDriver.take(store)
-      const { inflight: { cycle } } = await first.begin({ at: START, trigger: 'schedule' })
-      await first.page([upsert('a', { n: 1 })])
-      await first.release({ stopReason: 'error', endedAt: START + 10, retries: 2, waitedMs: 300, error: { code: 'SOURCE_TIMEOUT', message: 'no answer' } })
-      const [stopped] = await store.cycles(REF)
-      assert.deepEqual([stopped!.cycle, stopped!.stopReason, stopped!.endedAt, stopped!.error], [cycle, 'error', START + 10, { code: 'SOURCE_TIMEOUT', message: 'no answer' }])
+      await driver.release({ stopReason: 'error', endedAt: START + failures, error: { code: 'SOURCE_TIMEOUT', message: `no answer ${failures}` }, retryAt: START + 60_000 })
+      const checkpoint = await store.read(REF)
+      assert.deepEqual(
+        [checkpoint.failures, checkpoint.lastError, checkpoint.retryAt, checkpoint.lastSuccessAt, checkpoint.heldBy],
+        [failures, { code: 'SOURCE_TIMEOUT', message: `no answer ${failures}`, at: START + failures }, START + 60_000, null, null],
+      )
+    }
+    const driver = await SyncDriver.take(store)
+    const { inflight: { cycle } } = await driver.begin()
+    await driver.complete([])
+    await driver.release({ cycle, stopReason: 'complete', endedAt: START + 50 })
+    const { failures, lastError, retryAt, lastSuccessAt } = await store.read(REF)
+    assert.deepEqual({ failures, lastError, retryAt, lastSuccessAt }, { failures: 0, lastError: null, retryAt: null, lastSuccessAt: START + 50 })
+  }),
+  rule('a cycle that was merely stopped is neither a failure nor a success', async ({ store }) => {
+    const failed = await SyncDriver.take(store)
+    await failed.begin()
+    await failed.release({ stopReason: 'error', error: { code: 'SOURCE_TIMEOUT', message: 'no answer' } })
+    const before = await store.read(REF)
+    const driver = await SyncDriver.take(store)
+    await driver.begin()
+    await driver.release({ stopReason: 'cancelled' })
+    assert.deepEqual(await store.read(REF), before)
+  }),
+  rule('the record of a cycle is closed by its report; what a resumed cycle repeated and waited adds up', async ({ store }) => {
+    const first = await SyncDriver.take(store)
+    const { inflight: { cycle } } = await first.begin({ at: START, trigger: 'schedule' })
+    await first.page([upsert('a', { n: 1 })])
+    await first.release({ stopReason: 'error', endedAt: START + 10, retries: 2, waitedMs: 300, error: { code: 'SOURCE_TIMEOUT', message: 'no answer' } })
+    const [stopped] = await store.cycles(REF)
+    assert.deepEqual([stopped!.cycle, stopped!.stopReason, stopped!.endedAt, stopped!.error], [cycle, 'error', START + 10, { code: 'SOURCE_TIMEOUT', message: 'no answer' }])
 
-      const second = await SyncDriver.take(store)
-      await second.begin()
-      await second.complete([upsert('b', { n: 1 })])
-      await second.release({ cycle, stopReason: 'complete', endedAt: START + 20, retries: 1, waitedMs: 50 })
-      assert.deepEqual(await store.cycles(REF), [{
-        worker: 'crm', sync: 'delta', cycle, mode: 'incremental', trigger: 'schedule', startedAt: START, startSequence: 0, endedAt: START + 20,
-        stopReason: 'complete', pages: 2, counts: counts({ created: 2 }), retries: 3, waitedMs: 350, error: null,
-      }])
-    },
-  },
-  {
-    name: 'a release without a report ends the lease and nothing else',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      await driver.begin()
-      const before = await store.read(REF)
-      const cycles = await store.cycles(REF)
-      await driver.release()
-      assert.deepEqual(await store.read(REF), { ...before, heldBy: null, heldUntil: null })
-      assert.deepEqual(await store.cycles(REF), cycles)
-    },
-  },
+    const second = await SyncDriver.take(store)
+    await second.begin()
+    await second.complete([upsert('b', { n: 1 })])
+    await second.release({ cycle, stopReason: 'complete', endedAt: START + 20, retries: 1, waitedMs: 50 })
+    assert.deepEqual(await store.cycles(REF), [{
+      worker: 'crm', sync: 'delta', cycle, mode: 'incremental', trigger: 'schedule', startedAt: START, startSequence: 0, endedAt: START + 20,
+      stopReason: 'complete', pages: 2, counts: counts({ created: 2 }), retries: 3, waitedMs: 350, error: null,
+    }])
+  }),
+  rule('a release without a report ends the lease and nothing else', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    await driver.begin()
+    const before = await store.read(REF)
+    const cycles = await store.cycles(REF)
+    await driver.release()
+    assert.deepEqual(await store.read(REF), { ...before, heldBy: null, heldUntil: null })
+    assert.deepEqual(await store.cycles(REF), cycles)
+  }),
 
   // ── quarantine ──
-  {
-    name: 'what cannot be landed is kept with its reason, and listed for one sync or for all',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      const other = await SyncDriver.take(store, { sync: 'other' })
-      const { inflight: { cycle } } = await driver.begin()
-      await driver.page([], { at: START + 5, quarantined: [poison('a', { code: 'RECORD_TOO_LARGE', message: 'six megabytes', text: '{"x":' })] })
-      await other.cycle([], { quarantined: [poison(null)] })
-      const all = await store.quarantined()
-      assert.deepEqual(all.map(({ sync, key }) => `${sync} ${key}`).toSorted(), ['delta a', 'other null'])
-      assert.deepEqual(await store.quarantined({ ref: driver.ref }), [{
-        id: all.find(({ key }) => key === 'a')!.id, worker: 'crm', sync: 'delta', cycle, page: 1, at: START + 5,
-        database: 'things', key: 'a', code: 'RECORD_TOO_LARGE', message: 'six megabytes', text: '{"x":',
-      }])
-      assert.equal((await store.quarantined({ limit: 1 })).length, 1)
-    },
-  },
-  {
-    name: 'one record is one entry however often it is met: by its key, or by its text when it has none',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      await driver.begin()
-      for (const message of ['first', 'second']) {
-        await driver.page([], { quarantined: [poison('a', { message }), poison(null, { text: 'one', message }), poison(null, { text: 'two', message }), poison('a', { message, database: 'people' })] })
-      }
-      const entries = await store.quarantined()
-      assert.equal(entries.length, 4)
-      assert.deepEqual(new Set(entries.map(({ message, page }) => `${message} ${page}`)), new Set(['second 2']))
-    },
-  },
-  {
-    name: 'a key that lands, or is deleted, has left the quarantine of its sync and of no other',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      const other = await SyncDriver.take(store, { sync: 'other' })
-      const quarantined = [poison('a'), poison('b'), poison('c'), poison('a', { database: 'people' }), poison(null)]
-      await driver.cycle([], { quarantined })
-      await other.cycle([], { quarantined: [poison('a')] })
-      await driver.cycle([upsert('a', { n: 1 }), remove('b')])
-      assert.deepEqual(
-        (await store.quarantined()).map(({ sync, database, key }) => `${sync} ${database} ${key}`).toSorted(),
-        ['delta people a', 'delta things c', 'delta things null', 'other things a'],
-      )
-    },
-  },
+  rule('what cannot be landed is kept with its reason, and listed for one sync or for all', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    const other = await SyncDriver.take(store, { sync: 'other' })
+    const { inflight: { cycle } } = await driver.begin()
+    await driver.page([], { at: START + 5, quarantined: [poison('a', { code: 'RECORD_TOO_LARGE', message: 'six megabytes', text: '{"x":' })] })
+    await other.cycle([], { quarantined: [poison(null)] })
+    const all = await store.quarantined()
+    assert.deepEqual(all.map(({ sync, key }) => `${sync} ${key}`).toSorted(), ['delta a', 'other null'])
+    assert.deepEqual(await store.quarantined({ ref: driver.ref }), [{
+      id: all.find(({ key }) => key === 'a')!.id, worker: 'crm', sync: 'delta', cycle, page: 1, at: START + 5,
+      database: 'things', key: 'a', code: 'RECORD_TOO_LARGE', message: 'six megabytes', text: '{"x":',
+    }])
+    assert.equal((await store.quarantined({ limit: 1 })).length, 1)
+  }),
+  rule('one record is one entry however often it is met: by its key, or by its text when it has none', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    await driver.begin()
+    for (const message of ['first', 'second']) {
+      await driver.page([], { quarantined: [poison('a', { message }), poison(null, { text: 'one', message }), poison(null, { text: 'two', message }), poison('a', { message, database: 'people' })] })
+    }
+    const entries = await store.quarantined()
+    assert.equal(entries.length, 4)
+    assert.deepEqual(new Set(entries.map(({ message, page }) => `${message} ${page}`)), new Set(['second 2']))
+  }),
+  rule('a key that lands, or is deleted, has left the quarantine of its sync and of no other', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    const other = await SyncDriver.take(store, { sync: 'other' })
+    const quarantined = [poison('a'), poison('b'), poison('c'), poison('a', { database: 'people' }), poison(null)]
+    await driver.cycle([], { quarantined })
+    await other.cycle([], { quarantined: [poison('a')] })
+    await driver.cycle([upsert('a', { n: 1 }), remove('b')])
+    assert.deepEqual(
+      (await store.quarantined()).map(({ sync, database, key }) => `${sync} ${database} ${key}`).toSorted(),
+      ['delta people a', 'delta things c', 'delta things null', 'other things a'],
+    )
+  }),
 ]

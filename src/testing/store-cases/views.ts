@@ -1,62 +1,51 @@
 import assert from 'node:assert/strict'
-import { DATABASE, remove, type StoreCase, type StoreHarness, SyncDriver, upsert } from './harness.ts'
+import { DATABASE, remove, type StoreCase, type StoreHarness, SyncDriver, upsert, rule } from './harness.ts'
 import type { JsonObject, Store } from '../../contract/index.ts'
 
 export const viewCases: readonly StoreCase[] = [
-  {
-    name: 'a database says which members it has met, and of which kinds',
-    async run({ store }) {
-      const driver = await SyncDriver.take(store)
-      await driver.cycle([upsert('a', { n: 1, s: 'x', none: null }), upsert('b', { n: 1.5, o: { deep: 1 }, big: 2n ** 70n })])
-      await driver.cycle([upsert('c', { n: 'text', t: true })])
-      const [{ columns, rows, name }] = (await store.databases()) as [Awaited<ReturnType<Store['databases']>>[number]]
-      assert.deepEqual({ name, rows }, { name: DATABASE, rows: 3 })
-      assert.deepEqual([...columns].toSorted((a, b) => (a.name < b.name ? -1 : 1)), [
-        { name: 'big', kinds: ['bigint'] },
-        { name: 'n', kinds: ['integer', 'number', 'string'] },
-        { name: 'none', kinds: [] },
-        { name: 'o', kinds: ['json'] },
-        { name: 's', kinds: ['string'] },
-        { name: 't', kinds: ['boolean'] },
-      ])
-    },
-  },
-  {
-    name: 'a view has a row per live row and a typed column per member',
-    needs: 'select',
-    async run(harness) {
-      const driver = await SyncDriver.take(harness.store)
-      const record = {
-        s: 'text', i: 42, f: 1.5, yes: true, no: false, none: null, o: { a: [1, { b: 2 }] }, list: [1, 2],
-        big: 9007199254740993n, huge: 123456789012345678901234567890n,
-      }
-      await driver.cycle([upsert('a', record), upsert('gone', { s: 'x' })])
-      await driver.cycle([remove('gone')])
-      const rows = await select(harness)
-      assert.equal(rows.length, 1)
-      const row = rows[0]!
-      assert.equal(row['_key'], 'a')
-      assert.deepEqual([row['s'], String(row['i']), Number(row['f'])], ['text', '42', 1.5])
-      assert.deepEqual([Boolean(row['yes']), Boolean(row['no']), row['none']], [true, false, null])
-      assert.notEqual(row['no'], null)
-      assert.deepEqual([asJson(row['o']), asJson(row['list'])], [record.o, record.list])
-      assert.deepEqual([String(row['big']), String(row['huge'])], [String(record.big), String(record.huge)])
-    },
-  },
-  {
-    name: 'XD24 a new member becomes a column, a retyped one stays one, and rows without it are null',
-    needs: 'select',
-    async run(harness) {
-      const driver = await SyncDriver.take(harness.store)
-      await driver.cycle([upsert('a', { n: 1 })])
-      await driver.cycle([upsert('b', { n: 'two', added: 'x' })])
-      await driver.cycle([upsert('c', { n: { three: 3 } }), upsert('d', { n: true }), upsert('e', {})])
-      const rows = await select(harness)
-      assert.deepEqual(rows.map((row) => [row['_key'], row['added']]), [['a', null], ['b', 'x'], ['c', null], ['d', null], ['e', null]])
-      assert.deepEqual(rows.slice(0, 2).map((row) => String(row['n'])), ['1', 'two'])
-      assert.deepEqual(asJson(rows[2]!['n']), { three: 3 })
-    },
-  },
+  rule('a database says which members it has met, and of which kinds', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    await driver.cycle([upsert('a', { n: 1, s: 'x', none: null }), upsert('b', { n: 1.5, o: { deep: 1 }, big: 2n ** 70n })])
+    await driver.cycle([upsert('c', { n: 'text', t: true })])
+    const [{ columns, rows, name }] = (await store.databases()) as [Awaited<ReturnType<Store['databases']>>[number]]
+    assert.deepEqual({ name, rows }, { name: DATABASE, rows: 3 })
+    assert.deepEqual([...columns].toSorted((a, b) => (a.name < b.name ? -1 : 1)), [
+      { name: 'big', kinds: ['bigint'] },
+      { name: 'n', kinds: ['integer', 'number', 'string'] },
+      { name: 'none', kinds: [] },
+      { name: 'o', kinds: ['json'] },
+      { name: 's', kinds: ['string'] },
+      { name: 't', kinds: ['boolean'] },
+    ])
+  }),
+  rule('a view has a row per live row and a typed column per member', async (harness) => {
+    const driver = await SyncDriver.take(harness.store)
+    const record = {
+      s: 'text', i: 42, f: 1.5, yes: true, no: false, none: null, o: { a: [1, { b: 2 }] }, list: [1, 2],
+      big: 9007199254740993n, huge: 123456789012345678901234567890n,
+    }
+    await driver.cycle([upsert('a', record), upsert('gone', { s: 'x' })])
+    await driver.cycle([remove('gone')])
+    const rows = await select(harness)
+    assert.equal(rows.length, 1)
+    const row = rows[0]!
+    assert.equal(row['_key'], 'a')
+    assert.deepEqual([row['s'], String(row['i']), Number(row['f'])], ['text', '42', 1.5])
+    assert.deepEqual([Boolean(row['yes']), Boolean(row['no']), row['none']], [true, false, null])
+    assert.notEqual(row['no'], null)
+    assert.deepEqual([asJson(row['o']), asJson(row['list'])], [record.o, record.list])
+    assert.deepEqual([String(row['big']), String(row['huge'])], [String(record.big), String(record.huge)])
+  }, { needs: 'select' }),
+  rule('XD24 a new member becomes a column, a retyped one stays one, and rows without it are null', async (harness) => {
+    const driver = await SyncDriver.take(harness.store)
+    await driver.cycle([upsert('a', { n: 1 })])
+    await driver.cycle([upsert('b', { n: 'two', added: 'x' })])
+    await driver.cycle([upsert('c', { n: { three: 3 } }), upsert('d', { n: true }), upsert('e', {})])
+    const rows = await select(harness)
+    assert.deepEqual(rows.map((row) => [row['_key'], row['added']]), [['a', null], ['b', 'x'], ['c', null], ['d', null], ['e', null]])
+    assert.deepEqual(rows.slice(0, 2).map((row) => String(row['n'])), ['1', 'two'])
+    assert.deepEqual(asJson(rows[2]!['n']), { three: 3 })
+  }, { needs: 'select' }),
   ...([
     ['XD23 members that differ by case or by what a name is often made of', { 'A b': 'v1', a_b: 'v2', Name: 'v3', name: 'v4', NAME: 'v5', name_2: 'v6' }],
     ['members named like the columns of the view itself', { _key: 'v1', _KEY: 'v2', _sequence: 'v3', _committed_at: 'v4', _record: 'v5', key: 'v6' }],
@@ -80,59 +69,43 @@ export const viewCases: readonly StoreCase[] = [
       for (const [name, value] of Object.entries(row)) assert.deepEqual(again[name], value, name)
     },
   })),
-  {
-    name: 'XD25 members that no column can be named for do not stop the view',
-    needs: 'select',
-    async run(harness) {
-      const driver = await SyncDriver.take(harness.store)
-      const record = { '': 'v1', '"; drop table things; --': 'v2', 'a"b': 'v3', '\u0001': 'v4', 'line\nbreak': 'v5', '\\': 'v6', '\\u0041': 'v7', fine: 'yes' }
-      await driver.cycle([upsert('a', record)])
-      const row = (await select(harness))[0]!
-      assert.deepEqual([row['_key'], row['fine']], ['a', 'yes'])
-      for (const [name, value] of Object.entries(record)) if (Object.hasOwn(row, name)) assert.equal(row[name], value, JSON.stringify(name))
-    },
-  },
-  {
-    name: 'a record with thousands of members can be selected',
-    needs: 'select',
-    async run(harness) {
-      const driver = await SyncDriver.take(harness.store)
-      await driver.cycle([upsert('a', Object.fromEntries(Array.from({ length: 3_000 }, (_, n) => [`m${n}`, n])))])
-      const row = (await select(harness))[0]!
-      assert.deepEqual([row['_key'], String(row['m0']), String(row['m500'])], ['a', '0', '500'])
-    },
-  },
-  {
-    name: 'XD25 databases named like words of SQL, with signs, or alike but for case, each have a view of their own',
-    needs: 'select',
-    async run(harness) {
-      const driver = await SyncDriver.take(harness.store)
-      const names = ['select', 'Order', 'order', 'my-data.v2', 'user', '1st', 'a.b', 'a_b', 'x'.repeat(63)]
-      await driver.cycle(names.map((database) => upsert('a', { of: database }, { database })))
-      for (const name of names) assert.deepEqual((await select(harness, name)).map((row) => row['of']), [name])
-    },
-  },
-  {
-    name: 'invariant 10: tenants whose views would have one name each have their own, with their own rows',
-    needs: 'select',
-    async run(harness) {
-      const { store } = harness
-      const places = [[store, 'a.b.c'], [store, 'A.b.c'], [store.forTenant('a'), 'b.c'], [store.forTenant('a.b'), 'c'], [store.forTenant('A'), 'b.c']] as const
-      for (const [n, [tenant, database]] of places.entries()) {
-        const driver = await SyncDriver.take(tenant, { sync: `s${n}` })
-        await driver.begin({ databases: [database] })
-        await driver.complete([upsert('k', { place: `p${n}` }, { database })])
-      }
-      // Widening one must not take another's place.
-      await (await SyncDriver.take(store, { sync: 'wider' })).cycle([upsert('l', { place: 'p0', wide: 1 }, { database: 'a.b.c' })])
-      for (const [n, [tenant, database]] of places.entries()) {
-        const rows = await select(harness, database, tenant)
-        assert.deepEqual(new Set(rows.map((row) => row['place'])), new Set([`p${n}`]))
-      }
-      const views = await Promise.all(places.map(async ([tenant, database]) => await viewOf(tenant, database)))
-      assert.equal(new Set(views).size, places.length)
-    },
-  },
+  rule('XD25 members that no column can be named for do not stop the view', async (harness) => {
+    const driver = await SyncDriver.take(harness.store)
+    const record = { '': 'v1', '"; drop table things; --': 'v2', 'a"b': 'v3', '\u0001': 'v4', 'line\nbreak': 'v5', '\\': 'v6', '\\u0041': 'v7', fine: 'yes' }
+    await driver.cycle([upsert('a', record)])
+    const row = (await select(harness))[0]!
+    assert.deepEqual([row['_key'], row['fine']], ['a', 'yes'])
+    for (const [name, value] of Object.entries(record)) if (Object.hasOwn(row, name)) assert.equal(row[name], value, JSON.stringify(name))
+  }, { needs: 'select' }),
+  rule('a record with thousands of members can be selected', async (harness) => {
+    const driver = await SyncDriver.take(harness.store)
+    await driver.cycle([upsert('a', Object.fromEntries(Array.from({ length: 3_000 }, (_, n) => [`m${n}`, n])))])
+    const row = (await select(harness))[0]!
+    assert.deepEqual([row['_key'], String(row['m0']), String(row['m500'])], ['a', '0', '500'])
+  }, { needs: 'select' }),
+  rule('XD25 databases named like words of SQL, with signs, or alike but for case, each have a view of their own', async (harness) => {
+    const driver = await SyncDriver.take(harness.store)
+    const names = ['select', 'Order', 'order', 'my-data.v2', 'user', '1st', 'a.b', 'a_b', 'x'.repeat(63)]
+    await driver.cycle(names.map((database) => upsert('a', { of: database }, { database })))
+    for (const name of names) assert.deepEqual((await select(harness, name)).map((row) => row['of']), [name])
+  }, { needs: 'select' }),
+  rule('invariant 10: tenants whose views would have one name each have their own, with their own rows', async (harness) => {
+    const { store } = harness
+    const places = [[store, 'a.b.c'], [store, 'A.b.c'], [store.forTenant('a'), 'b.c'], [store.forTenant('a.b'), 'c'], [store.forTenant('A'), 'b.c']] as const
+    for (const [n, [tenant, database]] of places.entries()) {
+      const driver = await SyncDriver.take(tenant, { sync: `s${n}` })
+      await driver.begin({ databases: [database] })
+      await driver.complete([upsert('k', { place: `p${n}` }, { database })])
+    }
+    // Widening one must not take another's place.
+    await (await SyncDriver.take(store, { sync: 'wider' })).cycle([upsert('l', { place: 'p0', wide: 1 }, { database: 'a.b.c' })])
+    for (const [n, [tenant, database]] of places.entries()) {
+      const rows = await select(harness, database, tenant)
+      assert.deepEqual(new Set(rows.map((row) => row['place'])), new Set([`p${n}`]))
+    }
+    const views = await Promise.all(places.map(async ([tenant, database]) => await viewOf(tenant, database)))
+    assert.equal(new Set(views).size, places.length)
+  }, { needs: 'select' }),
 ]
 
 async function select({ store, supports }: StoreHarness, database = DATABASE, tenant = store): Promise<Array<Record<string, unknown>>> {
