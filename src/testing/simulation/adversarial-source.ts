@@ -14,6 +14,8 @@ export interface SourceContract {
   readonly pageSize: number
   /** A page may be empty although there is more; asked again at the same place, it tells the truth. */
   readonly emptyPages: boolean
+  /** The order inside a page is arbitrary. */
+  readonly shuffled: boolean
 }
 
 export interface Version {
@@ -71,7 +73,7 @@ export class AdversarialSource {
     return this.#ids
   }
 
-  write(id: string, options: { deleted?: boolean; listings?: readonly string[]; unstorable?: boolean; lagMs?: number } = {}): void {
+  write(id: string, options: { deleted?: boolean; listings?: readonly string[]; unstorable?: boolean; lagMs?: number; stamp?: number } = {}): void {
     const { granularityMs } = this.contract
     const now = this.#now()
     let versions = this.#records.get(id)
@@ -81,7 +83,7 @@ export class AdversarialSource {
     }
     versions.push({
       v: ++this.#version,
-      stamp: Math.floor((now + this.clockErrorMs) / granularityMs) * granularityMs,
+      stamp: options.stamp ?? Math.floor((now + this.clockErrorMs) / granularityMs) * granularityMs,
       deleted: options.deleted === true, listings: options.listings ?? versions.at(-1)?.listings ?? [],
       writtenAt: now, visibleAt: now + (options.lagMs ?? 0), unstorable: options.unstorable === true,
     })
@@ -116,7 +118,7 @@ export class AdversarialSource {
     const rows: SourceRow[] = []
     for (const id of this.#ids) {
       const version = this.seenAt(id, now)
-      if (version === undefined || version.deleted || !version.listings.includes(request.listing) || hidden?.has(id) === true) continue
+      if (version === undefined || version.deleted || !version.listings.includes(request.listing) || hidden.has(id)) continue
       rows.push({ id, version })
     }
     const start = request.after === null ? 0 : rows.findIndex((row) => row.id > request.after!)
@@ -144,10 +146,10 @@ export class AdversarialSource {
   }
 
   #page(rows: SourceRow[], start: number, place: string, fault: Fault | null): SourcePage {
-    const { pageSize, emptyPages } = this.contract
+    const { pageSize, emptyPages, shuffled } = this.contract
     const honest = rows.slice(start, start + pageSize)
     const more = start + pageSize < rows.length
-    const answer = (page: SourceRow[], claimsMore = more): SourcePage => ({ rows: this.#chance.chance(0.3) ? this.#chance.shuffle([...page]) : page, claimsMore })
+    const answer = (page: SourceRow[], claimsMore = more): SourcePage => ({ rows: shuffled ? this.#chance.shuffle([...page]) : page, claimsMore })
     switch (fault?.kind) {
       case 'page-repeated':
         if (start > 0) return answer(rows.slice(Math.max(0, start - pageSize), start))
@@ -177,11 +179,11 @@ export class AdversarialSource {
     return answer(honest)
   }
 
-  #hiddenFrom(listing: string, token: string): ReadonlySet<string> | null {
-    if (this.lie === null) return null
+  /** For a whole listing: what is left out on its first page stays out to its last. */
+  #hiddenFrom(listing: string, token: string): ReadonlySet<string> {
     const known = this.#listings.get(token)
     if (known !== undefined) return known
-    const hidden = this.lie(listing) ?? new Set<string>()
+    const hidden = this.lie?.(listing) ?? new Set<string>()
     this.#listings.set(token, hidden)
     return hidden
   }

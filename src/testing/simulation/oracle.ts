@@ -309,8 +309,10 @@ export class Oracle {
     }
   }
 
+  /** Without what no database can hold: which older version of it is kept depends on what was seen. */
   digest(): string {
-    return JSON.stringify([...this.#mirror.rows].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([key, row]) => [key, row.v]))
+    const { source } = this.#options
+    return JSON.stringify([...this.#mirror.rows].filter(([key]) => source.latest(key)?.unstorable !== true).toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([key, row]) => [key, row.v]))
   }
 
   rowKeys(): string[] {

@@ -40,7 +40,8 @@ export interface WorldConfig extends SourceContract {
 /** A world's conditions, drawn wide: a swarm of different worlds finds what a thousand alike would not. */
 export function drawConfig(seed: number, kind?: WorldKind, overrides: Partial<WorldConfig> = {}): WorldConfig {
   const chance = new Stream(seed, 'config')
-  const drawn = kind ?? chance.pick(KINDS_DRAWN)
+  const any = chance.pick(KINDS_DRAWN)
+  const drawn = kind ?? any
   const config: WorldConfig = {
     kind: drawn,
     lagMs: chance.pick([0, 0, 500, 3_000, 20_000]),
@@ -48,13 +49,14 @@ export function drawConfig(seed: number, kind?: WorldKind, overrides: Partial<Wo
     granularityMs: chance.pick([1, 1, 1_000, 1_000, 10_000]),
     pageSize: chance.int(2, 12),
     emptyPages: chance.chance(0.5),
+    shuffled: chance.chance(0.3),
     runnerSkewMs: chance.pick([0, 0, 500, 5_000]),
     asksTime: chance.chance(0.3),
     deletions: chance.pick(['none', 'inline', 'apart']),
     stamped: chance.chance(0.75),
     records: chance.int(3, 40),
-    operations: chance.int(5, 50),
-    gapMs: chance.pick([200, 1_000, 4_000]),
+    operations: chance.int(10, 50),
+    gapMs: chance.pick([500, 3_000, 15_000]),
     bulkShare: chance.pick([0, 0.05, 0.2]),
     unstorableShare: chance.pick([0, 0, 0.05]),
     runners: chance.int(1, 3),

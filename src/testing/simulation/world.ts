@@ -233,7 +233,7 @@ export class World {
       return null
     }
     const count = this.config.lie === 'all' ? held.length : Math.min(held.length, Math.floor(held.length * 0.6) + 1)
-    return new Set(this.#workload.shuffle(held).slice(0, count))
+    return new Set(new Stream(this.#options.seed, fault.id).shuffle(held).slice(0, count))
   }
 
   // ── runners ────────────────────────────────────────────────────────────────────────────────────────────────────────
