@@ -47,7 +47,7 @@ export class Runner {
     if (this.#state !== 'idle') return
     this.#state = 'running'
     const guard = guardStrayRejections((message) => {
-      this.#options.ports.log.error('a promise that nobody waited for failed', { message })
+      this.#options.ports.log.error('a promise that nobody waited for failed', { reason: message })
       this.#emit({ kind: 'stray', message })
     })
     const first = this.#watch.lookAround()
@@ -184,7 +184,8 @@ export class Runner {
   }
 
   #noteTrouble(trouble: Trouble & Partial<CycleEvent>): void {
-    this.#options.ports.log.warn('the store could not be asked', { ...trouble, message: undefined })
+    const { message, ...fields } = trouble
+    this.#options.ports.log.warn('the store could not be asked', { ...fields, reason: message })
     this.#emit({ kind: 'store', ...trouble })
   }
 
@@ -200,7 +201,7 @@ export class Runner {
     try {
       this.#options.onEvent?.(event)
     } catch (thrown) {
-      this.#options.ports.log.error('an event listener threw', { event: event.kind, message: classify(thrown).message })
+      this.#options.ports.log.error('an event listener threw', { event: event.kind, reason: classify(thrown).message })
     }
   }
 }

@@ -51,17 +51,15 @@ export class Watch {
     const now = ports.clock.now()
     if (now < this.#lookedAt) this.#judgeAnew()
     this.#lookedAt = now
-    const batch = this.#jobs.slice(this.#cursor, this.#cursor + looksMax)
+    const end = this.#cursor + looksMax
+    const batch = this.#jobs.slice(this.#cursor, end).filter((job) => !isBusy(job))
     try {
       for (let start = 0; start < batch.length; start += LOOKS_AT_ONCE) {
-        await Promise.all(batch.slice(start, start + LOOKS_AT_ONCE).map((job) => (isBusy(job) ? null : this.lookAt(job))))
+        await Promise.all(batch.slice(start, start + LOOKS_AT_ONCE).map((job) => this.lookAt(job)))
       }
       this.#failures = 0
-      this.#cursor += batch.length
-      if (this.#cursor >= this.#jobs.length) {
-        this.#cursor = 0
-        this.#seenAll = true
-      }
+      this.#cursor = end < this.#jobs.length ? end : 0
+      if (this.#cursor === 0) this.#seenAll = true
       // Different for everybody, or processes that were started together would reach for the same sync together for ever.
       this.#everyMs = Math.round(pollMs * (0.9 + 0.2 * ports.random.next()))
     } catch (thrown) {

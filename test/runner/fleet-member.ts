@@ -1,0 +1,64 @@
+import { appendFileSync } from 'node:fs'
+import { openStore } from '../../src/config/open-store.ts'
+import { Worker } from '../../src/config/worker.ts'
+import type { Page, SyncContext } from '../../src/contract/index.ts'
+import { systemClock } from '../../src/platform/clock.ts'
+import { holderName } from '../../src/platform/holder.ts'
+import { systemRandom } from '../../src/platform/random.ts'
+import { syncsOf } from '../../src/runner/declared-sync.ts'
+import { Runner } from '../../src/runner/runner.ts'
+
+/** One process of a fleet. Every call of the source is a line in a log that all of them share. */
+export interface MemberOptions {
+  readonly store: string
+  readonly log: string
+  readonly continuous: number
+  readonly manual: number
+  readonly pageMs: number
+  readonly leaseTtlMs: number
+}
+
+const options = JSON.parse(process.argv[2]!) as MemberOptions
+
+function note(...words: Array<string | number>): void {
+  // Short lines appended in one call: the file's own order is the order in which things happened.
+  appendFileSync(options.log, `${words.join(' ')}\n`)
+}
+
+function source(name: string): (state: { page: number } | undefined, context: SyncContext) => Promise<Page<{ page: number }>> {
+  return async (state, { clock, cycle, signal }) => {
+    const page = (state?.page ?? 0) + 1
+    note('ask', name, process.pid, cycle.id, page)
+    try {
+      await clock.sleep(options.pageMs, signal)
+      return { changes: [{ type: 'upsert', key: `${name}-${page}`, record: { page } }], hasMore: page % 3 !== 0, nextState: { page } }
+    } finally {
+      note('answer', name, process.pid, cycle.id, page)
+    }
+  }
+}
+
+const worker = new Worker({ name: 'fleet' })
+const database = worker.database('rows')
+for (let i = 0; i < options.continuous; i++) worker.sync(`c${i}`, { database, mode: 'incremental', schedule: 'continuous', execute: source(`c${i}`) })
+for (let i = 0; i < options.manual; i++) worker.sync(`m${i}`, { database, mode: 'incremental', schedule: 'manual', execute: source(`m${i}`) })
+
+const store = await openStore(options.store)
+const silent = (): void => {}
+const runner = new Runner({
+  store, syncs: syncsOf(worker, { limits: { leaseTtlMs: options.leaseTtlMs } }), holder: holderName(), concurrency: 3, pollMs: 100, pauseMs: 20,
+  ports: { clock: systemClock, random: systemRandom, log: { debug: silent, info: silent, warn: silent, error: silent } },
+  fetch: () => Promise.reject(new Error('no network here')), secrets: { get: (name) => name },
+  onEvent: (event) => {
+    if (event.kind === 'store') note('trouble', event.code, process.pid)
+    if (event.kind === 'ended' && event.result.error !== null) note('failed', event.sync, process.pid, event.result.error.code)
+  },
+})
+process.once('SIGTERM', () => {
+  void runner.stop().then(async () => {
+    await store.close()
+    note('stopped', process.pid)
+  })
+})
+await runner.start()
+note('up', process.pid)

@@ -1,0 +1,96 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { MemberOptions } from './fleet-member.ts'
+
+const MEMBER = fileURLToPath(new URL('fleet-member.ts', import.meta.url))
+
+export interface Line {
+  readonly kind: string
+  readonly sync: string
+  readonly pid: number
+  readonly cycle: number
+  readonly page: number
+}
+
+/** Processes that share a store, and the log of what they asked of the source. */
+export class Fleet {
+  readonly folder = mkdtempSync(join(tmpdir(), 'tidemark-fleet-'))
+  readonly log = join(this.folder, 'requests.log')
+  readonly #members: ChildProcess[] = []
+  #errors = ''
+
+  constructor() {
+    writeFileSync(this.log, '')
+  }
+
+  async start(count: number, options: Omit<MemberOptions, 'log'>): Promise<void> {
+    for (let i = 0; i < count; i++) {
+      const member = spawn(process.execPath, ['--import', 'jiti/register', MEMBER, JSON.stringify({ ...options, log: this.log })], { stdio: ['ignore', 'ignore', 'pipe'] })
+      member.stderr!.on('data', (chunk: Buffer) => (this.#errors += chunk.toString()))
+      this.#members.push(member)
+    }
+    await this.until(`${count} processes are up`, () => this.lines().filter(({ kind }) => kind === 'up').length === count)
+  }
+
+  pid(index: number): number {
+    return this.#members[index]!.pid!
+  }
+
+  /** SIGKILL; resolves when it is gone, with its pid. */
+  async kill(index: number): Promise<number> {
+    const member = this.#members[index]!
+    const gone = new Promise((resolve) => member.once('exit', resolve))
+    member.kill('SIGKILL')
+    await gone
+    appendFileSync(this.log, `killed - ${member.pid}\n`)
+    return member.pid!
+  }
+
+  /** SIGTERM to all that are left; their exit codes. */
+  async stop(): Promise<Array<number | null>> {
+    const left = this.#members.filter((member) => member.exitCode === null && member.signalCode === null)
+    return await Promise.all(left.map((member) => new Promise<number | null>((resolve) => {
+      member.once('exit', resolve)
+      member.kill('SIGTERM')
+    })))
+  }
+
+  lines(): Line[] {
+    return readFileSync(this.log, 'utf8').split('\n').slice(0, -1).map((text) => {
+      const [kind = '', ...words] = text.split(' ')
+      const [sync, pid] = kind === 'up' || kind === 'stopped' ? ['-', words[0]] : words
+      return { kind, sync: sync!, pid: Number(pid), cycle: Number(words[2]), page: Number(words[3]) }
+    })
+  }
+
+  async until(what: string, condition: () => boolean | Promise<boolean>, limitMs = 40_000): Promise<void> {
+    const deadline = performance.now() + limitMs
+    while (!(await condition())) {
+      if (performance.now() > deadline) throw new Error(`it did not come to this: ${what}.\n${this.#errors}`)
+      await new Promise((resolve) => setTimeout(resolve, 25))
+    }
+  }
+
+  remove(): void {
+    for (const member of this.#members) member.kill('SIGKILL')
+    rmSync(this.folder, { recursive: true, force: true })
+  }
+}
+
+/** Calls of a sync while another process was in the middle of one: there must be none. A killed process is in the middle of nothing. */
+export function overlaps(lines: readonly Line[]): string[] {
+  const asking = new Map<string, Line>()
+  const found: string[] = []
+  for (const line of lines) {
+    if (line.kind === 'killed') for (const [sync, { pid }] of asking) if (pid === line.pid) asking.delete(sync)
+    if (line.kind === 'answer' && asking.get(line.sync)?.pid === line.pid) asking.delete(line.sync)
+    if (line.kind !== 'ask') continue
+    const other = asking.get(line.sync)
+    if (other !== undefined) found.push(`${line.sync}: ${line.pid} asked for page ${line.page} while ${other.pid} was reading page ${other.page}`)
+    asking.set(line.sync, line)
+  }
+  return found
+}
