@@ -21,8 +21,12 @@ export async function migrate(connection: Connection): Promise<void> {
 
 /** Null when the tables were never made. Kept as a function: a table of versions would be one without a tenant. */
 async function versionThere(transaction: Transaction): Promise<number | null> {
-  const found = await transaction.get<{ there: boolean }>("select to_regprocedure('tidemark.schema_version()') is not null as there")
-  if (found?.there !== true) return null
+  // Read from the tables and not by to_regprocedure, which may answer from what this session remembers: after waiting
+  // for the lock it would still deny what another process had just made.
+  const found = await transaction.get(
+    "select from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname = 'tidemark' and p.proname = 'schema_version' and p.pronargs = 0",
+  )
+  if (found === undefined) return null
   const { version } = (await transaction.get<{ version: number }>('select tidemark.schema_version() as version'))!
   if (version > SCHEMA_VERSION) throw new SyncError('STORE_NEWER', `The schema tidemark has version ${version}; this tidemark knows ${SCHEMA_VERSION}.`)
   return version

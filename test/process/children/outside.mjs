@@ -1,0 +1,30 @@
+// What every script here needs: its input, a way to speak, and the compiled package around a sync.
+import { writeSync } from 'node:fs'
+
+export const input = JSON.parse(process.argv[2])
+
+/** At once: a line that was said is in the pipe before the next statement runs, also when the next thing is SIGKILL. */
+export function say(event, fields = {}) {
+  writeSync(1, `${JSON.stringify({ event, ...fields })}\n`)
+}
+
+// One by one: half of a short life would go into loading what it does not use.
+export const { openStore } = await import(`${input.dist}/config/open-store.js`)
+export const { Worker } = await import(`${input.dist}/config/worker.js`)
+const { runCycle } = await import(`${input.dist}/engine/cycle.js`)
+const { holderName, isDeadHolder } = await import(`${input.dist}/platform/holder.js`)
+const { systemClock } = await import(`${input.dist}/platform/clock.js`)
+const { systemRandom } = await import(`${input.dist}/platform/random.js`)
+const { createLog } = await import(`${input.dist}/platform/log.js`)
+
+/** One cycle with everything real, told to nobody but the caller. */
+export async function run(store, plan, options = {}) {
+  return runCycle(plan, {
+    store, ports: { clock: systemClock, random: systemRandom, log: createLog({ level: 'silent' }) }, fetch: globalThis.fetch,
+    secrets: { get: () => '' }, holder: holderName(), isDead: isDeadHolder, trigger: 'test', ...options,
+  })
+}
+
+export async function word() {
+  for await (const chunk of process.stdin) return String(chunk).trim()
+}

@@ -1,0 +1,34 @@
+// Walks the steps of a world, one cycle each, and says when a page has landed. How far it has come is known by the
+// registry alone, so it can be killed at any moment and started again.
+import { input, openStore, run, say, Worker } from './outside.mjs'
+import { World } from './world.mjs'
+
+const { url, seed, keys, steps, pageSize } = input
+const world = new World({ seed, keys })
+const store = await openStore(url)
+const worker = new Worker({ name: 'world' })
+let step = 0
+worker.database('items')
+worker.sync('backfill', { database: 'items', mode: 'replace', execute: (state) => world.list(step, pageSize)(state) })
+worker.sync('delta', { database: 'items', mode: 'incremental', execute: (state) => world.changes(step, pageSize)(state) })
+
+say('open')
+for (;;) {
+  const [backfill, delta] = [await store.read({ worker: 'world', sync: 'backfill' }), await store.read({ worker: 'world', sync: 'delta' })]
+  step = backfill.version + delta.version
+  if (step >= steps) break
+  const sync = step % 3 === 0 ? 'backfill' : 'delta'
+  const result = await run(store, worker.plan(sync), {
+    onProgress: (progress) => {
+      if (progress.kind === 'begun') say('begun', { step, resumed: progress.resumed, page: progress.page })
+      if (progress.kind === 'landed') say('landed', { step, page: progress.page, position: progress.position })
+    },
+  })
+  if (result.stopReason !== 'complete') {
+    say('failed', { step, stopReason: result.stopReason, error: result.error })
+    process.exit(1)
+  }
+  say('completed', { step })
+}
+await store.close()
+say('done')

@@ -1,0 +1,77 @@
+import { expect } from 'vitest'
+import type { LogEntry, Store, SyncRef } from '../../src/contract/index.ts'
+
+const ALL = 10_000_000
+
+/** What must be the same however often a run was interrupted: everything but the clock and the number of tries. */
+export interface Facts {
+  readonly position: number
+  readonly feed: ReadonlyArray<Omit<LogEntry, 'committedAt'>>
+  readonly rows: Readonly<Record<string, ReadonlyArray<readonly [key: string, text: string, sequence: number]>>>
+  readonly syncs: readonly unknown[]
+  readonly cycles: readonly unknown[]
+}
+
+/** Reads a store whole, and checks on the way what is true of every store at every moment. */
+export async function readFacts(store: Store): Promise<Facts> {
+  const position = await store.position()
+  const entries = await store.changes({ after: 0, limit: ALL })
+  const databases = await store.databases()
+  const rows: Record<string, Array<[string, string, number]>> = {}
+  for (const { name } of databases) rows[name] = (await store.rows({ database: name, limit: ALL })).map(({ key, text, sequence }) => [key, text, sequence])
+  checkFeed(entries, position)
+  // Invariant 8: the feed, replayed, is the table.
+  expect(replay(entries)).toEqual(Object.fromEntries(Object.entries(rows).filter(([, landed]) => landed.length > 0)))
+
+  const refs = await store.syncs()
+  const cycles = (await store.cycles(null, { limit: ALL })).toReversed()
+  // A number may be lost with the transaction that took it; the order stays.
+  const ranks = new Map(cycles.map(({ cycle }, index) => [cycle, index + 1]))
+  const syncs = []
+  for (const ref of refs) syncs.push(await readSync(store, ref, ranks))
+  return {
+    position,
+    feed: entries.map(({ committedAt: _committedAt, cycle, ...entry }) => ({ ...entry, cycle: ranks.get(cycle)! })),
+    rows,
+    syncs,
+    cycles: cycles.map(({ worker, sync, mode, pages, counts, startSequence }) => ({ worker, sync, mode, pages, counts, startSequence })),
+  }
+}
+
+/** Invariant 7: in commit order, without a gap, and its time goes on from commit to commit. */
+function checkFeed(entries: readonly LogEntry[], position: number): void {
+  expect(entries.map(({ sequence }) => sequence)).toEqual(Array.from({ length: position }, (_, index) => index + 1))
+  for (let i = 1; i < entries.length; i++) {
+    const [before, entry] = [entries[i - 1]!, entries[i]!]
+    const sameCommit = before.cycle === entry.cycle && before.page === entry.page
+    if (sameCommit) expect(entry.committedAt).toBe(before.committedAt)
+    else expect(entry.committedAt).toBeGreaterThan(before.committedAt)
+  }
+}
+
+function replay(entries: readonly LogEntry[]): Record<string, Array<[string, string, number]>> {
+  const tables = new Map<string, Map<string, [string, string, number]>>()
+  for (const { database, key, action, text, sequence } of entries) {
+    const table = tables.get(database) ?? new Map<string, [string, string, number]>()
+    tables.set(database, table)
+    expect(table.has(key), `${action} of ${key} at ${sequence}`).toBe(action !== 'created')
+    if (action === 'deleted') table.delete(key)
+    else table.set(key, [key, text!, sequence])
+  }
+  return Object.fromEntries([...tables].filter(([, table]) => table.size > 0).map(([name, table]) => [
+    name, [...table.values()].toSorted(([a], [b]) => Buffer.compare(Buffer.from(a), Buffer.from(b))),
+  ]))
+}
+
+async function readSync(store: Store, ref: SyncRef, ranks: ReadonlyMap<number, number>): Promise<unknown> {
+  const { version, committed, committedBy, inflight, tidemark, scope } = await store.read(ref)
+  const audit = (await store.audit(ref, { limit: ALL })).toReversed()
+  // O5, O11: one audit row per version and no version without one.
+  expect(audit.filter(({ action }) => action === 'complete').map((entry) => entry.version)).toEqual(Array.from({ length: version }, (_, index) => index + 1))
+  expect(audit.findLast(({ action }) => action === 'complete')?.state ?? null).toBe(committed)
+  return {
+    ...ref, version, committed, tidemark, scope, committedBy: committedBy === null ? null : ranks.get(committedBy),
+    inflight: inflight === null ? null : { page: inflight.page, state: inflight.state, mode: inflight.mode },
+    audit: audit.map(({ action, state, cycle }) => ({ action, state, cycle: cycle === null ? null : ranks.get(cycle) })),
+  }
+}

@@ -1,0 +1,111 @@
+import { expect, test } from 'vitest'
+import type { Store } from '../../src/contract/index.ts'
+import type { Build } from './build.ts'
+import { Child, type Said } from './child.ts'
+import { chance, World } from './children/world.mjs'
+import { readFacts } from './facts.ts'
+import type { Stand } from './stand.ts'
+
+const KILLS_MIN = process.env['TIDEMARK_LONG'] === '1' ? 2_000 : 60
+const WORLD = { keys: 240, steps: 20, pageSize: 16 }
+
+export function describeKills(build: () => Build, stand: () => Stand): void {
+  test('XA2 XA3 XA5 XA8 XA13 killed at random moments, a run ends as if it had never been interrupted', async () => {
+    const seedOfAll = Number(process.env['TIDEMARK_SEED'] ?? 1)
+    const score = { kills: 0, beforeOpen: 0, betweenCommitAndAck: 0, insideCycle: 0 }
+    for (let seed = seedOfAll; score.kills < KILLS_MIN; seed++) await killThrough(build(), stand(), seed, score)
+    console.info(`${stand().name}: ${JSON.stringify(score)}, seeds from ${seedOfAll}`)
+    expect(score.insideCycle).toBeGreaterThan(0)
+    expect(score.betweenCommitAndAck + score.beforeOpen).toBeGreaterThan(0)
+  }, process.env['TIDEMARK_LONG'] === '1' ? 3_600_000 : 180_000)
+}
+
+interface Score {
+  kills: number
+  beforeOpen: number
+  /** The page had landed and nobody had been told. */
+  betweenCommitAndAck: number
+  insideCycle: number
+}
+
+/** One world from its first step to its last, through as many deaths as it takes. */
+async function killThrough(build: Build, stand: Stand, seed: number, score: Score): Promise<void> {
+  const random = chance(seed)
+  const url = await stand.fresh()
+  const input = { url, seed, ...WORLD }
+  for (let life = 1; ; life++) {
+    // Whatever its moments are, a life that lands a page has come further, and every second one does.
+    expect(life).toBeLessThan(1_000)
+    const child = new Child(build, 'run-steps.mjs', { input })
+    await momentOf(random, child)
+    const { signal, code, said, stderr } = await child.kill()
+    if (signal !== 'SIGKILL') expect({ code, stderr, last: said.at(-1) }).toMatchObject({ code: 0, last: { event: 'done' } })
+    await stand.settled(url)
+    const durable = await stand.look(url, async (store) => ({ ...await progressOf(store), position: (await readFacts(store)).position })).catch((error: unknown) => {
+      throw new Error(`seed ${seed}, life ${life}, after ${JSON.stringify(said.at(-1))}`, { cause: error })
+    })
+    checkAcknowledged(said, durable)
+    if (signal !== 'SIGKILL') break
+    score.kills++
+    if (said.length === 0) score.beforeOpen++
+    if (isInsideCycle(said)) score.insideCycle++
+    if (durable.pages > pagesSaid(said, durable.step)) score.betweenCommitAndAck++
+  }
+
+  const twin = await stand.fresh()
+  const unharmed = await new Child(build, 'run-steps.mjs', { input: { ...input, url: twin } }).ended
+  expect(unharmed).toMatchObject({ code: 0 })
+  const facts = await stand.look(url, readFacts)
+  expect(facts).toEqual(await stand.look(twin, readFacts))
+  // And that is what the source holds, and not only twice the same.
+  const truth = new World({ seed, keys: WORLD.keys }).truth(WORLD.steps - 1)
+  expect(new Map(facts.rows['items']!.map(([key, text]) => [key, JSON.parse(text)]))).toEqual(new Map(truth.map(({ key, record }) => [key, record])))
+}
+
+/** While it starts and opens the store; just after that; or around one of its commits. */
+async function momentOf(random: () => number, child: Child): Promise<void> {
+  const kind = random()
+  if (kind < 0.2) return await pause(random() * 250)
+  const over = child.ended.then(() => {})
+  await Promise.race([over, child.until('open').then(() => {}, () => {})])
+  if (kind < 0.4) return await pause(random() * 25)
+  const pages = 1 + Math.floor(random() * 5)
+  let landed = 0
+  await Promise.race([over, child.until('landed', () => ++landed >= pages).then(() => {}, () => {})])
+  await pause(random() * 10)
+}
+
+interface Durable {
+  readonly step: number
+  /** Pages of the unfinished cycle. */
+  readonly pages: number
+}
+
+async function progressOf(store: Store): Promise<Durable> {
+  const checkpoints = await Promise.all(['backfill', 'delta'].map((sync) => store.read({ worker: 'world', sync })))
+  return { step: checkpoints.reduce((sum, { version }) => sum + version, 0), pages: checkpoints.find(({ inflight }) => inflight !== null)?.inflight?.page ?? 0 }
+}
+
+/** What was acknowledged is there. */
+function checkAcknowledged(said: readonly Said[], durable: Durable & { position: number }): void {
+  const landed = said.findLast(({ event }) => event === 'landed') as Said & { step: number; page: number; position: number } | undefined
+  if (landed !== undefined) {
+    expect(durable.position).toBeGreaterThanOrEqual(landed.position)
+    expect(durable.step > landed.step || (durable.step === landed.step && durable.pages >= landed.page), `${JSON.stringify(landed)} and ${JSON.stringify(durable)}`).toBe(true)
+  }
+  const completed = said.findLast(({ event }) => event === 'completed') as Said & { step: number } | undefined
+  if (completed !== undefined) expect(durable.step).toBeGreaterThan(completed.step)
+}
+
+function pagesSaid(said: readonly Said[], step: number): number {
+  const last = said.findLast((line) => (line.event === 'landed' || line.event === 'begun') && line['step'] === step)
+  return (last?.['page'] as number | undefined) ?? Infinity
+}
+
+function isInsideCycle(said: readonly Said[]): boolean {
+  return ['begun', 'landed'].includes(said.at(-1)?.event ?? '')
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}

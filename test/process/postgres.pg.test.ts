@@ -1,0 +1,26 @@
+import { afterAll, beforeAll, describe, inject } from 'vitest'
+import { buildPackage, type Build } from './build.ts'
+import { killChildren } from './child.ts'
+import { describeKills } from './kill.ts'
+import { postgresStand, type Stand } from './stand.ts'
+import { describeTakeover } from './takeover.ts'
+
+const serverUrl = inject('postgresUrl')
+let build: Build
+let stand: Stand
+
+describe.skipIf(serverUrl === '')('processes on one PostgreSQL database', () => {
+  beforeAll(async () => {
+    build = await buildPackage()
+    stand = postgresStand(serverUrl)
+  })
+
+  afterAll(async () => {
+    killChildren()
+    await stand.remove()
+    build.remove()
+  })
+
+  describeTakeover(() => build, () => stand)
+  describeKills(() => build, () => stand)
+})

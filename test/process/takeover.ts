@@ -1,0 +1,83 @@
+import { expect, test } from 'vitest'
+import { snapshot } from '../../src/testing/store-cases/harness.ts'
+import type { Build } from './build.ts'
+import { Child } from './child.ts'
+import { readFacts } from './facts.ts'
+import type { Stand } from './stand.ts'
+
+const LEASE_MS = 3_000
+
+export function describeTakeover(build: () => Build, stand: () => Stand): void {
+  test('XA11 a runner frozen beyond its lease lands nothing after another has taken over', async () => {
+    const url = await stand().fresh()
+    const frozen = new Child(build(), 'run-sync.mjs', { input: { url, name: 'frozen', leaseTtlMs: LEASE_MS, pageMs: 150 } })
+    // Between two pages: nothing of it is under way in the store, and its source is just being asked.
+    await frozen.until('landed', ({ page }) => page === 2)
+    frozen.signal('SIGSTOP')
+    const heir = await takeOver(build(), url)
+    const before = await stand().look(url, snapshot)
+    frozen.signal('SIGCONT')
+    await expectRefused(frozen)
+    expect(await stand().look(url, snapshot)).toEqual(before)
+    const facts = await stand().look(url, readFacts)
+    // The heir went on where the frozen one had been.
+    expect(heir).toMatchObject({ resumed: true })
+    expect(writers(facts.rows['people']!)).toEqual([...Array<string>(20).fill('frozen'), ...Array<string>(40).fill('heir')])
+  })
+
+  test('XA12 a runner whose event loop was blocked beyond its lease has its commit refused', async () => {
+    const url = await stand().fresh()
+    const blocked = new Child(build(), 'run-sync.mjs', {
+      input: { url, name: 'blocked', leaseTtlMs: LEASE_MS, pageMs: 200, block: { page: 3, ms: LEASE_MS * 3 } },
+    })
+    await blocked.until('landed', ({ page }) => page === 2)
+    await takeOver(build(), url)
+    const before = await stand().look(url, snapshot)
+    await expectRefused(blocked)
+    expect(await stand().look(url, snapshot)).toEqual(before)
+    const facts = await stand().look(url, readFacts)
+    expect(new Set(writers(facts.rows['people']!).slice(20))).toEqual(new Set(['heir']))
+  })
+
+  test('XB1 two runners of one sync: one holds it, and the other asks nothing of the source', async () => {
+    const url = await stand().fresh()
+    const first = new Child(build(), 'run-sync.mjs', { input: { url, name: 'first', pageMs: 200 } })
+    await first.until('landed')
+    const second = await new Child(build(), 'run-sync.mjs', { input: { url, name: 'second' } }).ended
+    expect(second.said.find(({ event }) => event === 'result')).toMatchObject({ stopReason: 'held', error: { code: 'LEASE_HELD' } })
+    expect(second.said.filter(({ event }) => event === 'asked')).toEqual([])
+    expect(await first.until('result')).toMatchObject({ stopReason: 'complete' })
+    await first.ended
+  })
+
+  test('XB17 ten processes open a store that is not there yet: one schema, and all of them land', async () => {
+    const urls = await Promise.all(Array.from({ length: 5 }, () => stand().fresh()))
+    const names = Array.from({ length: 10 }, (_, index) => `runner-${index}`)
+    const children = names.map((name) => new Child(build(), 'open-at-once.mjs', { input: { urls, name } }))
+    await Promise.all(children.map((child) => child.until('ready')))
+    for (const child of children) child.tell('go')
+    const ended = await Promise.all(children.map((child) => child.ended))
+    const results = urls.map(() => ({ event: 'result', stopReason: 'complete', error: null }))
+    expect(ended.map(({ code, stderr, said }) => ({ code, stderr, results: said.slice(1) }))).toEqual(names.map(() => ({ code: 0, stderr: '', results })))
+    for (const url of urls) expect((await stand().look(url, readFacts)).rows['people']!.map(([key]) => key)).toEqual(names)
+  })
+}
+
+async function takeOver(build: Build, url: string): Promise<unknown> {
+  const heir = new Child(build, 'run-sync.mjs', { input: { url, name: 'heir', leaseTtlMs: LEASE_MS, again: true } })
+  const result = await heir.until('result')
+  expect(result).toMatchObject({ stopReason: 'complete' })
+  // It is the lease that was waited for: a process that is frozen has not died.
+  expect(heir.said.some(({ event }) => event === 'held')).toBe(true)
+  await heir.ended
+  return result
+}
+
+async function expectRefused(child: Child): Promise<void> {
+  const { said, code } = await child.ended
+  expect({ code, result: said.find(({ event }) => event === 'result') }).toMatchObject({ code: 0, result: { stopReason: 'lease_lost', error: { code: 'LEASE_LOST' } } })
+}
+
+function writers(rows: ReadonlyArray<readonly [key: string, text: string, sequence: number]>): string[] {
+  return rows.map(([, text]) => (JSON.parse(text) as { by: string }).by)
+}
