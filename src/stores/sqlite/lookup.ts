@@ -42,8 +42,9 @@ export function findRows(session: Session, databases: ReadonlyMap<string, number
 }
 
 /**
- * The plan for a page of which nothing has changed, or null. The database strings the page's hashes and times together and
- * hands over one text; were it a thousand rows, reading them would cost four times as much.
+ * The plan for a page of which nothing has changed, or null. The database strings the page's hashes, times and keys
+ * together and hands over one text; were it a thousand rows, reading them would cost four times as much. The keys too: of
+ * records that are all alike, one may have gone and another come.
  */
 export function planUnchanged(
   session: Session, databases: ReadonlyMap<string, number>, commit: Commit, facts: { owner: number; position: number; sweeps: boolean },
@@ -55,9 +56,9 @@ export function planUnchanged(
   if (stretch === null) return null
 
   const found = session.connection.get<{ count: number; ours: number; stamps: string | null; first: number; last: number }>(
-    `select count(*) as count, sum(status = 0 and owner_id = ?) as ours, group_concat(hash || coalesce(upstream_at, '-'), '') as stamps,
+    `select count(*) as count, sum(status = 0 and owner_id = ?) as ours, group_concat(hash || coalesce(upstream_at, '-') || length(key) || ':' || key, '') as stamps,
        min(position) as first, max(position) as last
-     from (select status, owner_id, hash, upstream_at, position from tidemark_rows
+     from (select key, status, owner_id, hash, upstream_at, position from tidemark_rows
        where tenant_id = ? and database_id = ? and key between ? and ? order by key limit ?)`,
     facts.owner, session.tenantId, databases.get(database!)!, stretch.least, stretch.most, stretch.count + 1,
   )!
@@ -75,7 +76,7 @@ export function planUnchanged(
 function stampsOf(landings: readonly Landing[]): string {
   const sorted = isSorted(landings) ? landings : landings.toSorted((a, b) => (a.key < b.key ? -1 : 1))
   let stamps = ''
-  for (const landing of sorted) if (landing.type === 'upsert') stamps += landing.hash + (landing.upstreamAt ?? '-')
+  for (const landing of sorted) if (landing.type === 'upsert') stamps += `${landing.hash}${landing.upstreamAt ?? '-'}${landing.key.length}:${landing.key}`
   return stamps
 }
 
