@@ -1,0 +1,213 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { Worker } from '../../src/config/worker.ts'
+import { SyncError, type Execute, type Page } from '../../src/contract/index.ts'
+import type { SyncPlan } from '../../src/engine/sync-plan.ts'
+import { counts, listing, planOf, ref, Scene, scripted, upsert, WORKER } from './scene.ts'
+
+let scene: Scene
+beforeEach(async () => void (scene = await Scene.open()))
+afterEach(() => scene.close())
+
+const full = (keys: string[], more: Partial<Page> = {}): Page => ({ changes: keys.map((key) => upsert(key)), hasMore: false, ...more })
+const replace = (execute: Execute<any>, options: Partial<SyncPlan> = {}): SyncPlan => planOf({ ...options, execute, mode: 'replace' })
+const KEYS = Array.from({ length: 10 }, (_, at) => `k${at}`)
+
+describe('the sweep', () => {
+  test('N10 invariant 5: after the last page of a complete cycle every row it did not return is deleted', async () => {
+    await scene.run(replace(listing(['a', 'b'], ['c', 'd'], ['e'])))
+    const result = await scene.run(replace(listing(['a', 'b'], ['c'], ['f'])))
+    expect(result).toMatchObject({ stopReason: 'complete', counts: counts({ created: 1, unchanged: 3, swept: 2 }) })
+    expect(await scene.keys()).toEqual(['a', 'b', 'c', 'f'])
+    expect((await scene.feed()).slice(-2)).toMatchObject([{ action: 'deleted', key: 'd', page: 3 }, { action: 'deleted', key: 'e', page: 3 }])
+  })
+
+  test('an incremental cycle deletes nothing that it did not return', async () => {
+    await scene.run(planOf(scripted(full(['a', 'b']))))
+    await scene.run(planOf(scripted(full(['a']))))
+    expect(await scene.keys()).toEqual(['a', 'b'])
+  })
+
+  test.each([1, 2, 3, 4])('N12 XE1 a cycle that fails on page %i of 5 deletes nothing; the next run takes it up and removes exactly what vanished', async (failing) => {
+    await scene.run(replace(listing(['a'], ['b'], ['c'], ['d'], ['e'], ['gone'])))
+    const list = listing(['a'], ['b'], ['c'], ['d'], ['e'])
+    const broken = await scene.run(replace(async (state, context) => {
+      if ((state ?? 0) === failing) throw new SyncError('AUTH_REJECTED', 'no')
+      return list(state, context)
+    }))
+    expect(broken).toMatchObject({ stopReason: 'error', counts: { swept: 0, deleted: 0 } })
+    expect(await scene.keys()).toEqual(['a', 'b', 'c', 'd', 'e', 'gone'])
+    expect(await scene.run(replace(list))).toMatchObject({ resumed: true, stopReason: 'complete', counts: { swept: 1 } })
+    expect(await scene.keys()).toEqual(['a', 'b', 'c', 'd', 'e'])
+  })
+
+  test('XE2 what a cycle that was given up had seen does not count for the next', async () => {
+    await scene.run(replace(listing(['a', 'b', 'c'], ['d'])))
+    await scene.run(replace(scripted(full(['a'], { hasMore: true, nextState: 1 }), new SyncError('AUTH_REJECTED', 'no')).execute))
+    await scene.run(replace(scripted(full(['b', 'c', 'd'])).execute), { fresh: true })
+    expect(await scene.keys()).toEqual(['b', 'c', 'd'])
+  })
+
+  test('a record in quarantine is still listed: its row is not swept', async () => {
+    await scene.run(replace(listing(['a', 'b', 'c'])))
+    const result = await scene.run(replace(scripted({ changes: [upsert('a'), upsert('b', { n: Number.NaN })], hasMore: false }).execute))
+    expect(result.counts).toEqual(counts({ unchanged: 1, quarantined: 1, swept: 1 }))
+    expect(await scene.keys()).toEqual(['a', 'b'])
+  })
+
+  test('a database that the sync does not name is not swept by it', async () => {
+    const both = { databases: [{ name: 'things' }, { name: 'parts' }] }
+    await scene.run(replace(scripted({ changes: [upsert('a'), upsert('b'), upsert('p', {}, { database: 'parts' }), upsert('q', {}, { database: 'parts' })], hasMore: false }).execute, both))
+    await scene.run(replace(scripted({ changes: [upsert('a'), upsert('p', {}, { database: 'parts' })], hasMore: false }).execute, both))
+    expect([await scene.keys(), await scene.keys('parts')]).toEqual([['a'], ['p']])
+  })
+})
+
+describe('the brake: invariant 11', () => {
+  beforeEach(() => scene.run(replace(listing(KEYS))))
+
+  test('XE3 an empty answer deletes nothing, is told, and the cycle does not count', async () => {
+    const result = await scene.run(replace(scripted(full([])).execute))
+    expect(result).toMatchObject({ stopReason: 'blocked', version: 1, error: { code: 'MASS_DELETE', message: expect.stringContaining('10 of the 10') } })
+    expect(await scene.keys()).toEqual(KEYS)
+    expect(await scene.checkpoint()).toMatchObject({ version: 1, inflight: null, failures: 1 })
+    expect((await scene.store.audit(ref()))[0]).toMatchObject({ action: 'abandon', reason: expect.stringContaining('10 of the 10') })
+  })
+
+  test('XE4 more than half missing deletes nothing, and what was listed has landed', async () => {
+    const result = await scene.run(replace(scripted(full([...KEYS.slice(0, 4), 'new'])).execute))
+    expect(result).toMatchObject({ stopReason: 'blocked', counts: counts({ created: 1, unchanged: 4 }), error: { code: 'MASS_DELETE' } })
+    expect(await scene.keys()).toEqual([...KEYS, 'new'])
+  })
+
+  test('XE4 exactly the allowed share may go', async () => {
+    expect(await scene.run(replace(scripted(full(KEYS.slice(0, 5))).execute))).toMatchObject({ stopReason: 'complete', counts: { swept: 5 } })
+  })
+
+  test('XE4 the share is the sync’s own to set', async () => {
+    const strict = { sweep: { maxShare: 0.1, allowEmpty: false } }
+    expect(await scene.run(replace(scripted(full(KEYS.slice(0, 8))).execute, strict))).toMatchObject({ stopReason: 'blocked' })
+    expect(await scene.run(replace(scripted(full(KEYS.slice(0, 9))).execute, strict))).toMatchObject({ stopReason: 'complete', counts: { swept: 1 } })
+  })
+
+  test('XE5 a source that is really empty is not stuck: confirmed once, everything goes', async () => {
+    const empty = replace(async () => full([]))
+    expect(await scene.run(empty)).toMatchObject({ stopReason: 'blocked' })
+    expect(await scene.run(empty)).toMatchObject({ stopReason: 'blocked' })
+    expect(await scene.run(empty, { allowDeletes: true })).toMatchObject({ stopReason: 'complete', counts: { swept: 10 } })
+    expect(await scene.run(empty)).toMatchObject({ stopReason: 'complete', counts: { swept: 0 }, error: null })
+    expect(await scene.checkpoint()).toMatchObject({ failures: 0, lastError: null })
+  })
+
+  test('XE5 a sync may say beforehand that its source can be empty', async () => {
+    expect(await scene.run(replace(async () => full([]), { sweep: { maxShare: 0.5, allowEmpty: true } }))).toMatchObject({ stopReason: 'complete', counts: { swept: 10 } })
+  })
+
+  test('a braked cycle of many pages starts over with its first page', async () => {
+    const source = scripted(full(['k0'], { hasMore: true, nextState: 2 }), full(['k1']), full(KEYS))
+    await scene.run(replace(source.execute))
+    expect(await scene.run(replace(source.execute))).toMatchObject({ stopReason: 'complete', resumed: false })
+    expect(source.asked).toEqual([undefined, 2, undefined])
+  })
+})
+
+describe('the scope: who asks, and what may be seen', () => {
+  const seen = (scope: string, keys: string[]) => replace(async () => full(keys, { scope }))
+  beforeEach(() => scene.run(seen('admin', KEYS)))
+
+  test('XE11 other permissions delete not a single row until somebody says so', async () => {
+    const hidden = seen('intern', KEYS.slice(1))
+    expect(await scene.run(hidden)).toMatchObject({ stopReason: 'blocked', error: { code: 'SCOPE_CHANGED', message: expect.stringContaining('1 of the 10') } })
+    expect(await scene.run(hidden)).toMatchObject({ stopReason: 'blocked' })
+    expect(await scene.keys()).toEqual(KEYS)
+    expect(await scene.run(hidden, { allowDeletes: true })).toMatchObject({ stopReason: 'complete', counts: { swept: 1 } })
+    expect(await scene.run(seen('intern', KEYS.slice(2)))).toMatchObject({ stopReason: 'complete', counts: { swept: 1 } })
+  })
+
+  test('XE11 the same permissions delete as ever', async () => {
+    expect(await scene.run(seen('admin', KEYS.slice(1)))).toMatchObject({ stopReason: 'complete', counts: { swept: 1 } })
+  })
+
+  test('XE11 a scope that changes in the middle of a cycle is the changed one', async () => {
+    const source = scripted(full(KEYS.slice(0, 5), { scope: 'admin', hasMore: true, nextState: 1 }), full(KEYS.slice(5, 9), { scope: 'intern' }))
+    expect(await scene.run(replace(source.execute))).toMatchObject({ stopReason: 'blocked', error: { code: 'SCOPE_CHANGED' } })
+  })
+
+  test('XE11 a scope told on the first page holds for the pages after it', async () => {
+    const source = scripted(full(KEYS.slice(0, 5), { scope: 'admin', hasMore: true, nextState: 1 }), full(KEYS.slice(5, 9)))
+    expect(await scene.run(replace(source.execute))).toMatchObject({ stopReason: 'complete', counts: { swept: 1 } })
+  })
+
+  test('XE11 a source that no longer says its scope is not trusted to be the same', async () => {
+    expect(await scene.run(replace(async () => full(KEYS.slice(1))))).toMatchObject({ error: { code: 'SCOPE_CHANGED' } })
+  })
+
+  test('XE11 another scope that still lists everything is no reason to stop, and becomes the known one', async () => {
+    expect(await scene.run(seen('owner', [...KEYS, 'more']))).toMatchObject({ stopReason: 'complete' })
+    expect((await scene.checkpoint()).scope).toBe('owner')
+  })
+
+  test('XE12 a filter changed in the declaration asks before it deletes', async () => {
+    const filtered = (scope: string, keys: string[]) => replace(async () => full(keys, { scope: 'admin' }), { scope })
+    expect(await scene.run(filtered('country = NO', KEYS.slice(1)))).toMatchObject({ error: { code: 'SCOPE_CHANGED' } })
+    expect(await scene.run(filtered('country = NO', KEYS.slice(1)), { allowDeletes: true })).toMatchObject({ counts: { swept: 1 } })
+    expect(await scene.run(filtered('country = NO', KEYS.slice(2)))).toMatchObject({ stopReason: 'complete', counts: { swept: 1 } })
+    expect(await scene.run(filtered('country = SE', KEYS.slice(3)))).toMatchObject({ error: { code: 'SCOPE_CHANGED' } })
+  })
+})
+
+describe('two syncs of one database', () => {
+  const declare = (executes: { backfill: Execute<any>; delta: Execute<any> }): Worker => {
+    const worker = new Worker({ name: WORKER })
+    const things = worker.database('things')
+    worker.sync('backfill', { database: things, mode: 'replace', schedule: 'manual', execute: executes.backfill })
+    worker.sync('delta', { database: things, mode: 'incremental', execute: executes.delta })
+    return worker
+  }
+
+  test('N14 N15 N16 both write it, and each keeps a state of its own', async () => {
+    const backfill = scripted(full(['a'], { hasMore: true, nextState: 'page 2' }), full(['b']))
+    const delta = scripted(full(['c'], { nextState: { since: 1 } }), full(['d'], { nextState: { since: 2 } }))
+    const worker = declare({ backfill: backfill.execute, delta: delta.execute })
+    await scene.run(worker.plan('delta'))
+    await scene.run(worker.plan('backfill'))
+    await scene.run(worker.plan('delta'))
+    expect(backfill.asked).toEqual([undefined, 'page 2'])
+    expect(delta.asked).toEqual([undefined, { since: 1 }])
+    expect([(await scene.checkpoint('backfill')).committed, (await scene.checkpoint('delta')).committed]).toEqual([null, '{"since":2}'])
+  })
+
+  test('N16 F7 what the delta had landed and the source dropped falls to the backfill', async () => {
+    const worker = declare({ backfill: async () => full(['a', 'b', 'c']), delta: async () => full(['old']) })
+    await scene.run(worker.plan('backfill'))
+    await scene.run(worker.plan('delta'))
+    expect(await scene.run(worker.plan('backfill'))).toMatchObject({ counts: { swept: 1 } })
+    expect(await scene.keys()).toEqual(['a', 'b', 'c'])
+  })
+
+  test('XE6 F7 invariant 5: what the delta lands while the backfill pages is not swept', async () => {
+    const worker: Worker = declare({
+      backfill: scripted(full(['a', 'b', 'c', 'e', 'gone']), full(['a', 'b'], { hasMore: true, nextState: 1 }), async () => {
+        await scene.start(worker.plan('delta'))
+        return full(['c'])
+      }).execute,
+      delta: async () => ({ changes: [upsert('born behind the sweep'), upsert('e', { of: 'changed' })], hasMore: false }),
+    })
+    await scene.run(worker.plan('backfill'))
+    const result = await scene.run(worker.plan('backfill'))
+    expect(result).toMatchObject({ stopReason: 'complete', counts: { swept: 1 } })
+    expect(await scene.keys()).toEqual(['a', 'b', 'born behind the sweep', 'c', 'e'])
+  })
+
+  test('F7 two replace syncs sweep only what is theirs, and a row both list lives until neither does', async () => {
+    const east = (...keys: string[]) => replace(listing(keys), { sync: 'east', owner: 'east' })
+    const west = (...keys: string[]) => replace(listing(keys), { sync: 'west', owner: 'west' })
+    await scene.run(east('e1', 'e2', 'both'))
+    await scene.run(west('w1', 'w2', 'both'))
+    await scene.run(east('e1', 'both'))
+    expect(await scene.keys()).toEqual(['both', 'e1', 'w1', 'w2'])
+    await scene.run(east('e1'))
+    expect(await scene.keys()).toEqual(['both', 'e1', 'w1', 'w2'])
+    await scene.run(west('w1', 'w2'))
+    expect(await scene.keys()).toEqual(['e1', 'w1', 'w2'])
+  })
+})
