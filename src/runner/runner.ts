@@ -82,7 +82,7 @@ export class Runner {
     return {
       state: this.#state,
       running: [...this.#running.values()].map(({ cycle }) => ({ ...cycle })),
-      waiting: [...this.#waiting()].length,
+      waiting: this.#waiting().length,
       syncs: this.#jobs.flatMap((job) => (job.standing === null ? [] : [statusOf(job.tenant, job.sync, job.standing, job.due)])),
     }
   }
@@ -122,9 +122,9 @@ export class Runner {
     this.#nap = null
   }
 
-  *#waiting(): Generator<Job> {
+  #waiting(): Job[] {
     const now = this.#options.ports.clock.now()
-    for (const job of this.#jobs) if (!this.#running.has(job) && job.readyAt(this.#isDead) <= now) yield job
+    return this.#jobs.filter((job) => job.readyAt(this.#isDead) <= now && !this.#running.has(job))
   }
 
   // ── one cycle ──────────────────────────────────────────────────────────────────────────────────────────────────────

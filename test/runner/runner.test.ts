@@ -216,7 +216,7 @@ describe('the store', () => {
     const store = intercept(scene.store, (name) => {
       if (name !== 'acquire') return
       tries++
-      if (down) throw new SyncError('STORE_BUSY', 'locked')
+      if (down) throw new SyncError('STORE_UNAVAILABLE', 'connection refused')
     })
     await scene.runner(declare({ delta: { schedule: '5m', execute: noting(asked, start) } }), { store }).start()
     await scene.time.advance(2 * MINUTE)
