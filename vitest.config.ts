@@ -3,12 +3,11 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
+    // One private PostgreSQL for the run.
     globalSetup: ['test/setup/postgres.ts'],
     // Real processes, servers and files: slow machines are no reason to fail.
     testTimeout: 60_000,
     hookTimeout: 120_000,
     pool: 'forks',
-    // One private PostgreSQL for the run.
-    globalSetup: ['test/setup/postgres.ts'],
   },
 })

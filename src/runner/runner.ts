@@ -7,7 +7,7 @@ import { oncePerSlot } from './once-per-slot.ts'
 import { nextOf, type Shares } from './order.ts'
 import type { CycleEvent, RunnerEvent, RunnerOptions, RunnerStatus, RunningCycle } from './runner-options.ts'
 import { PAUSE_MS, statusOf } from './status.ts'
-import { guardStrayRejections } from './stray-rejections.ts'
+import { guardStrayRejections } from '../platform/stray-rejections.ts'
 import { backoffMs, Watch, type Trouble } from './watch.ts'
 
 /**

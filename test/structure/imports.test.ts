@@ -18,7 +18,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
     folders: ['.', 'contract', 'values', 'engine', 'platform', 'stores/sqlite', 'stores/postgres'],
     packages: ['node:crypto', 'node:fs', 'node:module', 'node:path', 'node:url', 'node:util', 'ajv', 'croner', 'jiti'],
   },
-  runner: { folders: ['contract', 'engine', 'config'], packages: [] },
+  runner: { folders: ['contract', 'engine', 'config', 'platform'], packages: [] },
   testing: { folders: ['contract', 'values', 'engine', 'config', 'stores/sqlite', 'stores/kit', 'runner'], packages: ['node:assert/strict', 'node:crypto', 'node:test', 'node:timers/promises', 'node:util'] },
   cli: {
     folders: ['contract', 'values', 'engine', 'config', 'platform', 'runner', 'testing', 'stores/sqlite', 'stores/postgres'],

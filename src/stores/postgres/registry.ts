@@ -78,6 +78,10 @@ export function begin(session: Session, lease: Lease, request: BeginRequest): Pr
     transaction.send('update tidemark.registry set triggered_at = null where tenant_id = $1 and sync_id = $2', tenant, entry.sync_id)
     const unfinished = toInflight(entry)
     if (unfinished !== null && !request.fresh && unfinished.mode === request.mode) {
+      transaction.send(
+        'update tidemark.cycles set ended_at = null, stop_reason = null, error_code = null, error_message = null where tenant_id = $1 and cycle_id = $2',
+        tenant, unfinished.cycle,
+      )
       return { inflight: unfinished, resumed: true, position }
     }
     if (unfinished !== null) forgetSeen(transaction, unfinished.cycle)

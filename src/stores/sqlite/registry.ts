@@ -71,6 +71,10 @@ export function begin(session: Session, lease: Lease, request: BeginRequest): Be
     const position = readSequence(session)
     const unfinished = toInflight(entry)
     if (unfinished !== null && !request.fresh && unfinished.mode === request.mode) {
+      connection.run(
+        'update tidemark_cycles set ended_at = null, stop_reason = null, error_code = null, error_message = null where tenant_id = ? and cycle_id = ?',
+        tenantId, unfinished.cycle,
+      )
       return { inflight: unfinished, resumed: true, position }
     }
     if (unfinished !== null) forgetSeen(session, unfinished.cycle)

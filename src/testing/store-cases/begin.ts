@@ -58,6 +58,18 @@ export const beginCases: readonly StoreCase[] = [
     await heir.complete([upsert('d', { n: 1 })])
     assert.equal((await store.cycles(heir.ref)).length, 1)
   }),
+  rule('a cycle that is taken up again is on record as running, whatever ended it before', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    const { inflight } = await driver.begin()
+    await driver.page([upsert('a', { n: 1 })])
+    await driver.release({ cycle: inflight.cycle, stopReason: 'error', endedAt: START + 1, error: { code: 'SOURCE_UNAVAILABLE', message: 'away' } })
+    const [ended] = await store.cycles(driver.ref)
+    assert.deepEqual([ended!.endedAt, ended!.stopReason, ended!.error?.code], [START + 1, 'error', 'SOURCE_UNAVAILABLE'])
+    const again = await SyncDriver.take(store)
+    assert.equal((await again.begin()).resumed, true)
+    const [running] = await store.cycles(driver.ref)
+    assert.deepEqual([running!.endedAt, running!.stopReason, running!.error], [null, null, null])
+  }),
   rule('a fresh begin gives the unfinished cycle up and starts over from committed', async ({ store }) => {
     const driver = await SyncDriver.take(store)
     await driver.cycle([], { state: '"committed"' })
