@@ -211,7 +211,9 @@ class Cycle {
     })
   }
 
-  #noteLanded({ checked, prepared }: ReadPage, outcome: Extract<CommitOutcome, { kind: 'landed' }>, page: number): void {
+  #noteLanded(read: ReadPage, outcome: Extract<CommitOutcome, { kind: 'landed' }>, page: number): void {
+    const { checked, prepared } = read
+    this.#reader.landed(read)
     this.#tally.landed(outcome.counts)
     this.#position = outcome.position
     this.#tidemark = laterTidemark(this.#tidemark, prepared.tidemark)

@@ -7,6 +7,7 @@ export class Pacer implements Pacing {
   readonly #signal: AbortSignal
   readonly #plans: ReadonlyMap<string, PacerPlan>
   readonly #slots: Map<string, number>
+  readonly #waiting = new Map<string, number>()
 
   constructor(clock: Clock, signal: AbortSignal, plans: readonly PacerPlan[], slots: Readonly<Record<string, number>>) {
     this.#clock = clock
@@ -25,9 +26,18 @@ export class Pacer implements Pacing {
     const plan = this.#plans.get(name)
     if (plan === undefined) throw new SyncError('PACER_UNKNOWN', `This sync does not use a pacer named ${JSON.stringify(name)}.`)
     const now = this.#clock.now()
-    const slot = Math.max(this.#slots.get(name)! + paceMs(plan), now)
+    const waiting = this.#waiting.get(name) ?? 0
+    // No slot lies further ahead than those who wait for one reach, unless the clock was set back meanwhile.
+    const last = Math.min(this.#slots.get(name)!, now + waiting * paceMs(plan))
+    const slot = Math.max(last + paceMs(plan), now)
     this.#slots.set(name, slot)
-    if (slot > now) await this.#clock.sleep(slot - now, this.#signal)
+    if (slot <= now) return
+    this.#waiting.set(name, waiting + 1)
+    try {
+      await this.#clock.sleep(slot - now, this.#signal)
+    } finally {
+      this.#waiting.set(name, this.#waiting.get(name)! - 1)
+    }
   }
 
   slots(): Record<string, number> {

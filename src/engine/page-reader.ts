@@ -53,6 +53,10 @@ export class PageReader {
     return { page, discard: () => discarding.abort(new SyncError('CANCELLED', 'The page is no longer wanted.')) }
   }
 
+  landed({ prepared }: ReadPage): void {
+    this.#preparer.landed(prepared)
+  }
+
   async #readWithRetries(request: PageRequest, signal: AbortSignal): Promise<ReadPage> {
     const { clock, random, log } = this.#options.ports
     const { retriesMax, waitMaxMs } = this.#plan.limits

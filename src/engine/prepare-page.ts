@@ -14,13 +14,16 @@ export interface PreparedPage {
   readonly tidemark: string | null
 }
 
-/** Prepares the pages of one cycle; remembers the members it has met, so that a page reports only new ones. */
+/** Members of records and the kinds met of each, as bits of KINDS, by database. */
+type Shapes = Map<string, Map<string, number>>
+
+/** Prepares the pages of one cycle; remembers the members that have landed, so that a page reports only new ones. */
 export class PagePreparer {
   readonly #sync: string
   readonly #databases: ReadonlyMap<string, DatabasePlan>
   readonly #home: string
   readonly #limits: Limits
-  readonly #shapes = new Map<string, Map<string, number>>()
+  readonly #landed: Shapes = new Map()
 
   constructor(sync: string, databases: readonly DatabasePlan[], limits: Limits) {
     this.#sync = sync
@@ -32,7 +35,7 @@ export class PagePreparer {
   async prepare(changes: readonly Change[]): Promise<PreparedPage> {
     const landings: Array<Landing | null> = []
     const quarantined: Quarantined[] = []
-    const columns: Record<string, Column[]> = {}
+    const met: Shapes = new Map()
     const places = new Map<string, Map<string, number>>()
     let newest: string | null = null
     let lastCursor: string | null = null
@@ -49,7 +52,7 @@ export class PagePreparer {
         continue
       }
       if (change.type === 'upsert') {
-        this.#noteShape(database.name, change.record, columns)
+        this.#noteShape(database.name, change.record, met)
         if (change.cursor !== undefined) lastCursor = change.cursor
       }
       if (prepared.upstreamAt !== null && (newest === null || prepared.upstreamAt > newest)) newest = prepared.upstreamAt
@@ -65,7 +68,15 @@ export class PagePreparer {
       }
       placeOf.set(prepared.key, landings.push(prepared) - 1)
     }
-    return { landings: landings.filter((landing) => landing !== null), quarantined, columns, tidemark: newest ?? lastCursor }
+    return { landings: landings.filter((landing) => landing !== null), quarantined, columns: columnsOf(met), tidemark: newest ?? lastCursor }
+  }
+
+  /** Only now: a page that is read again reports its members again. */
+  landed({ columns }: PreparedPage): void {
+    for (const [database, seen] of Object.entries(columns)) {
+      const known = shapeOf(this.#landed, database)
+      for (const { name, kinds } of seen) known.set(name, (known.get(name) ?? 0) | bitsOf(kinds))
+    }
   }
 
   #databaseOf(change: Change): DatabasePlan {
@@ -93,7 +104,8 @@ export class PagePreparer {
 
     const fault = findRecordFault(change.record, this.#limits)
     if (fault !== null) return quarantine(change, database.name, key, fault.code, fault.message)
-    const text = stringifyJson(change.record)
+    const text = writeRecord(change.record)
+    if (text === null) return quarantine(change, database.name, key, 'RECORD_INVALID', 'the record cannot be written as a JSON object')
     const unstorable = findTextFault(text)
     if (unstorable !== null) return quarantine(change, database.name, key, 'TEXT_UNSTORABLE', unstorable)
     if (text.length > this.#limits.recordBytesMax / 3) {
@@ -106,21 +118,34 @@ export class PagePreparer {
     return { type: 'upsert', database: database.name, key, text, hash: hash('sha1', text, 'hex').slice(0, HASH_LENGTH), cursor, upstreamAt }
   }
 
-  #noteShape(database: string, record: JsonObject, columns: Record<string, Column[]>): void {
-    let shape = this.#shapes.get(database)
-    if (shape === undefined) this.#shapes.set(database, (shape = new Map()))
+  #noteShape(database: string, record: JsonObject, met: Shapes): void {
+    const landed = shapeOf(this.#landed, database)
     for (const name of Object.keys(record)) {
       const value = record[name]
       if (value === undefined) continue
-      const known = shape.get(name)
-      const kinds = (known ?? 0) | kindBit(value)
-      if (kinds === known) continue
-      shape.set(name, kinds)
-      const list = (columns[database] ??= [])
-      const at = list.findIndex((column) => column.name === name)
-      list[at === -1 ? list.length : at] = { name, kinds: KINDS.filter((_, bit) => (kinds & (1 << bit)) !== 0) }
+      const bit = kindBit(value)
+      const known = landed.get(name)
+      if (known !== undefined && (known | bit) === known) continue
+      const shape = shapeOf(met, database)
+      shape.set(name, (shape.get(name) ?? known ?? 0) | bit)
     }
   }
+}
+
+function shapeOf(shapes: Shapes, database: string): Map<string, number> {
+  let shape = shapes.get(database)
+  if (shape === undefined) shapes.set(database, (shape = new Map()))
+  return shape
+}
+
+function columnsOf(shapes: Shapes): Record<string, Column[]> {
+  return Object.fromEntries([...shapes].map(([database, shape]) => [
+    database, [...shape].map(([name, bits]) => ({ name, kinds: KINDS.filter((_, bit) => (bits & (1 << bit)) !== 0) })),
+  ]))
+}
+
+function bitsOf(kinds: readonly ColumnKind[]): number {
+  return kinds.reduce((bits, kind) => bits | (1 << KINDS.indexOf(kind)), 0)
 }
 
 const KINDS: readonly ColumnKind[] = ['bigint', 'boolean', 'integer', 'json', 'number', 'string']
@@ -201,6 +226,16 @@ function findRecordFault(record: unknown, limits: Limits): Fault | null {
     }
   }
   return visit(record, 1)
+}
+
+/** Null when a `toJSON` inside throws, or makes something else than an object of it. */
+function writeRecord(record: JsonObject): string | null {
+  try {
+    const text: string | undefined = stringifyJson(record)
+    return text?.startsWith('{') === true ? text : null
+  } catch {
+    return null
+  }
 }
 
 /**
