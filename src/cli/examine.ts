@@ -130,8 +130,12 @@ async function examineSync(store: Store | null, target: WorkerTarget, name: stri
   } else if (checkpoint.paused) findings.push(warn(`sync ${name}`, 'PAUSED', `npx tidemark resume ${name}`))
   else findings.push(ok(`sync ${name}`, health))
   if (held?.dead === true) findings.push(warn(`lease of ${name}`, `${held.by} is gone and left it behind`, `npx tidemark run ${name}`))
-  if (quarantined > 0) findings.push(warn(`quarantine of ${name}`, count(quarantined, 'record'), 'npx tidemark query "select * from tidemark_quarantine"'))
+  if (quarantined > 0) findings.push(warn(`quarantine of ${name}`, count(quarantined, 'record'), `npx tidemark query "select * from ${quarantineTable(target)}"`))
   return findings
+}
+
+function quarantineTable({ settings }: Target): string {
+  return parseStoreUrl(settings.storeUrl, settings.folder).kind === 'postgres' ? 'tidemark.quarantine' : 'tidemark_quarantine'
 }
 
 function troubleIn(check: string, error: unknown, fix: string): Finding {

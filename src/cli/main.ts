@@ -15,12 +15,13 @@ const cli: Cli = {
 }
 
 let exitCode = 0
+const program = createProgram(cli, (code) => (exitCode = code))
 try {
-  const program = createProgram(cli, (code) => (exitCode = code))
   if (argv.length === 2) program.help()
   await program.parseAsync(argv)
 } catch (error) {
-  exitCode = reportError(cli, error)
+  const verb = program.commands.find((command) => command.name() === argv[2])
+  exitCode = reportError(cli, error, verb === undefined ? 'tidemark --help' : `tidemark ${verb.name()} --help`)
 }
 await terminal.drain()
 // Not left to run out: a connector may have left a timer or a connection behind.

@@ -36,12 +36,13 @@ export function previewVerb(): Command {
 }
 
 export const preview: Act<[string, PreviewFlags]> = async (cli, name, flags) => {
+  const stopping = cli.listenForStop()
   const target = await workerTarget(cli, flags)
   const plan = target.worker.plan(name)
   announce(cli, target)
   const given = flags.state === undefined ? undefined : await parseStateArgument(flags.state, plan)
   const asked = await askedWith(target, plan, given, flags.fromStart === true)
-  const page = await readPage(cli, target, plan, asked)
+  const page = await readPage(cli, stopping, target, plan, asked)
   const { landings, quarantined } = await new PagePreparer(plan.sync, plan.databases, plan.limits).prepare(page.changes)
   const changes = flags.limit === 0 ? page.changes : page.changes.slice(0, flags.limit)
   const reveal = flags.reveal === true
@@ -50,7 +51,7 @@ export const preview: Act<[string, PreviewFlags]> = async (cli, name, flags) => 
     cli.terminal.document({
       ...targetDocument(target), sync: plan.sync, mode: plan.mode,
       asked: { from: asked.from, state: stateDocument(asked.state, reveal) },
-      changes: page.changes.length, shown: changes.map((change) => new Foreign(change)),
+      changes: page.changes.length, shown: changes.map((change) => changeDocument(change, reveal)),
       landable: landings.length, quarantined: quarantined.map(({ database, key, code, message }) => ({ database, key, code, message })),
       hasMore: page.hasMore, nextState: stateDocument(page.state, reveal),
     })
@@ -101,10 +102,10 @@ function stored(plan: SyncPlan, { inflight, committed }: Checkpoint): Omit<Asked
   return { from: 'committed', state: committed }
 }
 
-async function readPage(cli: Cli, target: WorkerTarget, plan: SyncPlan, asked: Asked): Promise<CheckedPage> {
+async function readPage(cli: Cli, stopping: AbortSignal, target: WorkerTarget, plan: SyncPlan, asked: Asked): Promise<CheckedPage> {
   const { ports, fetch, secrets } = outsideOf(cli, target)
   const ending = new AbortController()
-  const signal = AbortSignal.any([cli.listenForStop(), ending.signal])
+  const signal = AbortSignal.any([stopping, ending.signal])
   const pacer = new Pacer(ports.clock, signal, plan.pacers, asked.pacers)
   const late = rejectAfter(ports.clock, plan.limits.deadlineMs, signal, () =>
     new SyncError('SOURCE_TIMEOUT', `${plan.sync}: \`execute\` took longer than ${plan.limits.deadlineMs} ms.`))
@@ -121,7 +122,7 @@ async function readPage(cli: Cli, target: WorkerTarget, plan: SyncPlan, asked: A
     if (typeof page === 'object' && page !== null && !('changes' in page) && 'error' in page) throw page.error
     return checkPage(plan.sync, page, plan.limits.stateBytesMax)
   } catch (error) {
-    throw cli.listenForStop().aborted ? new SyncError('CANCELLED', `The preview of ${plan.sync} was stopped.`) : classify(error)
+    throw stopping.aborted ? new SyncError('CANCELLED', `The preview of ${plan.sync} was stopped.`) : classify(error)
   } finally {
     late.cancel()
     ending.abort(new SyncError('CANCELLED', 'The preview is over.'))
@@ -148,4 +149,11 @@ function toText(record: unknown): string {
   } catch {
     return '(cannot be written as JSON)'
   }
+}
+
+function changeDocument(change: Change, reveal: boolean): object {
+  const { type, key, database, upstreamUpdatedAt } = change
+  const facts = { type, key, database, upstreamUpdatedAt }
+  if (change.type === 'delete') return facts
+  return { ...facts, record: new Foreign(change.record), ...(reveal ? { cursor: change.cursor } : {}) }
 }

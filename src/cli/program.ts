@@ -52,4 +52,4 @@ export function everyCommand(command: Command): Command[] {
 
 const HELP = `
 Exit codes: 0 ok, 1 failed, 2 your input, 3 your environment, 130 interrupted.
-Environment: TIDEMARK_STORE, TIDEMARK_TENANT, TIDEMARK_LOG (debug, info, warn, error, silent), NO_COLOR. Also read from .env beside the worker.`
+Environment: TIDEMARK_STORE, TIDEMARK_TENANT, TIDEMARK_LOG (debug, info, warn, error, silent), NO_COLOR. The first three are also read from .env beside the worker.`

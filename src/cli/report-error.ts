@@ -20,10 +20,10 @@ export class RefusedError extends SyncError {
   }
 }
 
-/** Says what happened, to what and what to do; answers with the exit code. */
-export function reportError(cli: Cli, error: unknown): number {
+/** Says what happened, to what and what to do; answers with the exit code. `help` is the command that explains the verb. */
+export function reportError(cli: Cli, error: unknown, help: string): number {
   if (error instanceof CommanderError && error.exitCode === 0) return 0
-  const trouble = troubleOf(error)
+  const trouble = troubleOf(error, help)
   if (cli.terminal.json) cli.terminal.document({ error: trouble, ...(error instanceof RefusedError ? { plan: error.plan } : {}) })
   else cli.terminal.remark(...troubleLines(cli, trouble))
   if (cli.environment['TIDEMARK_LOG'] === 'debug' && error instanceof Error && !(error instanceof CommanderError)) cli.terminal.log(`${stackOf(error)}\n`)
@@ -40,9 +40,10 @@ export function adviceFor(code: ErrorCode, sync?: string): string {
   return sync === undefined ? advice : advice.replaceAll('<sync>', sync)
 }
 
-function troubleOf(error: unknown): Trouble {
-  if (error instanceof CommanderError) return { code: 'ARGUMENT_INVALID', message: commanderMessage(error), advice: adviceFor('ARGUMENT_INVALID') }
-  if (isSyncError(error)) return { code: error.code, message: error.message, advice: adviceFor(error.code) }
+function troubleOf(error: unknown, help: string): Trouble {
+  const advice = (code: ErrorCode): string => adviceFor(code).replace('tidemark <verb> --help', help)
+  if (error instanceof CommanderError) return { code: 'ARGUMENT_INVALID', message: commanderMessage(error), advice: advice('ARGUMENT_INVALID') }
+  if (isSyncError(error)) return { code: error.code, message: error.message, advice: advice(error.code) }
   return { code: 'INTERNAL', message: error instanceof Error ? error.message : String(error), advice: adviceFor('INTERNAL') }
 }
 

@@ -5,7 +5,7 @@ import { runCycle } from '../engine/cycle.ts'
 import type { CycleOptions, CycleResult, Progress } from '../engine/cycle-options.ts'
 import type { SyncPlan } from '../engine/sync-plan.ts'
 import { holderName } from '../platform/holder.ts'
-import { guardStrayRejections } from '../runner/stray-rejections.ts'
+import { guardStrayRejections } from '../platform/stray-rejections.ts'
 import { countArgument } from './arguments.ts'
 import type { Act, Cli } from './cli.ts'
 import { isDeadHolder } from './dead-holder.ts'
@@ -38,12 +38,12 @@ export function runVerb(): Command {
 }
 
 export const run: Act<[string[], RunFlags]> = async (cli, names, flags) => {
+  const signal = cli.listenForStop()
   const target = await workerTarget(cli, flags)
   const all = target.worker.plans()
   const plans = (names.length === 0 ? all : [...new Set(names)].map((name) => target.worker.plan(name))).map((plan) => withBudget(plan, flags))
   announce(cli, target)
 
-  const signal = cli.listenForStop()
   const store = await openTargetStore(target)
   const outside = outsideOf(cli, target)
   const guard = guardStrayRejections((message) => outside.ports.log.error('a promise that nobody waited for failed', { message }))

@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { Command, Option } from 'commander'
 import type { Log } from '../contract/index.ts'
 import { holderName } from '../platform/holder.ts'
@@ -29,9 +28,9 @@ export function startVerb(): Command {
 }
 
 export const start: Act<[StartFlags]> = async (cli, flags) => {
+  const stopping = cli.listenForStop()
   const target = withLogs(await workerTarget(cli, flags))
   announce(cli, target)
-  const stopping = cli.listenForStop()
   const store = await openTargetStore(target)
   try {
     const outside = outsideOf(cli, target)
@@ -41,11 +40,18 @@ export const start: Act<[StartFlags]> = async (cli, flags) => {
     })
     showSchedules(cli, target)
     await runner.start()
-    if (!stopping.aborted) await once(stopping, 'abort')
+    await aborted(stopping)
     await runner.stop({ graceMs: flags.grace * 1_000 })
   } finally {
     await store.close()
   }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
 }
 
 /** A service says what it does, unless it was told how much to say. */

@@ -1,0 +1,86 @@
+import { describe, test } from 'vitest'
+import { expectGolden } from './golden.ts'
+import { people, Project } from './project.ts'
+
+/** Every document of `--json`, word for word. TIDEMARK_UPDATE=1 writes the files anew. */
+describe('documents', () => {
+  test('run: its progress and its result', async () => {
+    const project = Project.withWorker({ people: [...people(4), { id: 'p9', name: 'Nobody', bad: true }] })
+    expectGolden('run', project, await project.run('run', 'people-list', '--json'))
+  })
+
+  test('run: a failure, and a run that takes the cycle up', async () => {
+    const project = Project.withWorker({ failure: { page: 2, message: 'the office is closed' } })
+    expectGolden('run-failed', project, await project.run('run', 'people-list', '--json'))
+    project.source({})
+    expectGolden('run-resumed', project, await project.run('run', 'people-list', '--json'))
+  })
+
+  test('preview', async () => {
+    const project = Project.withWorker()
+    expectGolden('preview', project, await project.run('preview', 'people-list', '--json'))
+    expectGolden('preview-reveal', project, await project.run('preview', 'people-list', '--state', '{"next":4,"Odd_Name":1}', '--reveal', '--json'))
+  })
+
+  test('NX5 status: never run, healthy, failed, paused, and a sync that is no longer declared', async () => {
+    const project = Project.withWorker()
+    expectGolden('status-never-run', project, await project.run('status', '--json'))
+    await project.run('run')
+    await project.run('pause', 'room-changes')
+    project.source({ failure: { page: 1, message: 'the office is closed' } })
+    await project.run('run', 'people-list')
+    expectGolden('status', project, await project.run('status', '--json'))
+    project.write('worker.ts', "import { Worker } from 'tidemark'\nexport default new Worker({ name: 'office' })\n")
+    expectGolden('status-undeclared', project, await project.run('status', '--json'))
+  })
+
+  test('NX4 state: get, log, set, reset and rewind', async () => {
+    const project = Project.withWorker()
+    await project.run('run', 'room-changes')
+    await project.run('run', 'room-changes')
+    expectGolden('state-get', project, await project.run('state', 'get', 'room-changes', '--json'))
+    expectGolden('state-get-reveal', project, await project.run('state', 'get', 'room-changes', '--reveal', '--json'))
+    expectGolden('state-set', project, await project.run('state', 'set', 'room-changes', '{"seen":0}', '--reason', 'a test', '--yes', '--json'))
+    expectGolden('state-rewind', project, await project.run('state', 'rewind', 'room-changes', '--to', '1', '--yes', '--json'))
+    expectGolden('state-reset', project, await project.run('state', 'reset', 'room-changes', '--reason', 'a test', '--yes', '--json'))
+    expectGolden('state-log', project, await project.run('state', 'log', 'room-changes', '--json'))
+    expectGolden('state-needs-yes', project, await project.run('state', 'reset', 'room-changes', '--reason', 'a test', '--json'))
+  })
+
+  test('pause, resume, trigger', async () => {
+    const project = Project.withWorker()
+    for (const verb of ['pause', 'trigger', 'resume']) expectGolden(verb, project, await project.run(verb, 'people-list', '--json'))
+  })
+
+  test('query and why', async () => {
+    const project = Project.withWorker()
+    await project.run('run')
+    expectGolden('query', project, await project.run('query', 'select name, id, _sequence from people order by id', '--limit', '2', '--json'))
+    expectGolden('query-list', project, await project.run('query', '--json'))
+    project.source({ people: [{ id: 'p0001', name: 'Renamed' }, ...people(5).slice(2)] })
+    await project.run('run', 'people-list')
+    expectGolden('why', project, await project.run('why', 'people', 'p0001', '--json'))
+    expectGolden('why-swept', project, await project.run('why', 'people', 'p0002', '--reveal', '--json'))
+  })
+
+  test('doctor', async () => {
+    const project = Project.withWorker({ people: [{ id: 'p9', name: 'Nobody', bad: true }] })
+    expectGolden('doctor-fresh', project, await project.run('doctor', '--json'))
+    await project.run('run')
+    expectGolden('doctor', project, await project.run('doctor', '--json'))
+  })
+
+  test('init', async () => {
+    const project = new Project()
+    expectGolden('init', project, await project.run('init', 'harbour', '--json'))
+    expectGolden('init-refused', project, await project.run('init', 'harbour', '--json'))
+  })
+
+  test('errors', async () => {
+    const project = Project.withWorker()
+    expectGolden('error-sync-unknown', project, await project.run('run', 'people-lst', '--json'))
+    expectGolden('error-verb-unknown', project, await project.run('stauts', '--json'))
+    expectGolden('error-option-unknown', project, await project.run('run', '--allow-delete', '--json'))
+    expectGolden('error-store-missing', project, await project.run('query', 'select 1', '--json'))
+  })
+})

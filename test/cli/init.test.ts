@@ -1,0 +1,111 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { buildPackage, ROOT } from './package.ts'
+import { Project } from './project.ts'
+
+describe('init makes a project that runs at once', () => {
+  test('init, run, query, edit, run again', async () => {
+    const project = new Project()
+    expect(await project.run('init', 'harbour')).toMatchObject({ code: 0, stdout: expect.stringContaining('npx tidemark run') })
+    const folder = join(project.folder, 'harbour')
+
+    const first = await project.run('run', '--json', { folder })
+    expect(last(first.stdout)).toMatchObject({ ok: true, syncs: [{ counts: { created: 240 } }, { counts: { created: 23 } }] })
+    const { rows } = last((await project.run('query', 'select id, name, status from vessels order by id limit 2', '--json', { folder })).stdout)
+    expect(rows).toMatchObject([{ id: 'V001', name: 'Alcyone 1' }, { id: 'V002', name: 'Borealis 1' }])
+
+    const worker = join(folder, 'worker.ts')
+    writeFileSync(worker, readFileSync(worker, 'utf8').replace('record: { ...berth }', 'record: { ...berth, harbour: "north" }'))
+    const second = last((await project.run('run', 'berth-list', '--json', { folder })).stdout)
+    expect(second['syncs'][0].counts.updated).toBeGreaterThanOrEqual(22)
+    expect(last((await project.run('query', 'select distinct harbour from berths', '--json', { folder })).stdout)['rows']).toContainEqual({ harbour: 'north' })
+    expect(await project.run('doctor', { folder })).toMatchObject({ code: 0 })
+  })
+
+  test('a file that is there is not overwritten, and nothing else is written then; --force does', async () => {
+    const project = new Project()
+    project.write('README.md', 'mine')
+    const refused = await project.run('init')
+    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('already has README.md') })
+    expect(readdirSync(project.folder)).toEqual(['README.md'])
+    expect(await project.run('init', '--force')).toMatchObject({ code: 0 })
+    expect(readFileSync(join(project.folder, 'README.md'), 'utf8')).not.toBe('mine')
+  })
+
+  test('a package.json of your own is kept', async () => {
+    const project = new Project()
+    project.write('package.json', '{"name":"mine"}')
+    expect(await project.run('init')).toMatchObject({ code: 0, stdout: expect.stringContaining('kept: package.json') })
+    expect(readFileSync(join(project.folder, 'package.json'), 'utf8')).toBe('{"name":"mine"}')
+  })
+
+  test('from a checkout it links to it, so that npx finds the command before npm install', async () => {
+    const project = new Project()
+    await project.run('init', 'harbour')
+    const folder = join(project.folder, 'harbour')
+    expect(JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))).toMatchObject({ name: 'harbour', dependencies: { tidemark: expect.stringMatching(/^file:\.\.\//) } })
+    expect(npx(folder, 'run')).toContain('✓ vessel-moves')
+  })
+
+  test('the worker of the template passes the type check', async () => {
+    const project = new Project()
+    await project.run('init')
+    // Its own settings, with the sources in place of the installed package.
+    const settings = JSON.parse(readFileSync(join(project.folder, 'tsconfig.json'), 'utf8')) as { compilerOptions: object }
+    const compilerOptions = { ...settings.compilerOptions, allowImportingTsExtensions: true, types: ['node'], typeRoots: [join(ROOT, 'node_modules/@types')], paths: { tidemark: [join(ROOT, 'src/index.ts')] } }
+    project.write('tsconfig.json', JSON.stringify({ ...settings, compilerOptions }))
+    const said = await compile(project.folder)
+    expect(said.filter((line) => line.startsWith('worker.ts'))).toEqual([])
+    project.write('worker.ts', `${readFileSync(join(project.folder, 'worker.ts'), 'utf8')}\nworker.sync(1)\n`)
+    expect((await compile(project.folder)).filter((line) => line.startsWith('worker.ts'))).not.toEqual([])
+  })
+})
+
+describe('the packed package', () => {
+  test('a folder outside that installed it runs npx tidemark init and run', async () => {
+    const project = new Project()
+    const tarball = execFileSync('npm', ['pack', buildPackage(), '--ignore-scripts', '--silent'], { cwd: project.folder, encoding: 'utf8' }).trim().split('\n').at(-1)!
+    const modules = join(project.folder, 'node_modules')
+    install(join(project.folder, tarball), modules)
+    project.write('package.json', JSON.stringify({ name: 'outside', type: 'module', dependencies: { tidemark: `file:${tarball}` } }))
+
+    expect(npx(project.folder, 'init')).toContain('kept: package.json')
+    expect(existsSync(join(project.folder, '.gitignore')) && existsSync(join(project.folder, '.env.example'))).toBe(true)
+    expect(npx(project.folder, 'run')).toContain('✓ vessel-moves')
+    expect(npx(project.folder, 'query', 'select count(*) as n from vessels')).toContain('240')
+
+    npx(project.folder, 'init', 'inner')
+    expect(JSON.parse(readFileSync(join(project.folder, 'inner/package.json'), 'utf8'))).toMatchObject({ dependencies: { tidemark: `file:../${tarball}` } })
+    expect(npx(join(project.folder, 'inner'), 'run')).toContain('✓ berth-list')
+  })
+})
+
+/** What `npm install` of a tarball comes to, without asking the registry for its dependencies. */
+function install(tarball: string, modules: string): void {
+  mkdirSync(join(modules, 'tidemark'), { recursive: true })
+  mkdirSync(join(modules, '.bin'))
+  execFileSync('tar', ['xzf', tarball, '-C', join(modules, 'tidemark'), '--strip-components=1'])
+  symlinkSync('../tidemark/dist/cli/main.js', join(modules, '.bin/tidemark'))
+  for (const name of readdirSync(join(ROOT, 'node_modules'))) {
+    if (!name.startsWith('.')) symlinkSync(join(ROOT, 'node_modules', name), join(modules, name))
+  }
+}
+
+function npx(folder: string, ...args: readonly string[]): string {
+  return execFileSync('npx', ['--no', 'tidemark', ...args], { cwd: folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
+}
+
+async function compile(folder: string): Promise<string[]> {
+  try {
+    execFileSync(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', folder], { cwd: folder, stdio: 'pipe' })
+    return []
+  } catch (error) {
+    return String((error as { stdout: Buffer }).stdout).split('\n')
+  }
+}
+
+function last(stdout: string): Record<string, any> {
+  return JSON.parse(stdout.trim().split('\n').at(-1)!) as Record<string, unknown>
+}

@@ -1,0 +1,63 @@
+import { describe, expect, test } from 'vitest'
+import { people, Project } from './project.ts'
+
+describe('start runs every sync on its schedule, until stopped', () => {
+  test('N17 a manual sync runs only when it is triggered; SIGTERM ends it in order', async () => {
+    const project = Project.withWorker()
+    project.write('worker.ts', SCHEDULED)
+    const service = project.start('start', '--json')
+    await service.says(/"event":"ended".*"sync":"eager"/)
+    expect(service.stdout).not.toMatch(/"event":"started".*"sync":"patient"/)
+    await project.run('trigger', 'patient')
+    await service.says(/"event":"started".*"sync":"patient","why":"trigger"/)
+    await service.says(/"event":"ended".*"sync":"patient"/)
+    service.process.kill('SIGTERM')
+    expect(await service.ended).toMatchObject({ code: 0 })
+  })
+
+  test('XA10 it stops within the page, gives its leases back, and what it began goes on later', async () => {
+    const project = Project.withWorker({ people: people(100), slowMs: 100 })
+    await project.run('trigger', 'people-list')
+    const service = project.start('start')
+    await service.says('"message":"cycle started"')
+    service.process.kill('SIGINT')
+    const { code, stdout, stderr } = await service.ended
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/people-list +replace +manual +people/)
+    for (const line of stderr.trim().split('\n').filter((text) => text.startsWith('{'))) expect(JSON.parse(line)).toMatchObject({ time: expect.any(String), level: expect.any(String), message: expect.any(String) })
+    const [standing] = (await project.json('status'))['syncs']
+    expect(standing).toMatchObject({ held_by: null, unfinished: { cycle: expect.any(Number) } })
+  })
+
+  test('TIDEMARK_LOG says how much it tells', async () => {
+    const project = Project.withWorker()
+    project.write('worker.ts', SCHEDULED)
+    project.write('.env', 'TIDEMARK_LOG=error\n')
+    const service = project.start('start', '--json')
+    await service.says(/"event":"ended"/)
+    service.process.kill('SIGTERM')
+    expect((await service.ended).stderr).toBe('')
+  })
+})
+
+describe('NX5 status --watch', () => {
+  test('looks again until it is stopped', async () => {
+    const project = Project.withWorker()
+    const watch = project.start('status', '--watch', '1', '--json')
+    await watch.says(/"health":"INITIALIZING".*\n.*"health":"INITIALIZING"/)
+    await project.run('run', 'room-changes')
+    await watch.says('"health":"HEALTHY"')
+    watch.process.kill('SIGINT')
+    expect(await watch.ended).toMatchObject({ code: 0 })
+  })
+})
+
+const SCHEDULED = `
+import { Worker } from 'tidemark'
+const worker = new Worker({ name: 'office' })
+const database = worker.database('things')
+const execute = async () => ({ changes: [{ type: 'upsert', key: 'k', record: {} }], hasMore: false, nextState: 1 })
+worker.sync('eager', { database, mode: 'incremental', schedule: '1d', execute })
+worker.sync('patient', { database, mode: 'incremental', schedule: 'manual', execute })
+export default worker
+`

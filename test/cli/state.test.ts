@@ -1,0 +1,92 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { Project } from './project.ts'
+
+async function ran(): Promise<Project> {
+  const project = Project.withWorker()
+  await project.run('run', 'room-changes')
+  await project.run('run', 'room-changes')
+  return project
+}
+
+const VALUE = async (project: Project): Promise<unknown> => (await project.json('state', 'get', 'room-changes', '--reveal'))['committed']?.value
+
+describe('NX4 Z23 state moves by hand, with a reason, and is audited', () => {
+  test('without --yes the plan is shown, the exit code is 2 and nothing changes', async () => {
+    const project = await ran()
+    for (const args of [['set', 'room-changes', '{"seen":0}', '--reason', 'x'], ['reset', 'room-changes', '--reason', 'x'], ['rewind', 'room-changes', '--to', '1']]) {
+      const { code, stdout, stderr } = await project.run('state', ...args)
+      expect([code, stdout]).toEqual([2, ''])
+      expect(stderr).toMatch(/The plan for room-changes:[\s\S]+forgets[\s\S]+keeps[\s\S]+next cycle[\s\S]+CONFIRMATION_NEEDED/)
+    }
+    expect(await project.json('state', 'get', 'room-changes')).toMatchObject({ version: 2 })
+    expect((await project.json('state', 'log', 'room-changes'))['entries']).toHaveLength(2)
+  })
+
+  test('on a fresh project the plan makes no store', async () => {
+    const project = Project.withWorker()
+    expect(await project.run('state', 'reset', 'room-changes', '--reason', 'x')).toMatchObject({ code: 2 })
+    expect(await project.run('state', 'get', 'room-changes')).toMatchObject({ code: 0 })
+    expect(project.has('.tidemark')).toBe(false)
+  })
+
+  test('set, reset and rewind do what the plan says, each as a new version', async () => {
+    const project = await ran()
+    await project.run('state', 'set', 'room-changes', '{"seen":7}', '--reason', 'skip', '--yes')
+    expect(await VALUE(project)).toEqual({ seen: 7 })
+    await project.run('state', 'rewind', 'room-changes', '--to', '1', '--yes')
+    expect(await VALUE(project)).toMatchObject({ seen: 1 })
+    await project.run('state', 'reset', 'room-changes', '--reason', 'again', '--yes')
+    expect(await project.json('state', 'get', 'room-changes')).toMatchObject({ version: 5, committed: null })
+    const { entries } = await project.json('state', 'log', 'room-changes')
+    expect(entries.map(({ version, action, reason }: Record<string, unknown>) => [version, action, reason])).toEqual([
+      [5, 'set', 'again'], [4, 'set', 'rewound to version 1'], [3, 'set', 'skip'], [2, 'complete', ''], [1, 'complete', ''],
+    ])
+    expect(entries[0].actor).toMatch(/^cli:.+@.+/)
+    // The row it reads again is the row it has: nothing new in the log.
+    expect(await project.json('run', 'room-changes')).toMatchObject({ syncs: [{ counts: { created: 0, unchanged: 1 } }] })
+  })
+
+  test('a reason is needed, and an empty one is none', async () => {
+    const project = await ran()
+    expect(await project.run('state', 'reset', 'room-changes', '--yes')).toMatchObject({ code: 2, stderr: expect.stringContaining('--reason') })
+    expect(await project.run('state', 'reset', 'room-changes', '--reason', ' ', '--yes')).toMatchObject({ code: 2 })
+    expect(await project.json('state', 'get', 'room-changes')).toMatchObject({ version: 2 })
+  })
+
+  test('bad JSON changes nothing and is not repeated', async () => {
+    const project = await ran()
+    const { code, stderr } = await project.run('state', 'set', 'room-changes', '{seen: kestrel}', '--reason', 'x', '--yes')
+    expect(code).toBe(2)
+    expect(stderr).toContain('ARGUMENT_INVALID')
+    expect(stderr).not.toContain('kestrel')
+    expect(await project.json('state', 'get', 'room-changes')).toMatchObject({ version: 2 })
+  })
+
+  test('a decision made on another version is refused', async () => {
+    const project = await ran()
+    const stale = await project.run('state', 'reset', 'room-changes', '--reason', 'x', '--yes', '--if-version', '1')
+    expect(stale).toMatchObject({ code: 1, stderr: expect.stringContaining('is at version 2, not 1') })
+    expect(await project.run('state', 'reset', 'room-changes', '--reason', 'x', '--yes', '--if-version', '2')).toMatchObject({ code: 0 })
+  })
+
+  test('a version that never was cannot be gone back to', async () => {
+    const project = await ran()
+    expect(await project.run('state', 'rewind', 'room-changes', '--to', '9', '--yes')).toMatchObject({ code: 2, stderr: expect.stringContaining('the newest are 2, 1') })
+  })
+
+  test('a sync that is no longer declared can still be looked at and reset', async () => {
+    const project = await ran()
+    project.write('worker.ts', "import { Worker } from 'tidemark'\nexport default new Worker({ name: 'office' })\n")
+    expect(await project.run('state', 'reset', 'room-changes', '--reason', 'gone', '--yes')).toMatchObject({ code: 0 })
+    expect(await project.json('state', 'get', 'room-changes')).toMatchObject({ version: 3, committed: null })
+  })
+
+  test('N6 changing the worker file resets no state', async () => {
+    const project = await ran()
+    const before = await VALUE(project)
+    project.write('worker.ts', readFileSync(join(project.folder, 'worker.ts'), 'utf8').replace('0 3 * * *', '0 4 * * *'))
+    expect(await VALUE(project)).toEqual(before)
+  })
+})
