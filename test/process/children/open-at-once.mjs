@@ -1,13 +1,12 @@
 // Waits for the word, then opens stores that nobody has opened before, and lands one cycle of its own in each.
-import { once } from 'node:events'
-import { input, openStore, run, say, Worker } from './outside.mjs'
+import { input, openStore, run, say, word, Worker } from './outside.mjs'
 
 const { urls, name } = input
 const worker = new Worker({ name: 'office' })
 worker.sync(name, { database: worker.database('people'), execute: async () => ({ changes: [{ type: 'upsert', key: name, record: { id: name } }], hasMore: false }) })
 
 say('ready')
-await once(process.stdin, 'data')
+await word()
 for (const url of urls) {
   const store = await openStore(url)
   const { stopReason, error } = await run(store, worker.plan(name))

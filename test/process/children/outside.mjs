@@ -1,4 +1,5 @@
 // What every script here needs: its input, a way to speak, and the compiled package around a sync.
+import { once } from 'node:events'
 import { writeSync } from 'node:fs'
 
 export const input = JSON.parse(process.argv[2])
@@ -25,6 +26,7 @@ export async function run(store, plan, options = {}) {
   })
 }
 
+/** Waits until the parent says something. */
 export async function word() {
-  for await (const chunk of process.stdin) return String(chunk).trim()
+  await once(process.stdin, 'data')
 }

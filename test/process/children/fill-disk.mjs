@@ -1,0 +1,33 @@
+// Lands into a store until its disk is full, says what still works, and once told goes on with the same store.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { input, openStore, run, say, word, Worker } from './outside.mjs'
+
+const { url, rows, pageSize } = input
+const worker = new Worker({ name: 'office' })
+worker.sync('listing', {
+  database: worker.database('people'),
+  limits: { leaseTtlMs: 1_000 },
+  async execute(state) {
+    const from = state?.from ?? 0
+    const page = Array.from({ length: Math.min(pageSize, rows - from) }, (_, index) => `p-${String(from + index).padStart(6, '0')}`)
+    return { changes: page.map((key) => ({ type: 'upsert', key, record: { id: key, note: key.repeat(80) } })), hasMore: from + pageSize < rows, nextState: { from: from + pageSize } }
+  },
+})
+
+const ref = { worker: 'office', sync: 'listing' }
+const store = await openStore(url)
+for (;;) {
+  const { stopReason, error, resumed } = await run(store, worker.plan('listing'))
+  // On a disk that is full to the last byte not even the lease can be given back.
+  if (stopReason === 'held') {
+    await sleep(100)
+    continue
+  }
+  const { inflight, lastError } = await store.read(ref)
+  const facts = { position: await store.position(), landed: (await store.rows({ database: 'people', limit: rows })).length, page: inflight?.page ?? null, lastError: lastError?.code ?? null }
+  say('result', { stopReason, error, resumed, ...facts })
+  if (stopReason === 'complete') break
+  await word()
+}
+await store.close()
+process.exit(0)

@@ -1,0 +1,14 @@
+// Opens a store and runs one cycle, or says why it cannot.
+import { input, openStore, run, say, Worker } from './outside.mjs'
+
+const worker = new Worker({ name: 'office' })
+worker.sync('listing', { database: worker.database('people'), execute: async () => ({ changes: [{ type: 'upsert', key: 'a', record: { n: 1 } }], hasMore: false }) })
+
+try {
+  const store = await openStore(input.url)
+  const { stopReason, error } = await run(store, worker.plan('listing'))
+  say('result', { stopReason, error })
+  await store.close()
+} catch ({ code, remedy, message }) {
+  say('refused', { code, remedy, message })
+}

@@ -1,0 +1,151 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from '@photostructure/sqlite'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { SCHEMA_VERSION } from '../../src/stores/sqlite/schema.ts'
+import { buildPackage, type Build } from './build.ts'
+import { Child, killChildren, type Said } from './child.ts'
+import { readFacts, type Facts } from './facts.ts'
+import { openMounts } from './mount.ts'
+import { sqliteStand, type Stand } from './stand.ts'
+
+let build: Build
+let stand: Stand
+const mounts = openMounts()
+if (mounts === null) console.info('skipped: disk full and read-only, because this process may not mount a file system')
+const folder = mkdtempSync(join(tmpdir(), 'tidemark-process-file-'))
+
+beforeAll(async () => {
+  build = await buildPackage()
+  stand = sqliteStand()
+})
+
+afterAll(async () => {
+  killChildren()
+  mounts?.remove()
+  rmSync(folder, { recursive: true, force: true })
+  await stand.remove()
+  build.remove()
+})
+
+describe.skipIf(mounts === null)('XB6 a full disk', () => {
+  const INPUT = { rows: 30_000, pageSize: 500 }
+  // How much room is left decides where it ends: in a page, in the release of the lease, or in emptying the log.
+  test.each([0.5, 3, 7.9, 15, 20])('with %d MB left the cycle fails whole, reading goes on, and with room again the same store ends equal', async (megabytes) => {
+    const room = 64
+    const disk = mounts!.small(room)
+    const ballast = join(disk, 'ballast')
+    writeFileSync(ballast, Buffer.alloc(Math.round((room - megabytes) * 2 ** 20)))
+    const url = `sqlite:${join(disk, 'data', 'store.db')}`
+    const child = new Child(build, 'fill-disk.mjs', { input: { url, ...INPUT } })
+    const full = await child.until('result') as Said & { position: number; landed: number; page: number }
+    expect(full).toMatchObject({ stopReason: 'error', error: { code: 'STORE_FULL' } })
+    // What was landed is there whole, and can be read while the disk is full.
+    expect(full.landed).toBe(full.position)
+    expect(full.position).toBe(full.page * INPUT.pageSize)
+
+    rmSync(ballast)
+    child.tell('there is room again')
+    const { code, said, stderr } = await child.ended
+    expect({ code, stderr, last: said.at(-1) }).toMatchObject({ code: 0, stderr: '', last: { stopReason: 'complete', resumed: true, landed: INPUT.rows } })
+    expect(await stand.look(url, readFacts)).toEqual(await (unharmed ??= runUnharmed()))
+  })
+
+  let unharmed: Promise<Facts> | undefined
+  async function runUnharmed(): Promise<Facts> {
+    const url = await stand.fresh()
+    expect((await new Child(build, 'fill-disk.mjs', { input: { url, ...INPUT } }).ended).code).toBe(0)
+    return stand.look(url, readFacts)
+  }
+})
+
+describe('XB7 a file that cannot be written', () => {
+  test.skipIf(mounts === null)('is said to be read-only, not worth a retry, and stays as it is', async () => {
+    const disk = mounts!.small(8)
+    const url = `sqlite:${join(disk, 'store.db')}`
+    expect((await open(url)).said).toMatchObject([{ stopReason: 'complete' }])
+    const place = mounts!.readOnly(disk)
+    const before = contents(disk)
+    for (const name of ['store.db', 'another.db', 'deeper/still/another.db']) {
+      const { code, said } = await open(`sqlite:${join(place, name)}`)
+      expect({ code, said }).toMatchObject({ code: 0, said: [{ event: 'refused', code: 'STORE_READONLY', remedy: 'fix', message: expect.stringContaining(join(place, name)) as string }] })
+    }
+    expect(contents(disk)).toEqual(before)
+  })
+})
+
+describe('XB13 a file that is not ours to change stays as it is, to the last byte', () => {
+  test('of a newer tidemark', async () => {
+    const file = await ours()
+    edit(file, `pragma user_version = ${SCHEMA_VERSION + 1}`)
+    await expectRefused(file, 'STORE_NEWER', /version/)
+  })
+
+  test('of another program that counts its own versions there', async () => {
+    for (const version of [SCHEMA_VERSION, SCHEMA_VERSION + 1]) {
+      const file = place()
+      edit(file, `create table notes (text); insert into notes values ('mine'); pragma user_version = ${version}`)
+      await expectRefused(file, 'STORE_FOREIGN', /another program/)
+    }
+  })
+
+  test('with a table that has the name of one of ours', async () => {
+    const file = place()
+    edit(file, 'create table tidemark_rows (text)')
+    await expectRefused(file, 'STORE_FOREIGN', /tidemark_rows/)
+  })
+
+  test('of no database at all', async () => {
+    const file = place()
+    writeFileSync(file, 'name,amount\nsomebody,1\n'.repeat(200))
+    await expectRefused(file, 'STORE_FOREIGN', /not a database/)
+  })
+
+  test('XB12 that was cut off, and is never taken for an empty one', async () => {
+    const file = await ours()
+    truncateSync(file, 8_192 * 3)
+    await expectRefused(file, 'STATE_UNREADABLE', /malformed/)
+  })
+})
+
+test('a closed store leaves one file and no descriptor behind', async () => {
+  const { said, code } = await new Child(build, 'close-store.mjs', { input: { url: await stand.fresh() } }).ended
+  expect(code).toBe(0)
+  expect(said).toEqual(Array(3).fill({ event: 'closed', opened: 3, left: [], files: ['store.db'] }))
+})
+
+function open(url: string): Child['ended'] {
+  return new Child(build, 'open-store.mjs', { input: { url } }).ended
+}
+
+async function expectRefused(file: string, code: string, message: RegExp): Promise<void> {
+  const before = contents(join(file, '..'))
+  const { said } = await open(`sqlite:${file}`)
+  expect(said).toMatchObject([{ event: 'refused', code, remedy: 'fix', message: expect.stringMatching(message) as string }])
+  expect(contents(join(file, '..'))).toEqual(before)
+}
+
+let places = 0
+
+function place(): string {
+  const own = join(folder, String(++places))
+  mkdirSync(own)
+  return join(own, 'store.db')
+}
+
+async function ours(): Promise<string> {
+  const file = place()
+  expect((await open(`sqlite:${file}`)).said).toMatchObject([{ stopReason: 'complete' }])
+  return file
+}
+
+function edit(file: string, sql: string): void {
+  const db = new DatabaseSync(file)
+  db.exec(sql)
+  db.close()
+}
+
+function contents(directory: string): Record<string, string> {
+  return Object.fromEntries(readdirSync(directory).map((name) => [name, readFileSync(join(directory, name)).toString('base64')]))
+}
