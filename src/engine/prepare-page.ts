@@ -231,8 +231,8 @@ function findRecordFault(record: unknown, limits: Limits): Fault | null {
 /** Null when a `toJSON` inside throws, or makes something else than an object of it. */
 function writeRecord(record: JsonObject): string | null {
   try {
-    const text: string | undefined = stringifyJson(record)
-    return text?.startsWith('{') === true ? text : null
+    const text = stringifyJson(record) as string | undefined
+    return text !== undefined && text.startsWith('{') ? text : null
   } catch {
     return null
   }

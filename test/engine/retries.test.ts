@@ -9,7 +9,7 @@ afterEach(() => scene.close())
 const END: Page = { changes: [], hasMore: false }
 const more = (key: string, nextState: unknown): Page => ({ changes: [upsert(key)], hasMore: true, nextState })
 const last = (key: string, nextState?: unknown): Page => ({ changes: [upsert(key)], hasMore: false, nextState })
-const failing = (error: unknown) => () => Promise.reject(error as Error)
+const failing = (reason: unknown) => () => Promise.reject(reason as Error)
 /** As a connector that carries a copy of the package of its own, or none, would throw it. */
 const rateLimit = (retryAfter: unknown): Error => Object.assign(new Error('slow down'), { name: 'RateLimitError', retryAfter })
 

@@ -1,0 +1,110 @@
+import { describe, expect, test } from 'vitest'
+import type { Execute, Store } from '../../src/contract/index.ts'
+import type { SyncPlan } from '../../src/engine/sync-plan.ts'
+import { planOf, ref, remove, Scene, upsert } from './scene.ts'
+
+/**
+ * A crash is a promise that never settles: no `catch` tidies up and no `finally` runs, as when the power goes. A process
+ * is every call it makes on the source and the store, each with a place before it takes effect and one after.
+ */
+class Process {
+  places = 0
+  readonly #dies: number
+  #died!: () => void
+  readonly death = new Promise<'crashed'>((resolve) => (this.#died = () => resolve('crashed')))
+
+  constructor(dies = Number.POSITIVE_INFINITY) {
+    this.#dies = dies
+  }
+
+  store(store: Store): Store {
+    const calls = Object.entries(store).filter(([, member]) => typeof member === 'function')
+    return Object.fromEntries([['tenant', store.tenant], ...calls.map(([name, call]) => [name, (...args: unknown[]) => this.#at(() => call(...args))])]) as unknown as Store
+  }
+
+  plan(plan: SyncPlan): SyncPlan {
+    return { ...plan, execute: (state, context) => this.#at(() => plan.execute(state, context)) }
+  }
+
+  async #at<T>(call: () => Promise<T>): Promise<T> {
+    await this.#place()
+    const answer = await call()
+    await this.#place()
+    return answer
+  }
+
+  #place(): Promise<void> {
+    if (this.places++ < this.#dies) return Promise.resolve()
+    this.#died()
+    return new Promise(() => {})
+  }
+}
+
+const listed = [['a', 'b'], ['c', 'd'], ['e', 'f']]
+const backfill = planOf({
+  mode: 'replace',
+  execute: async (state = 0) => ({ changes: listed[state]!.map((key) => upsert(key, { listed: key })), hasMore: state < 2, nextState: state + 1 }),
+})
+const changed = [[upsert('a', { v: 2 }), remove('b')], [upsert('g', { v: 2 })], [upsert('c', { v: 2 }), remove('h')]]
+const delta = planOf({ execute: (async (state = 0) => ({ changes: changed[state % 3]!, hasMore: state % 3 < 2, nextState: state + 1 })) as Execute<number> })
+
+/** Rows of an earlier life: some change, some vanish, some stay. */
+async function before(plan: SyncPlan): Promise<Scene> {
+  const scene = await Scene.open()
+  const earlier = ['a', 'b', 'c', 'h', ...(plan.mode === 'replace' ? ['gone'] : [])]
+  await scene.run({ ...plan, execute: async () => ({ changes: earlier.map((key) => upsert(key, { v: 1 })), hasMore: false }) })
+  return scene
+}
+
+interface Seen {
+  readonly landed: { readonly rows: unknown; readonly feed: readonly string[] }
+  readonly registry: unknown
+  readonly places: number
+}
+
+/** Runs until a process lives to the end; gives everything that anybody can see afterwards. */
+async function survive(plan: SyncPlan, crashes: readonly number[]): Promise<Seen> {
+  const scene = await before(plan)
+  for (let run = 0; ; run++) {
+    const process = new Process(crashes[run])
+    const holder = `process-${run}`
+    const running = scene.start(process.plan(plan), { store: process.store(scene.store), holder, isDead: (other) => other !== holder })
+    const ended = await scene.clock.drive(Promise.race([running, process.death]))
+    if (ended === 'crashed') continue
+    expect(ended).toMatchObject({ stopReason: 'complete', error: null })
+    expect(run).toBe(crashes.length)
+    const { version, committed, inflight } = await scene.checkpoint()
+    const audit = (await scene.store.audit(ref())).map((entry) => `${entry.action} ${entry.version}`)
+    const feed = (await scene.feed()).map(({ sequence, action, key, text }) => `${sequence} ${action} ${key} ${text}`)
+    const seen = { landed: { rows: await scene.rows(), feed }, registry: { version, committed, inflight, audit }, places: process.places }
+    await scene.close()
+    return seen
+  }
+}
+
+/** acquire, pacers, begin, three pages asked for and committed, release; two places each, the last commit at 16 and 17. */
+const PLACES = 20
+const COMPLETED = 17
+
+describe.each([['a replace cycle', backfill], ['an incremental cycle', delta]])('%s', (_, plan) => {
+  test('XA1 XA2 XA5 XA9 invariant 1: after a crash at any place, rows, feed, state and audit are those of a run without one', async () => {
+    const whole = await survive(plan, [])
+    expect(whole.places).toBe(PLACES)
+    expect(whole.landed.feed.length).toBeGreaterThan(7)
+    for (let place = 0; place < PLACES; place++) {
+      const { landed, registry } = await survive(plan, [place])
+      expect(landed, `place ${place}`).toEqual(whole.landed)
+      // Once the last page is committed nothing is left to resume: the next run is a cycle of its own, and repeats nothing.
+      if (place < COMPLETED) expect(registry, `place ${place}`).toEqual(whole.registry)
+    }
+  })
+
+  test('XA8 XA9 after a crash and a crash of the recovery from it', async () => {
+    const whole = await survive(plan, [])
+    for (let first = 0; first < PLACES; first++) {
+      for (let second = first % 3; second < 12; second += 3) {
+        expect((await survive(plan, [first, second])).landed, `places ${first} and ${second}`).toEqual(whole.landed)
+      }
+    }
+  })
+})
