@@ -16,6 +16,8 @@ export interface SourceContract {
   readonly emptyPages: boolean
   /** The order inside a page is arbitrary. */
   readonly shuffled: boolean
+  /** Records do not tell which version they are. */
+  readonly plain: boolean
 }
 
 export interface Version {
@@ -29,6 +31,7 @@ export interface Version {
   readonly visibleAt: number
   /** No database can hold this one. */
   readonly unstorable: boolean
+  readonly plain: boolean
 }
 
 export interface SourceRow {
@@ -85,7 +88,7 @@ export class AdversarialSource {
       v: ++this.#version,
       stamp: options.stamp ?? Math.floor((now + this.clockErrorMs) / granularityMs) * granularityMs,
       deleted: options.deleted === true, listings: options.listings ?? versions.at(-1)?.listings ?? [],
-      writtenAt: now, visibleAt: now + (options.lagMs ?? 0), unstorable: options.unstorable === true,
+      writtenAt: now, visibleAt: now + (options.lagMs ?? 0), unstorable: options.unstorable === true, plain: this.contract.plain,
     })
   }
 

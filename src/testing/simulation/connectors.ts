@@ -1,5 +1,5 @@
 import type { Change, Execute, JsonObject } from '../../contract/index.ts'
-import { isAbove, request, type Line, type Place, type SourceRow } from './adversarial-source.ts'
+import { isAbove, request, type Line, type Place, type SourceRow, type Version } from './adversarial-source.ts'
 
 /** Connectors written with care for the source's contract, as a good engineer would write them for the real thing. */
 
@@ -88,9 +88,11 @@ function isConfirmed(line: Line, empty: number): boolean {
 function toChange({ id, version }: SourceRow, stamped: boolean): Change {
   const at = stamped ? { upstreamUpdatedAt: new Date(version.stamp).toISOString() } : {}
   if (version.deleted) return { type: 'delete', key: id, ...at }
-  return { type: 'upsert', key: id, record: recordOf(id, version.v, version.unstorable), ...at }
+  return { type: 'upsert', key: id, record: recordOf(id, version), ...at }
 }
 
-export function recordOf(id: string, v: number, unstorable: boolean): JsonObject {
-  return unstorable ? { id, v, note: 'no\u0000where' } : { id, v }
+/** Plain records say nothing of themselves: many are alike, and one may come back to what it was. */
+export function recordOf(id: string, { v, unstorable, plain }: Version): JsonObject {
+  const record: JsonObject = plain ? { even: v % 2 === 0 } : { id, v }
+  return unstorable ? { ...record, note: 'no\u0000where' } : record
 }

@@ -2,6 +2,7 @@ import type { LogEntry } from '../../contract/index.ts'
 
 export interface MirrorRow {
   readonly sequence: number
+  /** NaN where records do not tell. */
   readonly v: number
   readonly text: string
 }
@@ -33,8 +34,12 @@ export class FeedMirror {
       if (action === 'deleted') this.rows.delete(key)
       else {
         if (row?.text === text) this.#violate('O8', `${key} was ${action} at ${sequence} without a change`)
-        this.rows.set(key, { sequence, v: (JSON.parse(text!) as { v: number }).v, text: text! })
+        this.rows.set(key, { sequence, v: versionOf(text!), text: text! })
       }
     }
   }
+}
+
+export function versionOf(text: string): number {
+  return (JSON.parse(text) as { v?: number }).v ?? Number.NaN
 }

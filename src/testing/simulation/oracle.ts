@@ -2,9 +2,9 @@ import type {
   Acquired, AcquireRequest, BeginRequest, Begun, Commit, CommitOutcome, Held, Inflight, Lease, LogEntry, StateText, Store, SyncRef,
 } from '../../contract/index.ts'
 import type { AdversarialSource, Version } from './adversarial-source.ts'
-import type { DeltaState } from './connectors.ts'
+import { recordOf, type DeltaState } from './connectors.ts'
 import type { StoreMethod } from './faulty-store.ts'
-import { FeedMirror } from './feed-mirror.ts'
+import { FeedMirror, versionOf, type MirrorRow } from './feed-mirror.ts'
 
 export interface Violation {
   /** Which promise, such as O4. */
@@ -244,8 +244,8 @@ export class Oracle {
         const seen = source.seenDuring(id, beganAt, now())
         const isListed = (version: Version | undefined): boolean => version !== undefined && !version.deleted && version.listings.includes(facts.listing)
         const row = this.#mirror.rows.get(id)
-        if (seen.length === 1 && isListed(seen[0]) && !seen[0]!.unstorable && row?.v !== seen[0]!.v) {
-          this.violate('O1', `after a complete ${facts.sync}, ${id} is ${row === undefined ? 'missing' : `at version ${row.v}`}; it was version ${seen[0]!.v} all the time`)
+        if (seen.length === 1 && isListed(seen[0]) && !seen[0]!.unstorable && !holds(row, id, seen[0]!)) {
+          this.violate('O1', `after a complete ${facts.sync}, ${id} is ${nameOf(row)}; it was version ${seen[0]!.v} all the time`)
         }
         if (facts.soleOwner && row !== undefined && row.sequence <= inflight.startSequence && !seen.some(isListed)) {
           this.violate('O1', `after a complete ${facts.sync}, ${id} is still there; it was gone before the cycle began`)
@@ -264,9 +264,9 @@ export class Oracle {
       const passed = latest.stamp < (frontier ?? 0)
       if (latest.stamp > horizon && !passed) continue
       const row = this.#mirror.rows.get(id)
-      const landed = latest.deleted ? row === undefined : row?.v === latest.v
+      const landed = latest.deleted ? row === undefined : holds(row, id, latest)
       if (!landed) {
-        this.violate(passed ? 'O6' : 'O9', `after a complete ${facts.sync}, ${id} is ${row === undefined ? 'missing' : `at version ${row.v}`}; version ${latest.v}${latest.deleted ? ' (deleted)' : ''} has the stamp ${latest.stamp}, the horizon was ${horizon}, the frontier is ${frontier}`)
+        this.violate(passed ? 'O6' : 'O9', `after a complete ${facts.sync}, ${id} is ${nameOf(row)}; version ${latest.v}${latest.deleted ? ' (deleted)' : ''} has the stamp ${latest.stamp}, the horizon was ${horizon}, the frontier is ${frontier}`)
       }
     }
   }
@@ -293,8 +293,8 @@ export class Oracle {
       const latest = source.latest(id)!
       const row = this.#mirror.rows.get(id)
       const lives = !latest.deleted && (listings === null || latest.listings.some((listing) => listings.includes(listing)))
-      if (lives && !latest.unstorable && row?.v !== latest.v) this.violate('O1', `at rest, ${id} is ${row === undefined ? 'missing' : `at version ${row.v}`}; the truth is version ${latest.v}`)
-      if (!lives && deletions && row !== undefined) this.violate('O1', `at rest, ${id} is still there at version ${row.v}; the truth is that version ${latest.v} is gone`)
+      if (lives && !latest.unstorable && !holds(row, id, latest)) this.violate('O1', `at rest, ${id} is ${nameOf(row)}; the truth is version ${latest.v}`)
+      if (!lives && deletions && row !== undefined) this.violate('O1', `at rest, ${id} is still there as ${row.text}; the truth is that version ${latest.v} is gone`)
     }
     for (const key of this.#mirror.rows.keys()) if (source.latest(key) === undefined) this.violate('O1', `at rest, there is a row ${key} that the source never had`)
   }
@@ -312,7 +312,7 @@ export class Oracle {
   /** Without what no database can hold: which older version of it is kept depends on what was seen. */
   digest(): string {
     const { source } = this.#options
-    return JSON.stringify([...this.#mirror.rows].filter(([key]) => source.latest(key)?.unstorable !== true).toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([key, row]) => [key, row.v]))
+    return JSON.stringify([...this.#mirror.rows].filter(([key]) => source.latest(key)?.unstorable !== true).toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([key, row]) => [key, row.text]))
   }
 
   rowKeys(): string[] {
@@ -320,6 +320,10 @@ export class Oracle {
   }
 }
 
-export function versionOf(text: string): number {
-  return (JSON.parse(text) as { v: number }).v
+function holds(row: MirrorRow | undefined, id: string, version: Version): boolean {
+  return row !== undefined && row.text === JSON.stringify(recordOf(id, version))
+}
+
+function nameOf(row: MirrorRow | undefined): string {
+  return row === undefined ? 'missing' : `at ${row.text}`
 }

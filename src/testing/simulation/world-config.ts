@@ -23,6 +23,8 @@ export interface WorldConfig extends SourceContract {
   readonly gapMs: number
   /** Share of writes that touch many records in one moment: ties larger than a page. */
   readonly bulkShare: number
+  /** Share of writes that delete; deleted records come back as often as there are any. */
+  readonly deleteShare: number
   /** Share of writes that no database can hold. */
   readonly unstorableShare: number
   readonly runners: number
@@ -50,11 +52,13 @@ export function drawConfig(seed: number, kind?: WorldKind, overrides: Partial<Wo
     pageSize: chance.int(2, 12),
     emptyPages: chance.chance(0.5),
     shuffled: chance.chance(0.3),
+    plain: chance.chance(0.15),
     runnerSkewMs: chance.pick([0, 0, 500, 5_000]),
     asksTime: chance.chance(0.3),
     deletions: chance.pick(['none', 'inline', 'apart']),
     stamped: chance.chance(0.75),
-    records: chance.int(3, 40),
+    records: chance.chance(0.3) ? chance.int(2, 6) : chance.int(3, 40),
+    deleteShare: chance.pick([0.15, 0.15, 0.4]),
     operations: chance.int(10, 50),
     gapMs: chance.pick([500, 3_000, 15_000]),
     bulkShare: chance.pick([0, 0.05, 0.2]),

@@ -201,10 +201,10 @@ export class World {
       const dead = ids.filter((id) => source.latest(id)!.deleted)
       const draw = this.#workload.next()
       if (draw < config.bulkShare) for (const id of live) this.#write(id)
-      else if (draw < 0.35 || live.length === 0) this.#create()
-      else if (draw < 0.75) this.#write(this.#workload.pick(live))
-      else if (draw < 0.9 || dead.length === 0) this.#write(this.#workload.pick(live), true)
-      else this.#write(this.#workload.pick(dead))
+      else if (draw > 1 - config.deleteShare && live.length > 0) this.#write(this.#workload.pick(live), true)
+      else if (draw > 1 - 1.6 * config.deleteShare && dead.length > 0) this.#write(this.#workload.pick(dead))
+      else if (draw > 0.7 && config.records > 6 || live.length === 0) this.#create()
+      else this.#write(this.#workload.pick(live))
     }
     await this.#fate.idle(config.gapMs)
   }
@@ -269,7 +269,7 @@ export class World {
         result = await runCycle(plan, {
           store, ports: { clock, random: this.#schedule, log }, fetch: unreachable, secrets: { get: unreachable },
           holder: `${runner.name}.${runner.lives}`, trigger: 'simulation', signal: runner.stopping.signal,
-          allowDeletes: this.#confirmed.delete(plan.sync),
+          allowDeletes: this.#confirmed.has(plan.sync),
         })
       } catch (error) {
         // The lease could not even be asked for.
@@ -290,8 +290,9 @@ export class World {
   #noteResult(plan: SyncPlan, result: CycleResult, requests: number): void {
     this.#options.onResult?.(result, requests)
     const code = result.error?.code
-    // Whoever runs an honest source looks at it and confirms; that of a lying one does not.
-    if (code === 'MASS_DELETE' && this.config.lie === 'none') this.#confirmed.add(plan.sync)
+    if (result.stopReason === 'complete') this.#confirmed.delete(plan.sync)
+    // Whoever looks at an honest source confirms; at a lying one, not before it has come to its senses.
+    if (code === 'MASS_DELETE' && (this.config.lie === 'none' || this.#chosen !== null)) this.#confirmed.add(plan.sync)
     if (code === 'MASS_DELETE' && result.counts.swept > 0) this.oracle.violate('O2', `${plan.sync} was refused its sweep and swept ${result.counts.swept}`)
     if (code !== undefined && !EXPECTED.has(code)) this.oracle.violate('O13', `${plan.sync} failed with ${code}: ${result.error!.message}`)
   }
