@@ -1,0 +1,101 @@
+import { describe, expect, test } from 'vitest'
+import type { Landing } from '../../src/contract/index.ts'
+import { judge, type RowStatus, type StoredRow, type Verdict } from '../../src/stores/kit/judge.ts'
+import { isBraked } from '../../src/stores/kit/plan-landing.ts'
+
+/** How the landing's time stands to the row's. `near`: different, and within the tolerance. */
+type Order = 'newer' | 'equal' | 'near' | 'older' | 'landing without time' | 'row without time' | 'both without time'
+/** How the landing's read stands to the row's write: by the same sync, after it, or while it happened. */
+type Read = 'own' | 'after' | 'during'
+type What = 'same content' | 'other content' | 'delete'
+type Cells = Readonly<Record<Order, readonly [own: Verdict, after: Verdict, during: Verdict]>>
+
+const all = (verdict: Verdict): readonly [Verdict, Verdict, Verdict] => [verdict, verdict, verdict]
+/** Times do not tell, so the order of reading must; and when it cannot either, nobody guesses. */
+const byRead = (verdict: Verdict): readonly [Verdict, Verdict, Verdict] => [verdict, verdict, 'overlap']
+
+const listedAgain: Cells = {
+  newer: all('create'), equal: byRead('create'), near: byRead('create'), older: all('stale'),
+  'landing without time': byRead('create'), 'row without time': byRead('create'), 'both without time': byRead('create'),
+}
+/** A fact as old as the one that was deleted is that fact told again. */
+const toldAgain: Cells = { ...listedAgain, equal: all('stale') }
+
+const TABLE: Readonly<Record<RowStatus, Readonly<Record<What, Cells>>>> = {
+  live: {
+    'same content': {
+      newer: all('touch'), equal: all('same'), near: all('same'), older: all('same'),
+      'landing without time': all('same'), 'row without time': all('touch'), 'both without time': all('same'),
+    },
+    'other content': {
+      newer: all('update'), equal: byRead('update'), near: byRead('update'), older: all('stale'),
+      'landing without time': byRead('update'), 'row without time': byRead('update'), 'both without time': byRead('update'),
+    },
+    delete: {
+      newer: all('delete'), equal: all('delete'), near: all('delete'), older: all('stale'),
+      'landing without time': byRead('delete'), 'row without time': byRead('delete'), 'both without time': byRead('delete'),
+    },
+  },
+  deleted: {
+    'same content': toldAgain,
+    'other content': toldAgain,
+    delete: {
+      newer: all('touch'), equal: all('gone'), near: all('gone'), older: all('gone'),
+      'landing without time': all('gone'), 'row without time': all('gone'), 'both without time': all('gone'),
+    },
+  },
+  swept: {
+    'same content': listedAgain,
+    'other content': listedAgain,
+    delete: {
+      newer: all('touch'), equal: all('touch'), near: all('touch'), older: all('gone'),
+      'landing without time': all('touch'), 'row without time': all('touch'), 'both without time': all('touch'),
+    },
+  },
+}
+
+const at = (second: number): string => `2026-01-01T00:00:${String(second).padStart(2, '0')}.000000Z`
+const TIMES: Readonly<Record<Order, readonly [landing: string | null, row: string | null]>> = {
+  newer: [at(30), at(10)], equal: [at(10), at(10)], near: [at(11), at(10)], older: [at(10), at(30)],
+  'landing without time': [null, at(10)], 'row without time': [at(10), null], 'both without time': [null, null],
+}
+const READS: Readonly<Record<Read, { writer: number; readFrom: number }>> = {
+  own: { writer: 1, readFrom: 0 }, after: { writer: 2, readFrom: 7 }, during: { writer: 2, readFrom: 6 },
+}
+
+function landingOf(what: What, upstreamAt: string | null): Landing {
+  if (what === 'delete') return { type: 'delete', database: 'd', key: 'k', upstreamAt }
+  return { type: 'upsert', database: 'd', key: 'k', text: '{}', hash: what === 'same content' ? 'h' : 'other', cursor: null, upstreamAt }
+}
+
+describe('invariant 6: what becomes of a landing', () => {
+  const cells = (Object.keys(TABLE) as RowStatus[]).flatMap((status) => (Object.keys(TABLE[status]) as What[]).flatMap((what) =>
+    (Object.keys(TIMES) as Order[]).flatMap((order) => (Object.keys(READS) as Read[]).map((read, column) =>
+      ({ status, what, order, read, verdict: TABLE[status][what][order][column]! })))))
+
+  test.each(cells)('XB14 $what on a $status row, time $order, read $read: $verdict', ({ status, what, order, read, verdict }) => {
+    const [landingAt, rowAt] = TIMES[order]
+    const row: StoredRow = { sequence: 7, status, hash: status === 'live' ? 'h' : null, upstreamAt: rowAt, writer: 1, owner: 1 }
+    expect(judge(landingOf(what, landingAt), row, { ...READS[read], upstreamToleranceMs: 5_000 })).toBe(verdict)
+  })
+
+  test('a key never seen is created, or buried so that an older fact stays out', () => {
+    for (const [landingAt] of Object.values(TIMES)) {
+      for (const read of Object.values(READS)) {
+        expect(judge(landingOf('other content', landingAt), undefined, { ...read, upstreamToleranceMs: 0 })).toBe('create')
+        expect(judge(landingOf('delete', landingAt), undefined, { ...read, upstreamToleranceMs: 0 })).toBe('bury')
+      }
+    }
+  })
+})
+
+describe('invariant 11: the brake', () => {
+  const half = { maxShare: 0.5, allowEmpty: false }
+  test.each<[number, number, { maxShare: number; allowEmpty: boolean }, boolean]>([
+    [10, 0, half, false], [0, 0, half, false], [10, 5, half, false], [10, 6, half, true], [10, 10, half, true], [1, 1, half, true], [3, 2, half, true], [3, 1, half, false],
+    [10, 10, { maxShare: 1, allowEmpty: false }, true], [10, 9, { maxShare: 1, allowEmpty: false }, false], [10, 10, { maxShare: 0, allowEmpty: true }, false],
+    [10, 6, { maxShare: 0.5, allowEmpty: true }, true], [10, 1, { maxShare: 0, allowEmpty: false }, true], [10, 10, { maxShare: 1, allowEmpty: true }, false],
+  ])('XE3 XE4 of %i rows %i are gone, with %j: braked %s', (existed, doomed, sweep, braked) => {
+    expect(isBraked(sweep, existed, doomed)).toBe(braked)
+  })
+})
