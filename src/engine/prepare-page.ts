@@ -1,8 +1,9 @@
 import { hash } from 'node:crypto'
-import { SyncError, type Change, type Column, type ColumnKind, type ErrorCode, type JsonObject, type Landing, type Quarantined } from '../contract/index.ts'
+import { SyncError, type Change, type Column, type ErrorCode, type Landing, type Quarantined } from '../contract/index.ts'
 import { canonicalInstant } from '../values/instant.ts'
-import { stringifyJson } from '../values/json.ts'
 import { nameOf } from './check-page.ts'
+import { findKeyFault, findRecordFault, findTextFault, writeRecord } from './inspect-record.ts'
+import { RecordShapes } from './record-shapes.ts'
 import type { DatabasePlan, Limits } from './sync-plan.ts'
 
 /** A page ready for the door: every record serialised and hashed once, what cannot be landed set apart with the reason. */
@@ -14,16 +15,13 @@ export interface PreparedPage {
   readonly tidemark: string | null
 }
 
-/** Members of records and the kinds met of each, as bits of KINDS, by database. */
-type Shapes = Map<string, Map<string, number>>
-
 /** Prepares the pages of one cycle; remembers the members that have landed, so that a page reports only new ones. */
 export class PagePreparer {
   readonly #sync: string
   readonly #databases: ReadonlyMap<string, DatabasePlan>
   readonly #home: string
   readonly #limits: Limits
-  readonly #landed: Shapes = new Map()
+  readonly #landed = new RecordShapes()
 
   constructor(sync: string, databases: readonly DatabasePlan[], limits: Limits) {
     this.#sync = sync
@@ -35,7 +33,7 @@ export class PagePreparer {
   async prepare(changes: readonly Change[]): Promise<PreparedPage> {
     const landings: Array<Landing | null> = []
     const quarantined: Quarantined[] = []
-    const met: Shapes = new Map()
+    const met = new RecordShapes()
     const places = new Map<string, Map<string, number>>()
     let newest: string | null = null
     let lastCursor: string | null = null
@@ -52,7 +50,7 @@ export class PagePreparer {
         continue
       }
       if (change.type === 'upsert') {
-        this.#noteShape(database.name, change.record, met)
+        met.note(database.name, change.record, this.#landed)
         if (change.cursor !== undefined) lastCursor = change.cursor
       }
       if (prepared.upstreamAt !== null && (newest === null || prepared.upstreamAt > newest)) newest = prepared.upstreamAt
@@ -68,15 +66,12 @@ export class PagePreparer {
       }
       placeOf.set(prepared.key, landings.push(prepared) - 1)
     }
-    return { landings: landings.filter((landing) => landing !== null), quarantined, columns: columnsOf(met), tidemark: newest ?? lastCursor }
+    return { landings: landings.filter((landing) => landing !== null), quarantined, columns: met.columns(), tidemark: newest ?? lastCursor }
   }
 
   /** Only now: a page that is read again reports its members again. */
   landed({ columns }: PreparedPage): void {
-    for (const [database, seen] of Object.entries(columns)) {
-      const known = shapeOf(this.#landed, database)
-      for (const { name, kinds } of seen) known.set(name, (known.get(name) ?? 0) | bitsOf(kinds))
-    }
+    this.#landed.add(columns)
   }
 
   #databaseOf(change: Change): DatabasePlan {
@@ -117,140 +112,10 @@ export class PagePreparer {
     const cursor = typeof change.cursor === 'string' ? change.cursor : null
     return { type: 'upsert', database: database.name, key, text, hash: hash('sha1', text, 'hex').slice(0, HASH_LENGTH), cursor, upstreamAt }
   }
-
-  #noteShape(database: string, record: JsonObject, met: Shapes): void {
-    const landed = shapeOf(this.#landed, database)
-    for (const name of Object.keys(record)) {
-      const value = record[name]
-      if (value === undefined) continue
-      const bit = kindBit(value)
-      const known = landed.get(name)
-      if (known !== undefined && (known | bit) === known) continue
-      const shape = shapeOf(met, database)
-      shape.set(name, (shape.get(name) ?? known ?? 0) | bit)
-    }
-  }
-}
-
-function shapeOf(shapes: Shapes, database: string): Map<string, number> {
-  let shape = shapes.get(database)
-  if (shape === undefined) shapes.set(database, (shape = new Map()))
-  return shape
-}
-
-function columnsOf(shapes: Shapes): Record<string, Column[]> {
-  return Object.fromEntries([...shapes].map(([database, shape]) => [
-    database, [...shape].map(([name, bits]) => ({ name, kinds: KINDS.filter((_, bit) => (bits & (1 << bit)) !== 0) })),
-  ]))
-}
-
-function bitsOf(kinds: readonly ColumnKind[]): number {
-  return kinds.reduce((bits, kind) => bits | (1 << KINDS.indexOf(kind)), 0)
-}
-
-const KINDS: readonly ColumnKind[] = ['bigint', 'boolean', 'integer', 'json', 'number', 'string']
-const INT64_MAX = 2n ** 63n
-
-/** A bit of KINDS; 0 for null. */
-function kindBit(value: unknown): number {
-  switch (typeof value) {
-    case 'string':
-      return 1 << 5
-    case 'number':
-      return Number.isInteger(value) ? (Number.isSafeInteger(value) ? 1 << 2 : 1 << 4) : 1 << 4
-    case 'boolean':
-      return 1 << 1
-    case 'bigint':
-      return value < INT64_MAX && value >= -INT64_MAX ? 1 << 2 : 1 << 0
-    default:
-      if (value === null) return 0
-      // A Date is written as text.
-      return typeof (value as { toJSON?: unknown }).toJSON === 'function' ? 1 << 5 : 1 << 3
-  }
 }
 
 /** 96 bits: kept with every row, and compared only with the hash of the same key. */
 const HASH_LENGTH = 24
-
-const KEY_BYTES_MAX = 1_024
-
-function findKeyFault(key: unknown): string | null {
-  if (typeof key !== 'string') return `the key is ${nameOf(key)}, not a string`
-  if (key === '') return 'the key is empty'
-  if (key.includes('\0')) return 'the key contains NUL'
-  if (!key.isWellFormed()) return 'the key has a lone surrogate'
-  if (key.length > KEY_BYTES_MAX / 3 && Buffer.byteLength(key) > KEY_BYTES_MAX) return `the key has ${Buffer.byteLength(key)} bytes; at most ${KEY_BYTES_MAX} are allowed`
-  return null
-}
-
-interface Fault {
-  readonly code: ErrorCode
-  readonly message: string
-}
-
-function findRecordFault(record: unknown, limits: Limits): Fault | null {
-  if (typeof record !== 'object' || record === null || Array.isArray(record)) return { code: 'RECORD_INVALID', message: `the record is ${nameOf(record)}, not an object` }
-  let members = 0
-  const visit = (value: unknown, depth: number): Fault | null => {
-    switch (typeof value) {
-      case 'number':
-        return Number.isFinite(value) ? null : { code: 'RECORD_INVALID', message: `the record contains ${value}` }
-      case 'function':
-      case 'symbol':
-        return { code: 'RECORD_INVALID', message: `the record contains a ${typeof value}` }
-      case 'object': {
-        if (value === null) return null
-        if (depth > limits.recordDepthMax) return { code: 'RECORD_TOO_DEEP', message: `the record is nested more than ${limits.recordDepthMax} deep, or contains itself` }
-        if (typeof (value as { toJSON?: unknown }).toJSON === 'function') {
-          return value instanceof Date && Number.isNaN(value.getTime()) ? { code: 'RECORD_INVALID', message: 'the record contains an invalid Date' } : null
-        }
-        if (value instanceof Map || value instanceof Set || ArrayBuffer.isView(value)) return { code: 'RECORD_INVALID', message: `the record contains a ${nameOf(value)}` }
-        const names = Array.isArray(value) ? null : Object.keys(value)
-        members += names?.length ?? 0
-        if (members > limits.recordMembersMax) return { code: 'RECORD_TOO_WIDE', message: `the record has more than ${limits.recordMembersMax} members` }
-        if (names === null) {
-          for (const item of value as unknown[]) {
-            const fault = visit(item, depth + 1)
-            if (fault !== null) return fault
-          }
-          return null
-        }
-        for (const name of names) {
-          const fault = visit((value as Record<string, unknown>)[name], depth + 1)
-          if (fault !== null) return fault
-        }
-        return null
-      }
-      default:
-        return null
-    }
-  }
-  return visit(record, 1)
-}
-
-/** Null when a `toJSON` inside throws, or makes something else than an object of it. */
-function writeRecord(record: JsonObject): string | null {
-  try {
-    const text = stringifyJson(record) as string | undefined
-    return text !== undefined && text.startsWith('{') ? text : null
-  } catch {
-    return null
-  }
-}
-
-/**
- * NUL and lone surrogates are where databases differ: one cuts the text, one refuses it, one replaces it. In JSON text
- * both can only stand as \u escapes, and those are rare, so one search clears nearly every record.
- */
-function findTextFault(text: string): string | null {
-  if (!text.includes('\\u')) return null
-  for (const [, backslashes, code] of text.matchAll(/(\\+)u([0-9a-f]{4})/gi)) {
-    if (backslashes!.length % 2 === 0) continue
-    if (code === '0000') return 'the record contains NUL'
-    if (/^d[89a-f]/i.test(code!)) return 'the record has a lone surrogate'
-  }
-  return null
-}
 
 const QUARANTINE_TEXT_MAX = 65_536
 

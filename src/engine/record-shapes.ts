@@ -1,0 +1,66 @@
+import type { Column, ColumnKind, JsonObject } from '../contract/index.ts'
+
+/** Which members records have and the kinds met of each, as bits of KINDS, by database. */
+export class RecordShapes {
+  readonly #shapes: Shapes = new Map()
+
+  /** Adds the members of a record that `known` does not have with these kinds. */
+  note(database: string, record: JsonObject, known: RecordShapes): void {
+    const landed = shapeOf(known.#shapes, database)
+    for (const name of Object.keys(record)) {
+      const value = record[name]
+      if (value === undefined) continue
+      const bit = kindBit(value)
+      const bits = landed.get(name)
+      if (bits !== undefined && (bits | bit) === bits) continue
+      const shape = shapeOf(this.#shapes, database)
+      shape.set(name, (shape.get(name) ?? bits ?? 0) | bit)
+    }
+  }
+
+  add(columns: Readonly<Record<string, readonly Column[]>>): void {
+    for (const [database, seen] of Object.entries(columns)) {
+      const shape = shapeOf(this.#shapes, database)
+      for (const { name, kinds } of seen) shape.set(name, (shape.get(name) ?? 0) | bitsOf(kinds))
+    }
+  }
+
+  columns(): Record<string, Column[]> {
+    return Object.fromEntries([...this.#shapes].map(([database, shape]) => [
+      database, [...shape].map(([name, bits]) => ({ name, kinds: KINDS.filter((_, bit) => (bits & (1 << bit)) !== 0) })),
+    ]))
+  }
+}
+
+type Shapes = Map<string, Map<string, number>>
+
+function shapeOf(shapes: Shapes, database: string): Map<string, number> {
+  let shape = shapes.get(database)
+  if (shape === undefined) shapes.set(database, (shape = new Map()))
+  return shape
+}
+
+function bitsOf(kinds: readonly ColumnKind[]): number {
+  return kinds.reduce((bits, kind) => bits | (1 << KINDS.indexOf(kind)), 0)
+}
+
+const KINDS: readonly ColumnKind[] = ['bigint', 'boolean', 'integer', 'json', 'number', 'string']
+const INT64_MAX = 2n ** 63n
+
+/** A bit of KINDS; 0 for null. */
+function kindBit(value: unknown): number {
+  switch (typeof value) {
+    case 'string':
+      return 1 << 5
+    case 'number':
+      return Number.isInteger(value) ? (Number.isSafeInteger(value) ? 1 << 2 : 1 << 4) : 1 << 4
+    case 'boolean':
+      return 1 << 1
+    case 'bigint':
+      return value < INT64_MAX && value >= -INT64_MAX ? 1 << 2 : 1 << 0
+    default:
+      if (value === null) return 0
+      // A Date is written as text.
+      return typeof (value as { toJSON?: unknown }).toJSON === 'function' ? 1 << 5 : 1 << 3
+  }
+}
