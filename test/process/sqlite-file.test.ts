@@ -112,7 +112,7 @@ describe('XB13 a file that is not ours to change stays as it is, to the last byt
 test('a closed store leaves one file and no descriptor behind', async () => {
   const { said, code } = await new Child(build, 'close-store.mjs', { input: { url: await stand.fresh() } }).ended
   expect(code).toBe(0)
-  expect(said).toEqual(Array(3).fill({ event: 'closed', opened: 3, left: [], files: ['store.db'] }))
+  expect(said).toEqual([1, 2, 3].map(() => ({ event: 'closed', opened: 3, left: [], files: ['store.db'] })))
 })
 
 function open(url: string): Child['ended'] {

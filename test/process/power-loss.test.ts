@@ -1,0 +1,124 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
+import { buildPackage, type Build } from './build.ts'
+import { Child, killChildren } from './child.ts'
+import { chance } from './children/world.mjs'
+import { readFacts, type Facts } from './facts.ts'
+import { cutPower, parseRecord, type Operation } from './power-cut.ts'
+import { integrityOf } from './stand.ts'
+
+const IMAGES = process.env['TIDEMARK_LONG'] === '1' ? 20_000 : 300
+const SEED = Number(process.env['TIDEMARK_SEED'] ?? 1)
+const WORLD = { seed: SEED, keys: 100, steps: 12, pageSize: 16 }
+
+const folder = mkdtempSync(join(tmpdir(), 'tidemark-process-power-'))
+const recorder = join(folder, 'recorder.so')
+const missing = process.platform === 'linux' ? compileRecorder() : 'the recorder is written for Linux'
+if (missing !== null) console.info(`skipped: XA15, because ${missing}`)
+
+let build: Build
+
+beforeAll(async () => {
+  build = await buildPackage()
+})
+
+afterAll(() => {
+  killChildren()
+  rmSync(folder, { recursive: true, force: true })
+  build.remove()
+})
+
+describe.skipIf(missing !== null)('XA15 a power cut', () => {
+  test('loses no acknowledged page and damages nothing, whatever of the unsynced writes was lost or torn', async () => {
+    const operations = await recordRun()
+    const whole = await factsOf(cutPower(operations, null))
+    const random = chance(SEED)
+    const score = { images: 0, synced: operations.filter(({ kind }) => kind === 'synced').length, behindTheEnd: 0 }
+    for (let image = 0; image < IMAGES; image++) {
+      const at = 1 + Math.floor(random() * operations.length)
+      const acknowledged = lastAcknowledged(operations.slice(0, at))
+      const facts = await factsOf(cutPower(operations.slice(0, at), random)).catch((error: unknown) => {
+        throw new Error(`seed ${SEED}, image ${image}, cut after operation ${at} of ${operations.length}`, { cause: error })
+      })
+      expect(facts.position, `image ${image}, cut after operation ${at}`).toBeGreaterThanOrEqual(acknowledged)
+      // What is there is a beginning of what would have been, and not only consistent in itself.
+      expect(facts.feed).toEqual(whole.feed.slice(0, facts.position))
+      score.images++
+      if (facts.position < whole.position) score.behindTheEnd++
+    }
+    console.info(`power cuts: ${JSON.stringify(score)}, seed ${SEED}`)
+    expect(score.behindTheEnd).toBeGreaterThan(IMAGES / 2)
+  }, process.env['TIDEMARK_LONG'] === '1' ? 3_600_000 : 180_000)
+
+  test('the recorder misses nothing: everything replayed is the very file that was left', async () => {
+    const operations = await recordRun()
+    const files = cutPower(operations, null)
+    expect([...files.keys()].toSorted()).toEqual(['acknowledged', 'store.db'])
+    expect(files.get('store.db')!.equals(readFileSync(join(folder, 'data', 'store.db')))).toBe(true)
+  })
+
+  test('the images are able to fail: without the synced log, acknowledged pages are missed', async () => {
+    const operations = await recordRun()
+    const random = chance(SEED)
+    const careless = operations.filter(({ kind, name }) => !(kind === 'synced' && name === 'store.db-wal'))
+    let missed = 0
+    for (let image = 0; image < 40; image++) {
+      const at = 1 + Math.floor(random() * careless.length)
+      const facts = await factsOf(cutPower(careless.slice(0, at), random)).catch(() => null)
+      if (facts === null || facts.position < lastAcknowledged(careless.slice(0, at))) missed++
+    }
+    expect(missed).toBeGreaterThan(0)
+  })
+})
+
+/** The reason why there is none, or null. */
+function compileRecorder(): string | null {
+  const { error, status, stderr } = spawnSync('gcc', ['-O2', '-shared', '-fPIC', '-o', recorder, join(import.meta.dirname, 'children', 'recorder.c'), '-ldl'])
+  if (error !== undefined) return 'there is no gcc here'
+  return status === 0 ? null : `gcc refused: ${stderr.toString()}`
+}
+
+let recorded: Promise<Operation[]> | undefined
+
+function recordRun(): Promise<Operation[]> {
+  return recorded ??= (async () => {
+    const data = join(folder, 'data')
+    mkdirSync(data)
+    const { code, stderr } = await new Child(build, 'run-recorded.mjs', {
+      input: { folder: data, ...WORLD },
+      env: { LD_PRELOAD: recorder, RECORD_FOLDER: data, RECORD_TO: join(folder, 'record') },
+    }).ended
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    return parseRecord(readFileSync(join(folder, 'record')))
+  })()
+}
+
+function lastAcknowledged(operations: readonly Operation[]): number {
+  const last = operations.findLast(({ name }) => name === 'acknowledged')
+  return last === undefined || last.kind !== 'written' ? 0 : Number(last.data.toString())
+}
+
+let images = 0
+
+/** Starts from the image as the next process would. */
+async function factsOf(image: ReadonlyMap<string, Buffer>): Promise<Facts> {
+  const place = join(folder, `image-${++images}`)
+  mkdirSync(place)
+  for (const [name, content] of image) writeFileSync(join(place, name), content)
+  const file = join(place, 'store.db')
+  try {
+    const store = await openSqliteStore({ file, synchronous: 'off' })
+    try {
+      expect(integrityOf(file)).toEqual(['ok'])
+      return await readFacts(store)
+    } finally {
+      await store.close()
+    }
+  } finally {
+    rmSync(place, { recursive: true, force: true })
+  }
+}
