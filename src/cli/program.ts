@@ -8,6 +8,7 @@ import { preview, previewVerb } from './preview.ts'
 import { query, queryVerb } from './query.ts'
 import { resume, resumeVerb } from './resume.ts'
 import { run, runVerb } from './run.ts'
+import { sim, simVerb } from './sim.ts'
 import { start, startVerb } from './start.ts'
 import { stateVerbs, stateGet, stateLog } from './state.ts'
 import { stateReset, stateRewind, stateSet } from './state-moves.ts'
@@ -36,7 +37,7 @@ export function createProgram(cli: Cli, onExit: (code: number) => void): Command
   const verbs = [
     does(initVerb(), init), does(previewVerb(), preview), does(runVerb(), run), does(startVerb(), start), does(statusVerb(), status),
     does(queryVerb(), query), does(whyVerb(), why), state, does(pauseVerb(), pause), does(resumeVerb(), resume), does(triggerVerb(), trigger),
-    does(doctorVerb(), doctor),
+    does(doctorVerb(), doctor), does(simVerb(), sim),
   ]
   for (const verb of verbs) program.addCommand(verb)
   for (const command of everyCommand(program)) {

@@ -1,0 +1,57 @@
+import { Command, Option } from 'commander'
+import type { SimulationReport } from '../testing/simulation/simulate.ts'
+import { countArgument } from './arguments.ts'
+import type { Act, Cli } from './cli.ts'
+import { grouped } from './counts.ts'
+import { EXIT_OK, exitCodeOf } from './exit-code.ts'
+import { Foreign } from './json-document.ts'
+import { printable } from './printable.ts'
+
+interface SimFlags {
+  readonly seeds: number
+  readonly firstSeed: number
+  readonly seconds?: number
+}
+
+export function simVerb(): Command {
+  return new Command('sim')
+    .summary('thousands of adversarial worlds, each from a seed')
+    .description('Runs the engine in simulated worlds: sources that lie and break off, stores that lose answers, crashes, frozen processes, wrong clocks. A world is a pure function of its seed. Says which promise broke, in which seed, and the fewest faults that break it.')
+    .addOption(new Option('--seeds <n>', 'how many worlds').argParser(countArgument).default(1_000))
+    .addOption(new Option('--first-seed <n>', 'where to begin').argParser(countArgument).default(1))
+    .option('--seconds <n>', 'stop after so long, whatever is left', countArgument)
+    .option('--json', 'answer in JSON, for programs')
+}
+
+export const sim: Act<[SimFlags]> = async (cli, flags) => {
+  // Loaded here: no other command needs a world of its own.
+  const { simulate } = await import('../testing/simulation/simulate.ts')
+  const report = await simulate({
+    seeds: flags.seeds, firstSeed: flags.firstSeed, ...(flags.seconds === undefined ? {} : { seconds: flags.seconds }),
+    onProgress: ({ done, of, faults }) => {
+      if (cli.terminal.isLive && done % 20 === 0) cli.terminal.draw([`▸ ${grouped(done)} of ${grouped(of)} worlds · ${grouped(faults)} faults`])
+    },
+  })
+  if (cli.terminal.isLive) cli.terminal.draw([])
+  if (cli.terminal.json) cli.terminal.document({ ...report, faultsByPlace: new Foreign(report.faultsByPlace) })
+  else show(cli, report)
+  return report.failures.length === 0 ? EXIT_OK : exitCodeOf('INTERNAL')
+}
+
+function show({ terminal }: Cli, report: SimulationReport): void {
+  const { colors } = terminal
+  terminal.print(
+    `${grouped(report.seeds)} worlds from seed ${report.firstSeed} · ${grouped(Math.round(report.perSecond))} a second · ${grouped(report.faults)} faults injected · ${grouped(report.cycles)} cycles · ${grouped(Math.round(report.virtualHours))} virtual hours`,
+    ...Object.entries(report.faultsByPlace).map(([kind, places]) => `  ${kind}  ${grouped(Object.values(places).reduce((sum, count) => sum + count, 0))}`),
+  )
+  for (const { seed, oracle, message, faults, trail } of report.failures) {
+    terminal.print(
+      `${colors.red('✗')} seed ${seed}: ${colors.bold(oracle)}  ${printable(message)}`,
+      `  It takes ${faults.length === 0 ? 'no faults' : faults.join(', ')}:`,
+      ...trail.map((step) => `    ${printable(step)}`),
+      `  Again: npx tidemark sim --first-seed ${seed} --seeds 1`,
+    )
+  }
+  terminal.print(report.sentence)
+  if (report.failures.length === 0 && report.kindsNeverHit.length > 0) terminal.remark(colors.dim(`Never injected in so few worlds: ${report.kindsNeverHit.join(', ')}`))
+}
