@@ -101,10 +101,8 @@ class Cycle {
       const budgetEnd = checked.hasMore ? this.#budgetEnd() : null
       const next = checked.hasMore && budgetEnd === null ? this.#read(inflight, checked.state, 2) : null
 
-      const outcome = await this.#commit(read, this.#moveFor(inflight, read)).catch((error: unknown) => {
-        next?.discard()
-        throw error
-      })
+      // Should it fail, the end of the cycle also ends the page read ahead.
+      const outcome = await this.#commit(read, this.#moveFor(inflight, read))
       if (outcome.kind !== 'landed') {
         next?.discard()
         if (outcome.kind === 'braked') return this.#giveUp(inflight, read, outcome)
@@ -119,10 +117,7 @@ class Cycle {
       this.#noteLanded(read, outcome, inflight.page)
       if (!checked.hasMore) return 'complete'
       if (budgetEnd !== null) return budgetEnd
-      if (outcome.paused) {
-        next!.discard()
-        return 'paused'
-      }
+      if (outcome.paused) return 'paused'
       reading = next!
     }
   }

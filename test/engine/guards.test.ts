@@ -9,7 +9,7 @@ afterEach(() => scene.close())
 const CANARY = 'hunter2-canary'
 const page = (keys: string[], nextState: unknown, hasMore = true): Page => ({ changes: keys.map((key) => upsert(key)), hasMore, nextState })
 
-describe('invariant 9: a cycle always ends or fails', () => {
+describe('invariant 9: no cycle goes on for ever', () => {
   test('XC11 a source that always has more stops at the page budget, and its place is kept', async () => {
     let at = 0
     const plan = planOf({ execute: async () => page([`${at}`], ++at), limits: { pagesMax: 50 } })

@@ -12,7 +12,7 @@ const fact = (key: string, version: string, minute?: number): Change => upsert(k
 const by = (sync: string, ...pages: Array<Page | (() => Promise<Page>)>): SyncPlan => planOf({ ...scripted(...pages), sync })
 const page = (...changes: Change[]): Page => ({ changes, hasMore: false })
 
-describe('invariant 6: an older fact never overwrites a newer one', () => {
+describe('invariant 6: whoever comes later with something older is not believed', () => {
   test('N9 XB14 a stale page of the backfill does not overwrite the delta, in whatever order they land', async () => {
     await scene.run(by('delta', page(fact('a', 'new', 5))))
     expect(await scene.run(by('backfill', page(fact('a', 'old', 1), fact('b', 'only', 1))))).toMatchObject({ counts: counts({ stale: 1, created: 1 }) })
