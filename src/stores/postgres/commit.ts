@@ -1,20 +1,25 @@
-import type { Column, Commit, CommitOutcome, LandingCounts } from '../../contract/index.ts'
+import type { Column, Commit, CommitOutcome, LandingCounts, SyncRef } from '../../contract/index.ts'
 import { planLanding } from '../kit/plan-landing.ts'
 import { identityOf } from '../kit/quarantine-identity.ts'
 import { textArray, withoutNul } from './arrays.ts'
 import { rollback, type Rollback, type Session, type Transaction } from './connection.ts'
+import { insertMany } from './insert-many.ts'
 import { forgetSeen, heldEntry, lockTenant, toCheckpoint, toInflight, writeAudit, writeInflight, type RegistryEntry } from './registry.ts'
-import { findRows, touchRows, writeLog, writeRows } from './rows.ts'
-import { rememberSeen, sweep } from './sweep.ts'
-import { ensureViews, readDatabases } from './views.ts'
+import { findRows, touchRows, writeLog, writeRows, type FoundRows } from './rows.ts'
+import { rememberSeen, sweep, type Owner } from './sweep.ts'
+import { ensureViews, readDatabases, type Database } from './views.ts'
 
 /** The one door. Everything below runs inside one transaction; a refusal undoes it. */
 export function commit(session: Session, commit: Commit): Promise<CommitOutcome> {
   return session.connection.write(session.tenant, async (transaction) => {
-    const entry = await heldEntry(transaction, commit.lease)
+    // Sent together and answered in this order: all that follows the two locks sees what their last holders committed.
+    const [entry, tenant, owners, known, rows, waiting] = await Promise.all([
+      heldEntry(transaction, commit.lease), lockTenant(transaction), readOwners(transaction), readDatabases(transaction),
+      findRows(transaction, commit), isWaiting(transaction, commit.lease.ref),
+    ])
     if (entry === null) return rollback<CommitOutcome>({ kind: 'fenced' })
     if (!isExpected(entry, commit)) return rollback<CommitOutcome>({ kind: 'conflict', checkpoint: toCheckpoint(entry) })
-    return land(transaction, entry, commit)
+    return land(transaction, commit, { entry, tenant, owners, known, rows, waiting })
   })
 }
 
@@ -24,17 +29,22 @@ function isExpected(entry: RegistryEntry, { version, move }: Commit): boolean {
   return move.kind === 'set' || (entry.inflight_cycle === move.cycle && entry.inflight_page === move.page - 1)
 }
 
-async function land(transaction: Transaction, entry: RegistryEntry, commit: Commit): Promise<CommitOutcome | Rollback<CommitOutcome>> {
+interface Standing {
+  readonly entry: RegistryEntry
+  readonly tenant: { readonly sequence: number; readonly committed_at: number }
+  readonly owners: readonly Owner[]
+  readonly known: ReadonlyMap<string, Database>
+  readonly rows: FoundRows
+  /** The sync has records in quarantine. */
+  readonly waiting: boolean
+}
+
+async function land(transaction: Transaction, commit: Commit, { entry, tenant, owners, known, rows, waiting }: Standing): Promise<CommitOutcome | Rollback<CommitOutcome>> {
   const inflight = toInflight(entry)
   const sweeps = inflight?.mode === 'replace'
-  // Sent together and answered in this order: all that follows the lock sees what its last holder committed.
-  const [tenant, owner, known, rows, waiting] = await Promise.all([
-    lockTenant(transaction), findOwner(transaction, commit.owner), readDatabases(transaction), findRows(transaction, commit), isWaiting(transaction, entry),
-  ])
-  const ownerId = await ensureOwner(transaction, owner, commit.owner, sweeps)
+  const owner = await ensureOwner(transaction, owners, commit.owner, sweeps)
   const plan = planLanding(commit, {
-    writer: entry.sync_id, owner: ownerId, position: tenant.sequence, sweeps, find: rows.find,
-    textOf: await rows.textsOfChanged(transaction, commit),
+    writer: entry.sync_id, owner, position: tenant.sequence, sweeps, find: rows.find, textOf: await rows.textsOfChanged(transaction, commit),
   })
   if (plan.overlap.length > 0) return rollback({ kind: 'overlap', keys: plan.overlap })
 
@@ -43,18 +53,19 @@ async function land(transaction: Transaction, entry: RegistryEntry, commit: Comm
   const page = commit.move.kind === 'set' ? 0 : commit.move.page
   const databases = await ensureViews(transaction, known, columnsOf(commit))
 
-  // From here on statements are only sent; whatever one of them meets, COMMIT is not reached.
+  // From here on statements are only sent; whatever one of them meets, COMMIT is not reached. The log, with the records
+  // in it, comes last: while it is put together here, the server is already at work on the rows.
+  writeRows(transaction, plan, databases, entry.sync_id, owner)
+  touchRows(transaction, plan, databases, rows.find)
+  if (sweeps) rememberSeen(transaction, plan, databases, { owner, owners, find: rows.find, cycle: inflight!.cycle, page })
   writeLog(transaction, plan, databases, committedAt)
-  writeRows(transaction, plan, databases, entry.sync_id, ownerId)
-  touchRows(transaction, plan, databases)
-  if (sweeps) rememberSeen(transaction, plan, databases, ownerId, inflight!.cycle, page)
   writeQuarantine(transaction, entry, commit, page, waiting)
 
   let position = plan.position
   const limits = sweeps && commit.move.kind === 'complete' ? commit.move.sweep : null
   if (limits !== null) {
     const swept = await sweep(transaction, limits, {
-      writer: entry.sync_id, owner: ownerId, cycle: inflight!.cycle, startSequence: inflight!.startSequence, position, committedAt,
+      writer: entry.sync_id, owner, cycle: inflight!.cycle, startSequence: inflight!.startSequence, position, committedAt,
     })
     if (swept.kind === 'braked') return rollback(swept)
     plan.counts.swept = swept.count
@@ -87,23 +98,19 @@ function columnsOf(commit: Commit): Record<string, readonly Column[]> {
   return columns
 }
 
-interface Owner {
-  owner_id: number
-  sweeps: boolean
+function readOwners(transaction: Transaction): Promise<Owner[]> {
+  return transaction.all<Owner>('select owner_id as id, name, sweeps from tidemark.owners where tenant_id = $1', transaction.tenant)
 }
 
-function findOwner(transaction: Transaction, name: string): Promise<Owner | undefined> {
-  return transaction.get<Owner>('select owner_id, sweeps from tidemark.owners where tenant_id = $1 and name = $2', transaction.tenant, name)
-}
-
-async function ensureOwner(transaction: Transaction, found: Owner | undefined, name: string, sweeps: boolean): Promise<number> {
-  if (found !== undefined && (found.sweeps || !sweeps)) return found.owner_id
-  const made = await transaction.get<Owner>(
+async function ensureOwner(transaction: Transaction, owners: readonly Owner[], name: string, sweeps: boolean): Promise<number> {
+  const found = owners.find((owner) => owner.name === name)
+  if (found !== undefined && (found.sweeps || !sweeps)) return found.id
+  const { id } = (await transaction.get<{ id: number }>(
     `insert into tidemark.owners (tenant_id, name, sweeps) values ($1, $2, $3)
-     on conflict (tenant_id, name) do update set sweeps = owners.sweeps or excluded.sweeps returning owner_id, sweeps`,
+     on conflict (tenant_id, name) do update set sweeps = owners.sweeps or excluded.sweeps returning owner_id as id`,
     transaction.tenant, name, sweeps,
-  )
-  return made!.owner_id
+  ))!
+  return id
 }
 
 // ── checkpoint, quarantine, cycle ────────────────────────────────────────────────────────────────────────────────────
@@ -138,7 +145,8 @@ function moveCheckpoint(transaction: Transaction, entry: RegistryEntry, { move, 
       if (entry.inflight_cycle !== null) forgetSeen(transaction, entry.inflight_cycle)
       writeInflight(transaction, entry.sync_id, null)
       transaction.send(
-        'update tidemark.registry set version = $3, committed = $4, committed_by = null where tenant_id = $1 and sync_id = $2',
+        `update tidemark.registry set version = $3, committed = $4, committed_by = null, tidemark = null,
+         failures = 0, error_code = null, error_message = null, error_at = null, retry_at = null where tenant_id = $1 and sync_id = $2`,
         tenant, entry.sync_id, entry.version + 1, move.state,
       )
       writeAudit(transaction, entry, { version: entry.version + 1, at, actor: move.actor, action: 'set', reason: move.reason, cycle: null, state: move.state })
@@ -146,8 +154,14 @@ function moveCheckpoint(transaction: Transaction, entry: RegistryEntry, { move, 
   }
 }
 
-async function isWaiting(transaction: Transaction, entry: RegistryEntry): Promise<boolean> {
-  return (await transaction.get('select from tidemark.quarantine where tenant_id = $1 and sync_id = $2 limit 1', transaction.tenant, entry.sync_id)) !== undefined
+async function isWaiting(transaction: Transaction, { worker, sync }: SyncRef): Promise<boolean> {
+  const { waiting } = (await transaction.get<{ waiting: boolean }>(
+    `select exists (
+       select from tidemark.quarantine where tenant_id = $1
+         and sync_id = (select sync_id from tidemark.registry where tenant_id = $1 and connector_id = $2 and stream_id = $3)
+     ) as waiting`, transaction.tenant, worker, sync,
+  ))!
+  return waiting
 }
 
 function writeQuarantine(transaction: Transaction, entry: RegistryEntry, commit: Commit, page: number, waiting: boolean): void {
@@ -160,18 +174,21 @@ function writeQuarantine(transaction: Transaction, entry: RegistryEntry, commit:
       tenant, entry.sync_id, textArray(commit.landings.map(({ database }) => database)), textArray(commit.landings.map((landing) => identityOf(landing))),
     )
   }
-  if (commit.quarantined.length === 0) return
   // The last word of a page on a record counts; one statement may not touch an entry twice.
   const items = [...new Map(commit.quarantined.map((item) => [JSON.stringify([item.database, identityOf(item)]), item])).values()]
-  transaction.send(
-    `insert into tidemark.quarantine (tenant_id, sync_id, cycle_id, page, at, database_name, identity, key, code, message, text)
-     select $1, $2, $3, $4, $5, * from unnest($6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[])
-     on conflict (tenant_id, sync_id, database_name, identity) do update
-     set code = excluded.code, message = excluded.message, text = excluded.text, cycle_id = excluded.cycle_id, page = excluded.page, at = excluded.at`,
-    tenant, entry.sync_id, entry.inflight_cycle ?? 0, page, commit.at,
-    textArray(items.map(({ database }) => database)), textArray(items.map((item) => identityOf(item))), textArray(items.map(({ key }) => key)),
-    textArray(items.map(({ code }) => code)), textArray(items.map(({ message }) => withoutNul(message))), textArray(items.map(({ text }) => withoutNul(text))),
-  )
+  insertMany(transaction, 'tidemark.quarantine', [
+    { name: 'identity', type: 'text', values: items.map((item) => identityOf(item)) },
+    { name: 'database_name', type: 'text', values: items.map(({ database }) => database) },
+    { name: 'key', type: 'text', values: items.map(({ key }) => key) },
+    { name: 'code', type: 'text', values: items.map(({ code }) => code) },
+    { name: 'message', type: 'text', values: items.map(({ message }) => withoutNul(message)) },
+    { name: 'text', type: 'text', values: items.map(({ text }) => withoutNul(text)) },
+    { name: 'sync_id', type: 'integer', values: items.map(() => entry.sync_id) },
+    { name: 'cycle_id', type: 'bigint', values: items.map(() => entry.inflight_cycle ?? 0) },
+    { name: 'page', type: 'bigint', values: items.map(() => page) },
+    { name: 'at', type: 'bigint', values: items.map(() => commit.at) },
+  ], `on conflict (tenant_id, sync_id, database_name, identity) do update
+    set code = excluded.code, message = excluded.message, text = excluded.text, cycle_id = excluded.cycle_id, page = excluded.page, at = excluded.at`)
 }
 
 function addToCycle(transaction: Transaction, cycle: number, counts: LandingCounts): void {

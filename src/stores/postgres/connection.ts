@@ -37,6 +37,9 @@ export class Connection {
       ['statement_timeout', statementTimeoutMs], ['lock_timeout', lockTimeoutMs],
       // A process that is frozen inside a transaction must not keep the tenant's row locked for ever.
       ['idle_in_transaction_session_timeout', statementTimeoutMs],
+      // Every statement of ours goes by a key and in its order. A planner that has no statistics yet takes a tenant to have a
+      // few rows, gathers all of them and sorts; these leave it the index.
+      ['enable_bitmapscan', 'off'], ['enable_sort', 'off'], ['jit', 'off'],
       // Nothing that somebody put into a schema of their own can stand in for a function we call.
       ['search_path', 'pg_catalog'],
     ].map(([name, value]) => `set_config('${name}', '${value}', true)`).join(', ')

@@ -9,25 +9,30 @@ export async function position(session: Session): Promise<number> {
   return tenant?.sequence ?? 0
 }
 
+/**
+ * The page is cut from its own table first, in the order of its key, and only then joined: asked for all at once, a
+ * planner that has no statistics yet would join everything, sort it and throw most of it away.
+ */
 export async function changes(session: Session, { after, limit, databases }: ChangesQuery): Promise<LogEntry[]> {
-  const named = databases === undefined ? '' : ' and d.name = any($4::text[])'
+  const named = databases === undefined ? '' : ' and database_id = any(array(select database_id from tidemark.databases where tenant_id = $1 and name = any($4::text[])))'
   const found = await all<LogRow>(
-    session, `${LOG} where l.tenant_id = $1 and l.sequence > $2${named} order by l.sequence limit $3`,
+    session,
+    `${logJoined(`(select * from tidemark.log where tenant_id = $1 and sequence > $2${named} order by sequence limit $3)`)} order by l.sequence`,
     session.tenant, after, limit, ...(databases === undefined ? [] : [textArray(databases)]),
   )
   return found.map(toLogEntry)
 }
 
 export async function rows(session: Session, { database, after, limit }: { database: string; after?: string; limit: number }): Promise<Row[]> {
-  // Two statements, since a condition that may be absent would keep the planner from the index.
-  const found = after === undefined
-    ? await all<RowRow>(session, `${ROWS} order by r.key limit $3`, session.tenant, database, limit)
-    : await all<RowRow>(session, `${ROWS} and r.key > $4 order by r.key limit $3`, session.tenant, database, limit, after)
+  const above = after === undefined ? '' : ' and key > $4'
+  const found = await all<RowRow>(
+    session, `${rowsJoined(`${above} order by key limit $3`)} order by r.key`, session.tenant, database, limit, ...(after === undefined ? [] : [after]),
+  )
   return found.map(toRow)
 }
 
 export async function row(session: Session, database: string, key: string): Promise<Row | null> {
-  const [found] = await all<RowRow>(session, `${ROWS} and r.key = $3`, session.tenant, database, key)
+  const [found] = await all<RowRow>(session, rowsJoined(' and key = $3'), session.tenant, database, key)
   return found === undefined ? null : toRow(found)
 }
 
@@ -44,7 +49,7 @@ export async function history(session: Session, database: string, key: string): 
        select l.sequence, l.previous from walk join tidemark.log l on l.tenant_id = $1 and l.sequence = walk.previous and l.key = $3
          join tidemark.databases d on d.tenant_id = $1 and d.database_id = l.database_id and d.name = $2
      )
-     ${LOG} where l.tenant_id = $1 and l.sequence in (select sequence from walk) order by l.sequence`,
+     ${logJoined('(select * from tidemark.log where tenant_id = $1 and sequence = any(array(select sequence from walk)))')} order by l.sequence`,
     session.tenant, database, key,
   )
   return found.map(toLogEntry)
@@ -75,18 +80,26 @@ function all<Found extends object>(session: Session, sql: string, ...parameters:
   return session.connection.read(session.tenant, (transaction) => transaction.all<Found>(sql, ...parameters))
 }
 
-const LOG = `select l.sequence, d.name as "database", l.key, l.action, coalesce(l.exact, l.record::text) as record, l.committed_at, g.connector_id as worker, g.stream_id as sync,
-    c.cycle_id as cycle, c.page, l.cursor, l.upstream_at
-  from tidemark.log l
-  join tidemark.commits c on c.tenant_id = l.tenant_id and c.committed_at = l.committed_at
-  join tidemark.registry g on g.tenant_id = l.tenant_id and g.sync_id = c.sync_id
-  join tidemark.databases d on d.tenant_id = l.tenant_id and d.database_id = l.database_id`
+function logJoined(log: string): string {
+  return `select l.sequence, d.name as "database", l.key, l.action, coalesce(l.exact, l.record::text) as record, l.committed_at,
+      c.worker, c.sync, c.cycle, c.page, l.cursor, l.upstream_at
+    from ${log} l
+    cross join lateral (
+      select g.connector_id as worker, g.stream_id as sync, c.cycle_id as cycle, c.page
+      from tidemark.commits c join tidemark.registry g on g.tenant_id = $1 and g.sync_id = c.sync_id
+      where c.tenant_id = $1 and c.committed_at = l.committed_at limit 1
+    ) c
+    cross join lateral (select name from tidemark.databases where tenant_id = $1 and database_id = l.database_id limit 1) d`
+}
 
-const ROWS = `select d.name as "database", r.key, coalesce(l.exact, l.record::text) as record, r.sequence, l.committed_at, r.upstream_at
-  from tidemark.databases d
-  join tidemark.rows r on r.tenant_id = d.tenant_id and r.database_id = d.database_id
-  join tidemark.log l on l.tenant_id = r.tenant_id and l.sequence = r.sequence
-  where d.tenant_id = $1 and d.name = $2 and r.status = 0`
+function rowsJoined(which: string): string {
+  return `select $2::text as "database", r.key, coalesce(l.exact, l.record::text) as record, r.sequence, l.committed_at, r.upstream_at
+    from (
+      select key, sequence, upstream_at from tidemark.rows
+      where tenant_id = $1 and database_id = (select database_id from tidemark.databases where tenant_id = $1 and name = $2) and status = 0${which}
+    ) r
+    cross join lateral (select exact, record, committed_at from tidemark.log where tenant_id = $1 and sequence = r.sequence limit 1) l`
+}
 
 interface LogRow {
   sequence: number

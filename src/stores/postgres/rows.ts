@@ -1,8 +1,9 @@
 import { SyncError, type Action, type Commit, type Landing } from '../../contract/index.ts'
 import type { RowStatus, StoredRow } from '../kit/judge.ts'
-import type { LandingFacts, LandingPlan } from '../kit/plan-landing.ts'
-import { bigintArray, integerArray, textArray, withoutNul } from './arrays.ts'
+import type { LandingFacts, LandingPlan, RowWrite } from '../kit/plan-landing.ts'
+import { bigintArray, textArray, withoutNul } from './arrays.ts'
 import type { Transaction } from './connection.ts'
+import { insertMany } from './insert-many.ts'
 
 export const STATUS: Record<RowStatus, number> = { live: 0, deleted: 1, swept: 2 }
 export const ACTION: Record<Action, number> = { created: 1, updated: 2, deleted: 3 }
@@ -18,7 +19,13 @@ interface RowRecord {
   owner_id: number
 }
 
-/** The rows a page meets, all looked up before the first is judged. */
+/**
+ * The rows a page meets, all looked up before the first is judged.
+ *
+ * Here and below, statements leave the planner no choice: a row is found through a lateral probe of its whole key, and
+ * changed through ON CONFLICT. With \`key = any(…)\` or \`update … from\`, a planner that has no statistics yet takes a
+ * tenant to have one row and reads all of them, for every page.
+ */
 export interface FoundRows {
   readonly find: LandingFacts['find']
   /** The stored texts of rows whose hash is another, for `textOf`. */
@@ -35,8 +42,17 @@ export async function findRows(transaction: Transaction, commit: Commit): Promis
   }
   const tables = new Map(await Promise.all([...keys].map(async ([database, wanted]) => {
     const rows = await transaction.all<RowRecord>(
-      `select key, sequence, status, hash, upstream_at, writer_id, owner_id from tidemark.rows
-       where tenant_id = $1 and database_id = (select database_id from tidemark.databases where tenant_id = $1 and name = $2) and key = any($3::text[])`,
+      // When no row stands between the smallest and the largest key of the page, nothing needs to be looked up.
+      `with wanted as materialized (select key collate "C" as key from unnest($3::text[]) as w (key)),
+       place as materialized (select database_id as id from tidemark.databases where tenant_id = $1 and name = $2)
+       select r.* from wanted cross join lateral (
+         select key, sequence, status, hash, upstream_at, writer_id, owner_id from tidemark.rows
+         where tenant_id = $1 and database_id = (select id from place) and key = wanted.key limit 1
+       ) r
+       where exists (
+         select from tidemark.rows where tenant_id = $1 and database_id = (select id from place)
+           and key between (select min(key) from wanted) and (select max(key) from wanted)
+       )`,
       transaction.tenant, database, textArray(wanted),
     )
     return [database, new Map(rows.map((row) => [row.key, toStoredRow(row)]))] as const
@@ -52,7 +68,9 @@ async function readTexts(transaction: Transaction, commit: Commit, find: Landing
     if (landing.type === 'upsert' && row?.status === 'live' && row.hash !== landing.hash) sequences.push(row.sequence)
   }
   const entries = sequences.length === 0 ? [] : await transaction.all<{ sequence: number; record: string }>(
-    'select sequence, coalesce(exact, record::text) as record from tidemark.log where tenant_id = $1 and sequence = any($2::bigint[])', transaction.tenant, bigintArray(sequences),
+    `select l.* from unnest($2::bigint[]) as wanted (sequence) cross join lateral (
+       select sequence, coalesce(exact, record::text) as record from tidemark.log where tenant_id = $1 and sequence = wanted.sequence limit 1
+     ) l`, transaction.tenant, bigintArray(sequences),
   )
   const texts = new Map(entries.map(({ sequence, record }) => [sequence, record]))
   return (landing, row) => {
@@ -68,20 +86,19 @@ function toStoredRow(row: RowRecord): StoredRow {
 
 export function writeLog(transaction: Transaction, plan: LandingPlan, databases: ReadonlyMap<string, number>, committedAt: number): void {
   const writes = plan.writes.filter(({ action }) => action !== null)
-  if (writes.length === 0) return
-  transaction.send(
-    `insert into tidemark.log (tenant_id, committed_at, sequence, database_id, action, previous, key, cursor, upstream_at, record, exact)
-     select $1, $2, sequence, database_id, action, previous, key, cursor, upstream_at, record::jsonb, exact
-     from unnest($3::bigint[], $4::int[], $5::int[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[])
-       as w (sequence, database_id, action, previous, key, cursor, upstream_at, record, exact)`,
-    transaction.tenant, committedAt, bigintArray(writes.map(({ sequence }) => sequence)),
-    integerArray(writes.map(({ landing }) => databases.get(landing.database)!)), integerArray(writes.map(({ action }) => ACTION[action!])),
-    bigintArray(writes.map(({ row }) => row?.sequence ?? null)), textArray(writes.map(({ landing }) => landing.key)),
-    textArray(writes.map(({ landing }) => (landing.type === 'upsert' ? withoutNul(landing.cursor) : null))),
-    textArray(writes.map(({ landing }) => landing.upstreamAt)),
-    textArray(writes.map(({ landing }) => (landing.type === 'upsert' && !isUnfit(landing.text) ? landing.text : null))),
-    textArray(writes.map(({ landing }) => (landing.type === 'upsert' && isInexact(landing.text) ? landing.text : null))),
-  )
+  const texts = writes.map(({ landing }) => (landing.type === 'upsert' ? landing.text : null))
+  insertMany(transaction, 'tidemark.log', [
+    { name: 'sequence', type: 'bigint', values: writes.map(({ sequence }) => sequence) },
+    { name: 'committed_at', type: 'bigint', values: writes.map(() => committedAt) },
+    { name: 'database_id', type: 'integer', values: writes.map(({ landing }) => databases.get(landing.database)!) },
+    { name: 'action', type: 'integer', values: writes.map(({ action }) => ACTION[action!]) },
+    { name: 'previous', type: 'bigint', values: writes.map(({ row }) => row?.sequence ?? null) },
+    { name: 'key', type: 'text', values: writes.map(({ landing }) => landing.key) },
+    { name: 'cursor', type: 'text', values: writes.map(({ landing }) => (landing.type === 'upsert' ? withoutNul(landing.cursor) : null)) },
+    { name: 'upstream_at', type: 'text', values: writes.map(({ landing }) => landing.upstreamAt) },
+    { name: 'record', type: 'jsonb', values: texts.map((text) => (text === null || isUnfit(text) ? null : text)) },
+    { name: 'exact', type: 'text', values: texts.map((text) => (text !== null && isInexact(text) ? text : null)) },
+  ])
 }
 
 /** jsonb writes 1.5e300 out as an integer of 301 digits, which would be read back as that integer. */
@@ -99,44 +116,44 @@ function isUnfit(text: string): boolean {
 export function writeRows(transaction: Transaction, plan: LandingPlan, databases: ReadonlyMap<string, number>, writer: number, owner: number): void {
   const fresh = plan.writes.filter(({ row }) => row === undefined)
   const known = plan.writes.filter(({ row }) => row !== undefined)
-  if (fresh.length > 0) {
-    transaction.send(
-      `insert into tidemark.rows (tenant_id, writer_id, owner_id, database_id, key, sequence, status, hash, upstream_at)
-       select $1, $2, $3, * from unnest($4::int[], $5::text[], $6::bigint[], $7::int[], $8::text[], $9::text[])`,
-      transaction.tenant, writer, owner, ...rowArrays(fresh, databases), textArray(fresh.map(({ landing }) => landing.upstreamAt)),
-    )
-  }
-  if (known.length > 0) {
-    transaction.send(
-      `update tidemark.rows r set sequence = w.sequence, status = w.status, hash = w.hash, upstream_at = w.upstream_at, writer_id = $2, owner_id = w.owner_id
-       from unnest($3::int[], $4::text[], $5::bigint[], $6::int[], $7::text[], $8::text[], $9::int[])
-         as w (database_id, key, sequence, status, hash, upstream_at, owner_id)
-       where r.tenant_id = $1 and r.database_id = w.database_id and r.key = w.key`,
-      transaction.tenant, writer, ...rowArrays(known, databases),
-      // A fact without a time keeps the row's: what is older than that is still older, and what was known then stays dead.
-      textArray(known.map(({ landing, row }) => landing.upstreamAt ?? row!.upstreamAt)),
-      // A row that comes back belongs to whoever brought it; a living one keeps its owner.
-      integerArray(known.map(({ row }) => (row!.status === 'live' ? row!.owner : owner))),
-    )
-  }
+  const toRow = ({ landing, sequence, row }: RowWrite): KeyedRow => ({
+    database: landing.database, key: landing.key, sequence, status: landing.type === 'upsert' ? 'live' : 'deleted', hash: landing.type === 'upsert' ? landing.hash : null, writer,
+    // A fact without a time keeps the row's: what is older than that is still older, and what was known then stays dead.
+    upstreamAt: landing.upstreamAt ?? row?.upstreamAt ?? null,
+    // A row that comes back belongs to whoever brought it; a living one keeps its owner.
+    owner: row?.status === 'live' ? row.owner : owner,
+  })
+  putRows(transaction, databases, fresh.map(toRow), '')
+  putRows(transaction, databases, known.map(toRow), `on conflict (tenant_id, database_id, key) do update set sequence = excluded.sequence, status = excluded.status,
+    hash = excluded.hash, upstream_at = excluded.upstream_at, writer_id = excluded.writer_id, owner_id = excluded.owner_id`)
 }
 
-function rowArrays(writes: LandingPlan['writes'], databases: ReadonlyMap<string, number>): Buffer[] {
-  return [
-    integerArray(writes.map(({ landing }) => databases.get(landing.database)!)), textArray(writes.map(({ landing }) => landing.key)),
-    bigintArray(writes.map(({ sequence }) => sequence)),
-    integerArray(writes.map(({ landing }) => (landing.type === 'upsert' ? STATUS.live : STATUS.deleted))),
-    textArray(writes.map(({ landing }) => (landing.type === 'upsert' ? landing.hash : null))),
-  ]
+export function touchRows(transaction: Transaction, { touches }: LandingPlan, databases: ReadonlyMap<string, number>, find: LandingFacts['find']): void {
+  const rows = touches.map(({ landing, upstreamAt }): KeyedRow => {
+    const { sequence, writer, owner } = find(landing)!
+    return {
+      database: landing.database, key: landing.key, sequence, status: landing.type === 'upsert' ? 'live' : 'deleted',
+      hash: landing.type === 'upsert' ? landing.hash : null, upstreamAt, writer, owner,
+    }
+  })
+  putRows(transaction, databases, rows, 'on conflict (tenant_id, database_id, key) do update set status = excluded.status, hash = excluded.hash, upstream_at = excluded.upstream_at')
 }
 
-export function touchRows(transaction: Transaction, { touches }: LandingPlan, databases: ReadonlyMap<string, number>): void {
-  if (touches.length === 0) return
-  transaction.send(
-    `update tidemark.rows r set upstream_at = t.upstream_at, hash = t.hash, status = case when t.hash is null then ${STATUS.deleted} else ${STATUS.live} end
-     from unnest($2::int[], $3::text[], $4::text[], $5::text[]) as t (database_id, key, hash, upstream_at)
-     where r.tenant_id = $1 and r.database_id = t.database_id and r.key = t.key`,
-    transaction.tenant, integerArray(touches.map(({ landing }) => databases.get(landing.database)!)), textArray(touches.map(({ landing }) => landing.key)),
-    textArray(touches.map(({ landing }) => (landing.type === 'upsert' ? landing.hash : null))), textArray(touches.map(({ upstreamAt }) => upstreamAt)),
-  )
+export interface KeyedRow extends StoredRow {
+  readonly database: string
+  readonly key: string
+}
+
+/** Rows that are new, or with `onConflict` those that are there and what of them changes. */
+export function putRows(transaction: Transaction, databases: ReadonlyMap<string, number>, rows: readonly KeyedRow[], onConflict: string): void {
+  insertMany(transaction, 'tidemark.rows', [
+    { name: 'key', type: 'text', values: rows.map(({ key }) => key) },
+    { name: 'database_id', type: 'integer', values: rows.map(({ database }) => databases.get(database)!) },
+    { name: 'sequence', type: 'bigint', values: rows.map(({ sequence }) => sequence) },
+    { name: 'status', type: 'integer', values: rows.map(({ status }) => STATUS[status]) },
+    { name: 'hash', type: 'text', values: rows.map(({ hash }) => hash) },
+    { name: 'upstream_at', type: 'text', values: rows.map(({ upstreamAt }) => upstreamAt) },
+    { name: 'writer_id', type: 'integer', values: rows.map(({ writer }) => writer) },
+    { name: 'owner_id', type: 'integer', values: rows.map(({ owner }) => owner) },
+  ], onConflict)
 }

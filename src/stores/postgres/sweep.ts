@@ -1,8 +1,8 @@
 import type { CommitOutcome, Sweep } from '../../contract/index.ts'
-import { isBraked, toRanges, type LandingPlan } from '../kit/plan-landing.ts'
-import { integerArray, textArray } from './arrays.ts'
+import { isBraked, toRanges, type LandingFacts, type LandingPlan } from '../kit/plan-landing.ts'
 import type { Transaction } from './connection.ts'
-import { ACTION, STATUS } from './rows.ts'
+import { insertMany } from './insert-many.ts'
+import { ACTION, putRows, STATUS } from './rows.ts'
 
 export interface SweepFacts {
   readonly writer: number
@@ -26,38 +26,44 @@ export async function sweep(
   const inherited = surveys.reduce((sum, survey) => sum + survey.inherited, 0)
   if (count > 0) {
     const created = await countCreated(transaction, facts)
-    for (const { name, owned, dying } of surveys) {
+    for (const { id, name, owned, dying } of surveys) {
       // Newcomers do not dilute the share that dies: were every key renamed, all that was there would still go.
-      const existed = owned - (created.get(name) ?? 0)
+      const existed = owned - (created.get(id) ?? 0)
       if (isBraked(limits, existed, dying)) return { kind: 'braked', database: name, owned: existed, doomed: dying }
     }
   }
   // A row that another owner still lists passes to that owner instead of dying.
   if (inherited > 0) {
     transaction.send(
-      `with ${SEEN}, heirs as (
-         select distinct on (c.database_id, c.key) c.database_id, c.key, c.owner_id
-         from tidemark.claims c join tidemark.rows r using (tenant_id, database_id, key)
-         where ${DOOMED} order by c.database_id, c.key, c.owner_id
-       ), taken as (
-         delete from tidemark.claims c using heirs h
-         where c.tenant_id = $1 and c.database_id = h.database_id and c.key = h.key and c.owner_id = h.owner_id
+      `with ${SEEN}, heirs as materialized (
+         select distinct on (c.database_id, c.key) c.database_id, c.key, c.owner_id, r.sequence, r.writer_id, r.status
+         from tidemark.claims c cross join lateral (
+           select r.* from tidemark.rows r where r.database_id = c.database_id and r.key = c.key and ${DOOMED} limit 1
+         ) r
+         where c.tenant_id = $1 order by c.database_id, c.key, c.owner_id
+       ), redeemed as (
+         insert into tidemark.claims (tenant_id, database_id, key, owner_id, cycle_id) select $1, database_id, key, owner_id, 0 from heirs
+         on conflict (tenant_id, database_id, key, owner_id) do update set cycle_id = 0
        )
-       update tidemark.rows r set owner_id = h.owner_id from heirs h where r.tenant_id = $1 and r.database_id = h.database_id and r.key = h.key`,
+       insert into tidemark.rows (tenant_id, database_id, key, owner_id, sequence, writer_id, status)
+       select $1, database_id, key, owner_id, sequence, writer_id, status from heirs
+       on conflict (tenant_id, database_id, key) do update set owner_id = excluded.owner_id`,
       tenant, owner, cycle, startSequence,
     )
+    transaction.send('delete from tidemark.claims where tenant_id = $1 and cycle_id = 0', tenant)
   }
   if (count > 0) {
     transaction.send(
       `with ${SEEN}, dying as materialized (
-         select r.database_id, r.key, r.sequence as previous, $5 + row_number() over (order by r.database_id, r.key) as sequence
+         select r.database_id, r.key, r.sequence as previous, $5::bigint + row_number() over (order by r.database_id, r.key) as sequence
          from tidemark.rows r where ${DOOMED}
        ), logged as (
          insert into tidemark.log (tenant_id, committed_at, sequence, database_id, action, previous, key)
          select $1, $6, sequence, database_id, ${ACTION.deleted}, previous, key from dying
        )
-       update tidemark.rows r set sequence = d.sequence, status = ${STATUS.swept}, hash = null, writer_id = $7
-       from dying d where r.tenant_id = $1 and r.database_id = d.database_id and r.key = d.key`,
+       insert into tidemark.rows (tenant_id, database_id, key, sequence, status, writer_id, owner_id)
+       select $1, database_id, key, sequence, ${STATUS.swept}, $7::int, $2 from dying
+       on conflict (tenant_id, database_id, key) do update set sequence = excluded.sequence, status = excluded.status, hash = null, writer_id = excluded.writer_id`,
       tenant, owner, cycle, startSequence, facts.position, facts.committedAt, facts.writer,
     )
   }
@@ -70,6 +76,7 @@ const UNSEEN = `r.sequence <= $4 and not coalesce(r.sequence <@ (select sequence
 const DOOMED = `r.tenant_id = $1 and r.owner_id = $2 and r.status = ${STATUS.live} and ${UNSEEN}`
 
 interface Survey {
+  id: number
   name: string
   /** Live, and not about to pass to another owner. */
   owned: number
@@ -85,7 +92,7 @@ function survey(transaction: Transaction, { owner, cycle, startSequence }: Sweep
          case when ${UNSEEN} then exists (select from tidemark.claims c where c.tenant_id = $1 and c.database_id = r.database_id and c.key = r.key) end as is_claimed
        from tidemark.rows r where r.tenant_id = $1 and r.owner_id = $2 and r.status = ${STATUS.live}
      )
-     select d.name, count(*) filter (where is_claimed is not true) as owned,
+     select d.database_id as id, d.name, count(*) filter (where is_claimed is not true) as owned,
        count(*) filter (where not is_claimed) as dying, count(*) filter (where is_claimed) as inherited
      from owned o join tidemark.databases d on d.tenant_id = $1 and d.database_id = o.database_id
      group by d.database_id, d.name order by d.database_id`,
@@ -94,41 +101,51 @@ function survey(transaction: Transaction, { owner, cycle, startSequence }: Sweep
 }
 
 /** Live rows of the owner that came, or came back, since the cycle began; by database. */
-async function countCreated(transaction: Transaction, { owner, startSequence }: SweepFacts): Promise<Map<string, number>> {
-  const counts = await transaction.all<{ name: string; created: number }>(
-    `select d.name, count(distinct l.key) as created
-     from tidemark.log l join tidemark.rows r using (tenant_id, database_id, key) join tidemark.databases d using (tenant_id, database_id)
-     where l.tenant_id = $1 and l.sequence > $3 and l.action = ${ACTION.created} and r.owner_id = $2 and r.status = ${STATUS.live}
-     group by d.name`,
+async function countCreated(transaction: Transaction, { owner, startSequence }: SweepFacts): Promise<Map<number, number>> {
+  const counts = await transaction.all<{ id: number; created: number }>(
+    `select l.database_id as id, count(distinct l.key) as created
+     from tidemark.log l cross join lateral (
+       select from tidemark.rows r where r.tenant_id = $1 and r.database_id = l.database_id and r.key = l.key and r.owner_id = $2 and r.status = ${STATUS.live} limit 1
+     ) r
+     where l.tenant_id = $1 and l.sequence > $3 and l.action = ${ACTION.created} group by l.database_id`,
     transaction.tenant, owner, startSequence,
   )
-  return new Map(counts.map(({ name, created }) => [name, created]))
+  return new Map(counts.map(({ id, created }) => [id, created]))
+}
+
+export interface Owner {
+  readonly id: number
+  readonly name: string
+  readonly sweeps: boolean
+}
+
+export interface Sighting {
+  readonly owner: number
+  /** All that the tenant has. */
+  readonly owners: readonly Owner[]
+  readonly find: LandingFacts['find']
+  readonly cycle: number
+  readonly page: number
 }
 
 /** What a page of a replace cycle proved to be still there. */
-export function rememberSeen(
-  transaction: Transaction, plan: LandingPlan, databases: ReadonlyMap<string, number>, owner: number, cycle: number, page: number,
-): void {
+export function rememberSeen(transaction: Transaction, plan: LandingPlan, databases: ReadonlyMap<string, number>, { owner, owners, find, cycle, page }: Sighting): void {
   const { tenant } = transaction
   if (plan.seen.length > 0) {
     const ranges = toRanges(plan.seen).map(([first, last]) => `[${first},${last}]`).join()
     transaction.send('insert into tidemark.seen (tenant_id, cycle_id, page, ranges) values ($1, $2, $3, $4::int8multirange)', tenant, cycle, page, `{${ranges}}`)
   }
-  if (plan.sightings.length > 0) {
-    // An owner that never sweeps proves nothing by its silence: the first that does takes the row over.
-    transaction.send(
-      `with sighted as materialized (
-         select * from unnest($4::int[], $5::text[]) as s (database_id, key)
-       ), taken as (
-         update tidemark.rows r set owner_id = $2 from sighted s
-         where r.tenant_id = $1 and r.database_id = s.database_id and r.key = s.key
-           and r.owner_id in (select owner_id from tidemark.owners where tenant_id = $1 and not sweeps)
-         returning r.database_id, r.key
-       )
-       insert into tidemark.claims (tenant_id, database_id, key, owner_id, cycle_id)
-       select $1, s.database_id, s.key, $2, $3 from sighted s where not exists (select from taken t where t.database_id = s.database_id and t.key = s.key)
-       on conflict (tenant_id, database_id, key, owner_id) do update set cycle_id = excluded.cycle_id`,
-      tenant, owner, cycle, integerArray(plan.sightings.map(({ database }) => databases.get(database)!)), textArray(plan.sightings.map(({ key }) => key)),
-    )
-  }
+  if (plan.sightings.length === 0) return
+  // An owner that never sweeps proves nothing by its silence: the first that does takes the row over.
+  const silent = new Set(owners.filter(({ sweeps }) => !sweeps).map(({ id }) => id))
+  const taken = plan.sightings.filter((landing) => silent.has(find(landing)!.owner))
+  const shared = plan.sightings.filter((landing) => !silent.has(find(landing)!.owner))
+  const rows = taken.map((landing) => ({ ...find(landing)!, database: landing.database, key: landing.key, owner }))
+  putRows(transaction, databases, rows, 'on conflict (tenant_id, database_id, key) do update set owner_id = excluded.owner_id')
+  insertMany(transaction, 'tidemark.claims', [
+    { name: 'key', type: 'text', values: shared.map(({ key }) => key) },
+    { name: 'database_id', type: 'integer', values: shared.map(({ database }) => databases.get(database)!) },
+    { name: 'owner_id', type: 'integer', values: shared.map(() => owner) },
+    { name: 'cycle_id', type: 'bigint', values: shared.map(() => cycle) },
+  ], 'on conflict (tenant_id, database_id, key, owner_id) do update set cycle_id = excluded.cycle_id')
 }
