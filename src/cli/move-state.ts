@@ -1,8 +1,7 @@
 import { SyncError, type Checkpoint, type StateText, type Store, type SyncRef } from '../contract/index.ts'
 import { systemClock } from '../platform/clock.ts'
-import { holderName } from '../platform/holder.ts'
+import { holderName, isDeadHolder } from '../platform/holder.ts'
 import { actorName } from './actor.ts'
-import { isDeadHolder } from './dead-holder.ts'
 
 export interface StateMove {
   readonly state: StateText

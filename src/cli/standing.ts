@@ -3,7 +3,7 @@ import type { Schedule } from '../config/schedule.ts'
 import type { Checkpoint, CycleRecord, Store, SyncRef } from '../contract/index.ts'
 import { dueOf, RECENT_CYCLES, type Due } from '../runner/due.ts'
 import { healthOf, type Health } from '../runner/health.ts'
-import { isDeadHolder } from './dead-holder.ts'
+import { isDeadHolder } from '../platform/holder.ts'
 import { duration } from './duration.ts'
 import { NEVER_RUN } from './never-run.ts'
 

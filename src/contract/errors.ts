@@ -21,7 +21,7 @@ export const ERROR_CODES = {
   AUTH_REJECTED: entry('reauth', 'failed', 'The source refused the credentials. Renew them, then run `tidemark resume <sync>`.'),
   CURSOR_REJECTED: entry('restart', 'failed', 'The source no longer accepts the stored position. Run `tidemark state reset <sync>` to read it from the start.'),
   HISTORY_LOST: entry('restart', 'failed', 'The source no longer keeps the changes since the stored position. A backfill is needed.'),
-  CONNECTOR_FAILED: entry('bug', 'failed', 'The connector threw. The message below is its own.'),
+  CONNECTOR_FAILED: entry('bug', 'failed', 'The connector threw; the message is its own. Run `tidemark preview <sync>` to see it alone.'),
   // The page
   PAGE_INVALID: entry('bug', 'failed', 'Return `{ changes, hasMore, nextState }` from `execute`.'),
   STATE_MISSING: entry('bug', 'failed', 'Return `nextState` with `hasMore: true`, or `hasMore: false` to end the cycle.'),

@@ -143,7 +143,7 @@ export type Move =
     }
   /** The last page of a cycle that must not count: its rows land, `inflight` is cleared, `committed` stays. */
   | { readonly kind: 'abandon'; readonly cycle: number; readonly page: number; readonly reason: string }
-  /** An operator's hand. `inflight` is cleared. */
+  /** An operator's hand. `inflight` is cleared, and with it failures and the tidemark: what they told of is over. */
   | { readonly kind: 'set'; readonly state: StateText; readonly actor: string; readonly reason: string }
 
 export interface Sweep {

@@ -123,7 +123,8 @@ function moveCheckpoint(session: Session, entry: RegistryEntry, { move, at }: Co
       if (entry.inflight_cycle !== null) forgetSeen(session, entry.inflight_cycle)
       writeInflight(session, entry.sync_id, null)
       connection.run(
-        'update tidemark_registry set version = ?, committed = ?, committed_by = null where tenant_id = ? and sync_id = ?',
+        `update tidemark_registry set version = ?, committed = ?, committed_by = null, tidemark = null,
+         failures = 0, error_code = null, error_message = null, error_at = null, retry_at = null where tenant_id = ? and sync_id = ?`,
         entry.version + 1, move.state, tenantId, entry.sync_id,
       )
       writeAudit(session, entry, { version: entry.version + 1, at, actor: move.actor, action: 'set', reason: move.reason, cycle: null, state: move.state })

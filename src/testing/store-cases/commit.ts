@@ -57,6 +57,17 @@ export const commitCases: readonly StoreCase[] = [
     )
     assert.equal((await driver.begin()).inflight.state, '"old"')
   }),
+  rule('NX4 an operator sets the state: failures, error, wait and tidemark of what was before are gone', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    await driver.cycle([upsert('a', { n: 1 }, { at: 1 })], { tidemark: 'line' })
+    await driver.begin()
+    await driver.release({ stopReason: 'error', error: { code: 'SOURCE_TIMEOUT', message: 'no answer' }, retryAt: START + 60_000 })
+    const failed = await store.read(driver.ref)
+    assert.deepEqual([failed.failures, failed.lastError?.code, failed.retryAt, failed.tidemark], [1, 'SOURCE_TIMEOUT', START + 60_000, 'line'])
+    await (await SyncDriver.take(store)).set(null, 'ana', 'start over')
+    const reset = await store.read(driver.ref)
+    assert.deepEqual([reset.failures, reset.lastError, reset.retryAt, reset.tidemark, reset.inflight, reset.committed], [0, null, null, null, null, null])
+  }),
   rule('an operator sets the state: the version grows, the unfinished cycle is gone, the audit says who and why', async ({ store }) => {
     const driver = await SyncDriver.take(store)
     await driver.cycle([], { state: '"old"' })
