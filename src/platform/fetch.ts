@@ -1,11 +1,13 @@
+import type { Dispatcher } from 'undici'
 import { SyncError } from '../contract/index.ts'
+import { answerBody, type BodyLimits } from './answer-body.ts'
+import { answerFailure, placeOf } from './answer-failure.ts'
 import { allowedRedirect, type Hop } from './redirect.ts'
+import { requestBody } from './request-body.ts'
 
 export type Fetch = (input: string | URL, init?: RequestInit) => Promise<Response>
 
-export interface FetchOptions {
-  /** Of one body, after decompression: a small answer may unfold into a large one. */
-  bodyBytesMax?: number
+export interface FetchOptions extends Partial<BodyLimits> {
   connectTimeoutMs?: number
   /** From the request to the answer's headers. */
   headersTimeoutMs?: number
@@ -16,27 +18,36 @@ export interface FetchOptions {
 
 const DEFAULTS: Required<FetchOptions> = {
   bodyBytesMax: 64 * 1024 * 1024,
+  wireBytesMax: 64 * 1024 * 1024,
   connectTimeoutMs: 10_000,
   headersTimeoutMs: 60_000,
   bodyIdleMs: 60_000,
   redirectsMax: 10,
 }
 
-/** The bare way out: bounded in size and time, and careful with credentials. Pacing and retries come on top of it. */
+type Ask = (hop: Hop, signal: AbortSignal | null) => Promise<Dispatcher.ResponseData>
+
+/**
+ * The bare way out: bounded in size and time, and careful with credentials. Pacing and retries come on top of it.
+ *
+ * One request at a time per connection, and a connection that ever broke the protocol, was cut off or was left in the
+ * middle of an answer is closed: the next request never reads what was meant for another.
+ */
 export function createFetch(options: FetchOptions = {}): Fetch {
   const limits = { ...DEFAULTS, ...options }
   // Loaded with the first request: a command that asks nobody starts without it.
-  let client: Promise<(hop: Hop, init: RequestInit) => Promise<Response>> | undefined
+  let client: Promise<Ask> | undefined
   return async (input, init = {}) => {
-    const request = await (client ??= connect(limits))
+    const ask = await (client ??= connect(limits))
+    const signal = init.signal ?? null
     let hop = firstHop(input, init)
     for (let redirects = 0; ; redirects++) {
-      const response = await answer(hop, init, request)
+      const response = await answer(hop, signal, ask, limits)
       const next = init.redirect === 'manual' ? null : allowedRedirect(response, hop)
-      if (next === null) return bounded(response, hop.url, limits.bodyBytesMax, init.signal ?? undefined)
+      if (next === null) return response
       await response.body?.cancel()
-      if (init.redirect === 'error') throw new SyncError('SOURCE_INVALID', `${place(hop.url)} answered with a redirect.`)
-      if (redirects === limits.redirectsMax) throw new SyncError('SOURCE_INVALID', `${place(hop.url)} redirects without end.`)
+      if (init.redirect === 'error') throw new SyncError('SOURCE_INVALID', `${placeOf(hop.url)} answered with a redirect.`)
+      if (redirects === limits.redirectsMax) throw new SyncError('SOURCE_INVALID', `${placeOf(hop.url)} redirects without end.`)
       hop = next
     }
   }
@@ -45,19 +56,24 @@ export function createFetch(options: FetchOptions = {}): Fetch {
 /** One for the process, so that cycles share its connections. */
 export const systemFetch: Fetch = createFetch()
 
-async function connect(limits: Required<FetchOptions>): Promise<(hop: Hop, init: RequestInit) => Promise<Response>> {
+/** Not fetch of the same package: that one unfolds any chain of encodings by itself, and takes half as long again for a page. */
+async function connect(limits: Required<FetchOptions>): Promise<Ask> {
   const undici = await import('undici')
   const dispatcher = new undici.Agent({
     connect: { timeout: limits.connectTimeoutMs },
     headersTimeout: limits.headersTimeoutMs,
     bodyTimeout: limits.bodyIdleMs,
+    pipelining: 1,
+    maxResponseSize: limits.wireBytesMax,
   })
-  return async (hop, init) => {
-    const { url, method, headers, body } = hop
-    const request = { ...init, method, headers: [...headers], body, redirect: 'manual', dispatcher, duplex: 'half' }
-    return (await undici.fetch(url, request as Parameters<typeof undici.fetch>[1])) as unknown as Response
+  return async ({ url, method, headers, body }, signal) => {
+    const sent = requestBody(body)
+    for (const [name, value] of [...STANDARD_HEADERS, ...sent.headers]) if (!headers.has(name)) headers.set(name, value)
+    return undici.request(url, { dispatcher, method: method as Dispatcher.HttpMethod, headers: [...headers].flat(), body: sent.body, signal })
   }
 }
+
+const STANDARD_HEADERS = [['accept', '*/*'], ['accept-encoding', 'gzip, br'], ['user-agent', 'tidemark']] as const
 
 function firstHop(input: string | URL, init: RequestInit): Hop {
   const url = URL.canParse(String(input)) ? new URL(input) : null
@@ -66,77 +82,51 @@ function firstHop(input: string | URL, init: RequestInit): Hop {
   }
   // Refused and not sent on: URLs end up in logs, and a header does the same without.
   if (url.username !== '' || url.password !== '') {
-    throw new SyncError('CONNECTOR_FAILED', `The URL of a request to ${place(url)} contains credentials. Send them in a header.`)
+    throw new SyncError('CONNECTOR_FAILED', `The URL of a request to ${placeOf(url)} contains credentials. Send them in a header.`)
   }
   try {
     return { url, method: init.method?.toUpperCase() ?? 'GET', headers: new Headers(init.headers), body: init.body ?? null }
   } catch {
     // Without the cause: it quotes the value it refuses, and that may be a token.
-    throw new SyncError('CONNECTOR_FAILED', `A header of the request to ${place(url)} is not valid: check for line breaks and characters beyond Latin-1.`)
+    throw new SyncError('CONNECTOR_FAILED', `A header of the request to ${placeOf(url)} is not valid: check for line breaks and characters beyond Latin-1.`)
   }
 }
 
-async function answer(hop: Hop, init: RequestInit, request: (hop: Hop, init: RequestInit) => Promise<Response>): Promise<Response> {
+async function answer(hop: Hop, signal: AbortSignal | null, ask: Ask, limits: BodyLimits): Promise<Response> {
+  let data: Dispatcher.ResponseData
   try {
-    return await request(hop, init)
+    data = await ask(hop, signal)
   } catch (error) {
-    throw classified(error, hop.url, init.signal ?? undefined)
+    throw answerFailure(error, hop.url, signal, 'head')
   }
-}
-
-/** The same answer, with a body that breaks off at the limit. */
-function bounded(response: Response, url: URL, bytesMax: number, signal: AbortSignal | undefined): Response {
-  const tooLarge = new SyncError('SOURCE_INVALID', `${place(url)} answered with more than ${bytesMax} bytes.`)
-  const { status, statusText, headers } = response
-  const declared = headers.has('content-encoding') ? 0 : Number(headers.get('content-length') ?? 0)
-  const source = response.body?.getReader()
-  if (source !== undefined && declared > bytesMax) {
-    source.cancel().catch(() => {})
-    throw tooLarge
+  const { statusCode: status, statusText, body } = data
+  // A connection whose answer nobody reads would stay taken.
+  const refuse = (message: string): SyncError => {
+    body.on('error', () => {}).destroy()
+    return new SyncError('SOURCE_INVALID', `${placeOf(hop.url)} ${message}.`)
   }
-  const body = source === undefined ? null : countedBody(source, bytesMax, tooLarge, (error) => classified(error, url, signal))
-  const copy = new Response(body, { status, statusText, headers: [...headers] })
+  if (status < 200 || status > 599) throw refuse(`answered with status ${status}, which does not exist`)
+  const headers = headersOf(data)
+  if (headers === null) throw refuse('answered with headers that are not valid')
+  const stream = answerBody({ body, headers, isEmpty: hop.method === 'HEAD' || EMPTY_STATUSES.has(status) }, limits, refuse, (error) => answerFailure(error, hop.url, signal, 'body'))
+  const response = new Response(stream, { status, statusText, headers })
+  if (stream !== null) forgotten.register(response, new WeakRef(stream))
   // The constructor has no way to say where the answer came from.
-  return Object.defineProperty(copy, 'url', { value: url.href })
+  return Object.defineProperty(response, 'url', { value: hop.url.href })
 }
 
-function countedBody(
-  source: ReadableStreamDefaultReader<Uint8Array>,
-  bytesMax: number,
-  tooLarge: SyncError,
-  classify: (error: unknown) => unknown,
-): ReadableStream<Uint8Array> {
-  let bytes = 0
-  return new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      const piece = await source.read().catch((error: unknown) => {
-        throw classify(error)
-      })
-      bytes += piece.value?.byteLength ?? 0
-      if (bytes > bytesMax) {
-        source.cancel().catch(() => {})
-        throw tooLarge
-      }
-      if (piece.done) controller.close()
-      else controller.enqueue(piece.value)
-    },
-    cancel: (reason) => source.cancel(reason),
-  })
+function headersOf({ headers }: Dispatcher.ResponseData): Headers | null {
+  try {
+    return new Headers(Object.entries(headers).flatMap(([name, value]) => [value ?? []].flat().map((text): [string, string] => [name, text])))
+  } catch {
+    return null
+  }
 }
 
-/** By code, never by text. The cause stays attached, but its text stays out of the message. */
-function classified(error: unknown, url: URL, signal: AbortSignal | undefined): unknown {
-  if (signal?.aborted) return signal.reason
-  const code = codeOf(error) ?? codeOf(error instanceof Error ? error.cause : undefined)
-  if (code?.endsWith('_TIMEOUT') || code === 'ETIMEDOUT') return new SyncError('SOURCE_TIMEOUT', `${place(url)} did not answer in time (${code}).`, { cause: error })
-  return new SyncError('SOURCE_UNAVAILABLE', `${place(url)} could not be reached (${code ?? 'connection failed'}).`, { cause: error })
-}
+const EMPTY_STATUSES = new Set([204, 205, 304])
 
-function codeOf(error: unknown): string | undefined {
-  return typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string' ? error.code : undefined
-}
-
-/** Without the query, which may carry a key. */
-function place(url: URL): string {
-  return `${url.origin}${url.pathname}`
-}
+/** An answer of which only the status was looked at gives its connection back once it is collected. */
+const forgotten = new FinalizationRegistry<WeakRef<ReadableStream>>((weak) => {
+  const stream = weak.deref()
+  if (stream !== undefined && !stream.locked) stream.cancel().catch(() => {})
+})

@@ -1,23 +1,41 @@
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { gzipSync } from 'node:zlib'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer as createTcpServer, type AddressInfo, type Server as TcpServer, type Socket } from 'node:net'
+import { inspect } from 'node:util'
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createFetch } from '../../src/platform/fetch.ts'
 
 const servers: Server[] = []
+const wires: Array<{ server: TcpServer; sockets: Socket[] }> = []
 afterEach(() => {
   for (const server of servers.splice(0)) {
     server.closeAllConnections()
     server.close()
   }
+  for (const { server, sockets } of wires.splice(0)) {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  }
 })
 
-async function serve(listener: RequestListener): Promise<string> {
-  const server = createServer(listener).listen(0, '127.0.0.1')
+async function serve(listener: (request: IncomingMessage, response: ServerResponse) => unknown): Promise<string> {
+  const server = createServer((request, response) => void listener(request, response)).listen(0, '127.0.0.1')
   servers.push(server)
   await once(server, 'listening')
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+/** A server that says whatever it likes, byte for byte. `sockets` are the connections it was given. */
+async function serveBytes(answer: (socket: Socket, request: string, connection: number) => void): Promise<{ url: string; sockets: Socket[] }> {
+  const sockets: Socket[] = []
+  const server = createTcpServer((socket) => {
+    const connection = sockets.push(socket)
+    socket.on('error', () => {}).on('data', (bytes) => answer(socket, bytes.toString(), connection))
+  }).listen(0, '127.0.0.1')
+  wires.push({ server, sockets })
+  await once(server, 'listening')
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, sockets }
 }
 
 const echo = (request: IncomingMessage, response: ServerResponse): void => {
@@ -48,7 +66,7 @@ describe('fetch', () => {
     expect((await createFetch({ bodyBytesMax: 1 })(await serve((_, response) => response.writeHead(200, { 'content-length': '5' }).end('12345')), { method: 'HEAD' })).status).toBe(200)
   })
 
-  test('breaks a body off at the limit, declared or not', async () => {
+  test('Z39: breaks a body off at the limit, declared or not', async () => {
     const url = await serve((request, response) => {
       if (request.url === '/declared') return response.end('x'.repeat(2_000))
       response.write('x'.repeat(900))
@@ -61,7 +79,7 @@ describe('fetch', () => {
     expect(await (await createFetch({ bodyBytesMax: 1_800 })(`${url}/streamed`)).text()).toHaveLength(1_800)
   })
 
-  test('counts a compressed body as what it unfolds to', async () => {
+  test('XD10: counts a compressed body as what it unfolds to', async () => {
     const bomb = gzipSync(Buffer.alloc(5_000_000))
     expect(bomb.length).toBeLessThan(10_000)
     const url = await serve((_, response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb))
@@ -69,7 +87,7 @@ describe('fetch', () => {
     await expect(response.arrayBuffer()).rejects.toMatchObject({ code: 'SOURCE_INVALID' })
   })
 
-  test('gives up on a server that accepts and says nothing, or stops in the middle', async () => {
+  test('XD8: gives up on a server that accepts and says nothing, or stops in the middle', async () => {
     const url = await serve((request, response) => {
       if (request.url === '/half') response.writeHead(200).write('half')
     })
@@ -87,12 +105,105 @@ describe('fetch', () => {
     })
   })
 
-  test('a body that is cut off is an error, not an end', async () => {
-    const url = await serve((request, response) => {
-      response.writeHead(200, { 'content-length': '100' }).write('half')
-      setImmediate(() => request.socket.destroy())
+  test('XD7: a body that is cut off is an error, not an end, whatever told its length', async () => {
+    const whole = gzipSync('{"a":1}')
+    const { url } = await serveBytes((socket, request) => {
+      if (request.startsWith('GET /declared')) socket.end('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf')
+      if (request.startsWith('GET /chunked')) socket.end('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nhalf\r\n')
+      if (request.startsWith('GET /packed')) socket.end(Buffer.concat([Buffer.from('HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\nconnection: close\r\n\r\n'), whole.subarray(0, -9)]))
     })
-    await expect((async () => (await createFetch()(url)).text())()).rejects.toMatchObject({ code: 'SOURCE_UNAVAILABLE' })
+    for (const path of ['/declared', '/chunked', '/packed']) {
+      await expect((async () => (await createFetch()(`${url}${path}`)).text())(), path).rejects.toMatchObject({ code: 'SOURCE_INVALID' })
+    }
+  })
+
+  test('XD8, Z39: a body without end stops at the bytes of the wire, before a packed one unfolds', async () => {
+    const noise = Buffer.from(Array.from({ length: 1_000 }, (_, index) => (index * 7_919) % 251))
+    const url = await serve((request, response) => {
+      if (request.url === '/packed') response.setHeader('content-encoding', 'gzip')
+      const pour = (): void => {
+        while (response.write(request.url === '/packed' ? gzipSync(noise) : noise)) if (response.destroyed) return
+      }
+      response.on('drain', pour)
+      pour()
+    })
+    for (const path of ['/plain', '/packed']) {
+      const response = await createFetch({ wireBytesMax: 10_000 })(`${url}${path}`)
+      await expect(response.arrayBuffer(), path).rejects.toMatchObject({ code: 'SOURCE_INVALID' })
+    }
+  })
+
+  test('XD11: unpacks one encoding and refuses a chain of them', async () => {
+    const packed = { gzip: gzipSync('{"a":1}'), 'x-gzip': gzipSync('{"a":1}'), deflate: deflateSync('{"a":1}'), br: brotliCompressSync('{"a":1}'), identity: '{"a":1}' }
+    const url = await serve((request, response) => {
+      const encoding = decodeURIComponent(request.url!.slice(1))
+      const body = Object.hasOwn(packed, encoding) ? packed[encoding as keyof typeof packed] : gzipSync(gzipSync('{"a":1}'))
+      response.setHeader('content-encoding', encoding.includes('|') ? encoding.split('|') : encoding)
+      response.end(body)
+    })
+    const fetch = createFetch()
+    for (const encoding of Object.keys(packed)) expect(await (await fetch(`${url}/${encoding}`)).text(), encoding).toBe('{"a":1}')
+    for (const chain of ['gzip, gzip', 'gzip|gzip', 'deflate, gzip, br', 'zstd', '__proto__', 'toString']) {
+      await expect(fetch(`${url}/${encodeURIComponent(chain)}`), chain).rejects.toMatchObject({ code: 'SOURCE_INVALID' })
+    }
+  })
+
+  test('a body that does not unpack is no data', async () => {
+    const url = await serve((request, response) => response.writeHead(200, { 'content-encoding': request.url!.slice(1) }).end('not packed at all'))
+    for (const encoding of ['gzip', 'deflate', 'br']) {
+      await expect((await createFetch()(`${url}/${encoding}`)).text(), encoding).rejects.toMatchObject({ code: 'SOURCE_INVALID' })
+    }
+  })
+
+  test('XD30: an answer nobody asked for never reaches the next request, and its connection is closed', async () => {
+    const reply = (text: string): string => `HTTP/1.1 200 OK\r\ncontent-length: ${text.length}\r\n\r\n${text}`
+    const { url, sockets } = await serveBytes((socket, request) => {
+      const path = request.split(' ')[1]!
+      socket.write(path === '/first' ? `${reply('first')}${reply('poison')}` : reply(path))
+    })
+    const fetch = createFetch()
+    expect(await (await fetch(`${url}/first`)).text()).toBe('first')
+    const later = await Promise.all(['/a', '/b', '/c'].map(async (path) => (await fetch(`${url}${path}`)).text()))
+    expect(later).toEqual(['/a', '/b', '/c'])
+    expect(sockets[0]!.destroyed).toBe(true)
+  })
+
+  test('XD30: after a breach of the protocol the next request goes over a new connection', async () => {
+    const { url, sockets } = await serveBytes((socket, _, connection) => {
+      socket.write(connection === 1 ? 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 7\r\n\r\nokHTTP/1' : 'HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nclean')
+    })
+    const fetch = createFetch()
+    await expect(fetch(url)).rejects.toMatchObject({ code: 'SOURCE_INVALID' })
+    expect(await (await fetch(url)).text()).toBe('clean')
+    expect(sockets).toHaveLength(2)
+  })
+
+  test('Z16: what could not be read as HTTP is not carried along in the error', async () => {
+    const { url } = await serveBytes((socket) => socket.write('220 canary-7f3a ready\r\n'))
+    const error = await createFetch()(`${url}/x?key=canary-7f3a`).catch((thrown: unknown) => thrown)
+    expect(error).toMatchObject({ code: 'SOURCE_INVALID' })
+    expect(inspect(error, { depth: 9 })).not.toContain('canary-7f3a')
+  })
+
+  test('a status that does not exist is no answer', async () => {
+    const { url } = await serveBytes((socket) => socket.write('HTTP/1.1 999 Request denied\r\ncontent-length: 0\r\n\r\n'))
+    await expect(createFetch()(url)).rejects.toMatchObject({ code: 'SOURCE_INVALID' })
+  })
+
+  test('sends every form of body with its content type', async () => {
+    const url = await serve(async (request, response) => {
+      const pieces = await request.toArray()
+      response.end(`${String(request.headers['content-type'])} ${Buffer.concat(pieces as Buffer[]).toString()}`)
+    })
+    const send = async (body: NonNullable<RequestInit['body']>, headers: Record<string, string> = {}): Promise<string> => (await createFetch()(url, { method: 'POST', body, headers })).text()
+    expect(await send('a')).toBe('text/plain;charset=UTF-8 a')
+    expect(await send('{}', { 'content-type': 'application/json' })).toBe('application/json {}')
+    expect(await send(new URLSearchParams({ a: 'b c' }))).toBe('application/x-www-form-urlencoded;charset=UTF-8 a=b+c')
+    expect(await send(new TextEncoder().encode('bytes'))).toBe('undefined bytes')
+    expect(await send(new Blob(['blob'], { type: 'text/csv' }))).toBe('text/csv blob')
+    const form = new FormData()
+    form.set('field', 'value')
+    expect(await send(form)).toMatch(/^multipart\/form-data; ?boundary=.*value/s)
   })
 
   test('ends with the reason of the signal, before and within the body', async () => {
@@ -136,7 +247,7 @@ describe('a redirect', () => {
     expect(await response.json()).toMatchObject({ url: '/b', headers })
   })
 
-  test('to another origin takes no credential along, in whatever header', async () => {
+  test('XD29: to another origin takes no credential along, in whatever header', async () => {
     const other = await serve(echo)
     const url = await serve((_, response) => response.writeHead(307, { location: `${other}/b` }).end())
     const text = await (await createFetch()(`${url}/a`, { headers })).text()
@@ -144,7 +255,7 @@ describe('a redirect', () => {
     expect(JSON.parse(text)).toMatchObject({ url: '/b', headers: { accept: 'application/json' } })
   })
 
-  test('to another origin takes no body along', async () => {
+  test('XD29: to another origin takes no body along', async () => {
     const other = await serve(echo)
     const url = await serve((_, response) => response.writeHead(308, { location: other }).end())
     await expect(createFetch()(url, { method: 'POST', body: 'client_secret=x' })).rejects.toMatchObject({ code: 'SOURCE_INVALID' })
