@@ -1,0 +1,218 @@
+import pg from 'pg'
+import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
+import type { LogEntry, Store } from '../../src/contract/index.ts'
+import { openPostgresStore } from '../../src/stores/postgres/store.ts'
+import { feed, live, snapshot, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
+import { createDatabase, dropDatabase, startPostgres } from '../setup/postgres-server.ts'
+import { startCuttingProxy, type CuttingProxy } from './cutting-proxy.ts'
+
+const server = inject('postgresUrl')
+
+describe.skipIf(server === '')('postgres store, when the server or the way to it fails', () => {
+  let url: string
+  let store: Store
+  const closing: Array<() => Promise<unknown>> = []
+
+  async function open(options: Partial<Parameters<typeof openPostgresStore>[0]> = {}): Promise<Store> {
+    const opened = await openPostgresStore({ url, ...options })
+    closing.push(() => opened.close())
+    return opened
+  }
+  async function connect(as = url): Promise<pg.Client> {
+    const client = new pg.Client({ connectionString: as })
+    client.on('error', () => {})
+    await client.connect()
+    closing.push(() => client.end())
+    return client
+  }
+  const asSuperuser = (): string => Object.assign(new URL(server), { pathname: new URL(url).pathname }).href
+
+  beforeEach(async () => {
+    url = await createDatabase(server)
+    store = await open()
+  })
+  afterEach(async () => {
+    for (const close of closing.splice(0).reverse()) await close()
+    await dropDatabase(server, url)
+  })
+
+  async function throughProxy(options: { statementTimeoutMs?: number } = {}): Promise<{ proxy: CuttingProxy; through: Store }> {
+    const proxy = await startCuttingProxy(url)
+    closing.push(() => proxy.close())
+    return { proxy, through: await open({ url: proxy.url, ...options }) }
+  }
+
+  for (const [cut, landed] of [['before COMMIT', false], ['after COMMIT', true]] as const) {
+    test(`XB4 a connection lost ${cut === 'after COMMIT' ? 'after the server applied COMMIT' : 'as COMMIT was sent'} is COMMIT_UNKNOWN, and reading back tells which`, async () => {
+      const { proxy, through } = await throughProxy()
+      const driver = await SyncDriver.take(through)
+      await driver.begin()
+      await driver.page([upsert('a', { n: 1 })])
+      const commit = await driver.draft(driver.nextPage(), [upsert('b', { n: 2 })])
+      proxy.cutNext(cut)
+      await expect(through.commit(commit)).rejects.toMatchObject({ code: 'COMMIT_UNKNOWN' })
+      // By the same store, whose broken connection is no longer in its pool.
+      expect((await through.read(driver.ref)).inflight?.page).toBe(landed ? 2 : 1)
+      expect((await live(store)).map(([key]) => key)).toEqual(landed ? ['a', 'b'] : ['a'])
+      // What is not there can be sent again; what is there is a conflict, not a second landing.
+      await expect.poll(async () => (await through.commit(commit)).kind).toBe(landed ? 'conflict' : 'landed')
+      expect((await feed(store)).map(({ key }) => key)).toEqual(['a', 'b'])
+    })
+  }
+
+  test('XB4 a server that no longer answers is given up in time, and its client does not go back to the pool', async () => {
+    const { proxy, through } = await throughProxy({ statementTimeoutMs: 1_000 })
+    proxy.freeze()
+    await expect(through.position()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  }, 30_000)
+
+  test('XB5 a backend that is terminated in the middle of a commit lands nothing, and the store goes on', async () => {
+    const driver = await SyncDriver.take(store)
+    await driver.begin()
+    const before = await snapshot(store)
+    const blocker = await connect(asSuperuser())
+    await blocker.query('begin; select from tidemark.tenants for update')
+    const commit = await driver.draft(driver.nextPage(), [upsert('a', { n: 1 })])
+    const answer = store.commit(commit)
+    const failed = expect(answer).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    await expect.poll(async () => (await blocker.query(
+      "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'tidemark' and datname = current_database() and wait_event_type = 'Lock'",
+    )).rowCount).toBe(1)
+    await failed
+    await blocker.query('rollback')
+    expect(await snapshot(store)).toEqual(before)
+    expect((await store.commit(commit)).kind).toBe('landed')
+  })
+
+  test('XB8 a commit that waits too long for another writer is STORE_BUSY, lands nothing and can be sent again', async () => {
+    const impatient = await open({ lockTimeoutMs: 100 })
+    const driver = await SyncDriver.take(impatient)
+    await driver.begin()
+    const blocker = await connect(asSuperuser())
+    await blocker.query('begin; select from tidemark.tenants for update')
+    const commit = await driver.draft(driver.nextPage(), [upsert('a', { n: 1 })])
+    await expect(impatient.commit(commit)).rejects.toMatchObject({ code: 'STORE_BUSY' })
+    await blocker.query('rollback')
+    expect((await impatient.commit(commit)).kind).toBe('landed')
+  })
+
+  test('XB9 when every connection of the pool is in use for too long, the answer is STORE_BUSY', async () => {
+    const narrow = await open({ poolMax: 1, connectTimeoutMs: 200 })
+    const driver = await SyncDriver.take(narrow)
+    await driver.begin()
+    const blocker = await connect(asSuperuser())
+    await blocker.query('begin; select from tidemark.tenants for update')
+    const waiting = narrow.commit(await driver.draft(driver.nextPage(), [upsert('a', { n: 1 })]))
+    await expect(narrow.position()).rejects.toMatchObject({ code: 'STORE_BUSY' })
+    await blocker.query('rollback')
+    expect((await waiting).kind).toBe('landed')
+  })
+
+  test('XB7 a database that became read-only is STORE_READONLY, and can still be read', async () => {
+    const driver = await SyncDriver.take(store)
+    await driver.cycle([upsert('a', { n: 1 })])
+    const superuser = await connect(asSuperuser())
+    await superuser.query(`alter database ${new URL(url).pathname.slice(1)} set default_transaction_read_only = on`)
+    const again = await open()
+    await expect(again.signal(driver.ref, { kind: 'pause', actor: 'ana', at: 1 })).rejects.toMatchObject({ code: 'STORE_READONLY' })
+    expect((await live(again)).length).toBe(1)
+  })
+
+  test('XB5 while the server is gone the store says so; when it is back the same store goes on, and every acknowledged commit is there', async () => {
+    const own = await startPostgres({ fsync: true })
+    closing.push(() => own.stop())
+    const opened = await open({ url: await createDatabase(own.url) })
+    const driver = await SyncDriver.take(opened)
+    await driver.begin()
+    for (let n = 0; n < 5; n++) await driver.page([upsert(`k${n}`, { n })])
+    await own.kill()
+    await expect(opened.position()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    await own.restart()
+    expect((await live(opened)).length).toBe(5)
+    expect((await opened.read(driver.ref)).inflight?.page).toBe(5)
+    await driver.page([upsert('k5', { n: 5 })])
+  }, 120_000)
+
+  test('a server that does not answer, and a URL that is none, are said at once', async () => {
+    await expect(openPostgresStore({ url: 'postgres://nobody:secret@127.0.0.1:1/x' })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    await expect(openPostgresStore({ url: 'postgres://nobody:secret@127.0.0.1:1/x' })).rejects.not.toThrow(/secret/)
+    await expect(openPostgresStore({ url: 'mysql://x/y' })).rejects.toMatchObject({ code: 'STORE_URL_INVALID' })
+    await expect(openPostgresStore({ url: `${url}_not_there` })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  })
+
+  test('XF1 invariant 7: while four connections commit for four syncs, readers see every sequence, in order, with no gap', async () => {
+    const writers = await Promise.all([1, 2, 3, 4].map(async (n) => await SyncDriver.take(await open({ poolMax: 1 }), { sync: `s${n}` })))
+    for (const writer of writers) await writer.begin()
+    let writing = true
+    const read = async (reader: Store, limit: number): Promise<LogEntry[]> => {
+      const seen: LogEntry[] = []
+      for (let last = false; !last;) {
+        last = !writing
+        for (let page; (page = await reader.changes({ after: seen.length, limit })).length > 0;) {
+          for (const entry of page) expect(entry.sequence).toBe(seen.push(entry))
+        }
+      }
+      return seen
+    }
+    const reading = [read(await open(), 7), read(await open(), 1_000)]
+    await Promise.all(writers.map(async (writer, n) => {
+      for (let page = 0; page < 25; page++) await writer.page(Array.from({ length: 1 + ((page * 7 + n) % 20) }, (_, k) => upsert(`${n}-${page}-${k}`, { k })))
+    }))
+    writing = false
+    const [first, second] = await Promise.all(reading)
+    expect(first!.length).toBe(await store.position())
+    expect(second!.map(({ key }) => key)).toEqual(first!.map(({ key }) => key))
+    const times = first!.map(({ committedAt }) => committedAt)
+    expect(times).toEqual(times.toSorted((a, b) => a - b))
+  })
+
+  // ── making the tables ──────────────────────────────────────────────────────────────────────────────────────────────
+
+  test('XB17 many that open an empty database at once, all find it made', async () => {
+    const fresh = await createDatabase(server)
+    const opened = await Promise.all([1, 2, 3, 4].map(async () => await open({ url: fresh })))
+    for (const each of opened) expect(await each.position()).toBe(0)
+    closing.push(() => dropDatabase(server, fresh))
+  })
+
+  test('XB17 making the tables can be cut off at any statement, and is then done by the next to open', async () => {
+    const fresh = await createDatabase(server)
+    closing.push(() => dropDatabase(server, fresh))
+    const owner = await connect(fresh)
+    // oxlint-disable-next-line typescript/no-explicit-any -- a method of many signatures, passed through as it is
+    const { query } = pg.Client.prototype as any
+    let cuts = 0
+    for (let [statement, whole] = [0, false]; !whole; statement++) {
+      let left = statement
+      pg.Client.prototype.query = function (this: pg.Client & { connection: { stream: { destroy(): void } } }, ...parameters: unknown[]) {
+        if (left-- === 0) this.connection.stream.destroy()
+        return query.apply(this, parameters)
+      } as typeof query
+      const opened = await openPostgresStore({ url: fresh }).catch(() => null)
+      pg.Client.prototype.query = query
+      await opened?.close()
+      whole = left >= 0
+      if (opened === null) {
+        cuts++
+        expect((await owner.query("select from pg_namespace where nspname = 'tidemark'")).rowCount, `cut before statement ${statement}`).toBe(0)
+      } else if (!whole) await owner.query('drop schema tidemark cascade') // Only a goodbye was cut.
+    }
+    expect(cuts).toBeGreaterThan(5)
+    expect(await (await open({ url: fresh })).position()).toBe(0)
+  })
+
+  test('XB13 tables of a newer version are STORE_NEWER, and left alone', async () => {
+    const superuser = await connect(asSuperuser())
+    await superuser.query("create or replace function tidemark.schema_version() returns integer language sql immutable as 'select 99'")
+    await expect(openPostgresStore({ url })).rejects.toMatchObject({ code: 'STORE_NEWER' })
+  })
+
+  test('a schema of that name that is not ours is STORE_FOREIGN, and left alone', async () => {
+    const fresh = await createDatabase(server)
+    closing.push(() => dropDatabase(server, fresh))
+    const client = await connect(fresh)
+    await client.query('create schema tidemark; create table tidemark.log (theirs text)')
+    await expect(openPostgresStore({ url: fresh })).rejects.toMatchObject({ code: 'STORE_FOREIGN' })
+    expect((await client.query("select from pg_class where relnamespace = 'tidemark'::regnamespace and relkind = 'r'")).rowCount).toBe(1)
+  })
+})
