@@ -3,6 +3,7 @@ export type {
   DatabaseHandle, DatabaseOptions, Manifest, ManifestSync, PacerHandle, PacerOptions, SyncHandle, WorkerLike, WorkerOptions,
 } from './config/worker.ts'
 export type { SweepOptions, SyncOptions } from './config/sync-options.ts'
+export type { TrackOptions, TrackSource } from './config/track-options.ts'
 export type { CronInput, Schedule, ScheduleInput } from './config/schedule.ts'
 export type { JsonSchema, Schema, StandardSchema } from './config/schema.ts'
 export { runCycle } from './config/run-cycle.ts'

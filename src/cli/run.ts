@@ -12,11 +12,12 @@ import { exitCodeOf, worstExitCode } from './exit-code.ts'
 import { outsideOf } from './outside.ts'
 import { displayFor, resultDocument } from './progress.ts'
 import { selectCommand } from './select-command.ts'
-import { announce, openTargetStore, targetDocument, withStoreFlags, workerTarget, type Target, type TargetFlags } from './target.ts'
+import { announce, openTargetStore, targetDocument, withStoreFlags, workerTarget, type Target, type TargetFlags, type WorkerTarget } from './target.ts'
 
 interface RunFlags extends TargetFlags {
   readonly fresh?: boolean
   readonly allowDeletes?: boolean
+  readonly backfill?: boolean
   readonly maxPages?: number
   readonly maxMinutes?: number
   readonly concurrency: number
@@ -28,6 +29,7 @@ export function runVerb(): Command {
     .summary('one cycle of each sync; Ctrl-C is always safe')
     .description('Runs one cycle of each named sync, or of all of them. Stopping it is always safe: what has landed stays, and the next run continues there.')
     .argument('[sync...]', 'the syncs to run (default: all)')
+    .option('--backfill', 'of tracked pairs, run the backfill instead of the delta')
     .option('--fresh', 'give up an unfinished cycle and begin a new one')
     .option('--allow-deletes', 'confirm a sweep that was stopped because it would delete too much')
     .option('--max-pages <n>', 'stop after so many pages; the next run continues there', countArgument)
@@ -39,11 +41,11 @@ export function runVerb(): Command {
 export const run: Act<[string[], RunFlags]> = async (cli, names, flags) => {
   const signal = cli.listenForStop()
   const target = await workerTarget(cli, flags)
-  const all = target.worker.plans()
-  const plans = (names.length === 0 ? all : [...new Set(names)].map((name) => target.worker.plan(name))).map((plan) => withBudget(plan, flags))
+  const chosen = names.length === 0 ? null : [...new Set(names)].map((name) => chosenPlan(target, name, flags))
   announce(cli, target)
 
   const store = await openTargetStore(target)
+  const plans = (chosen ?? (await defaultPlans(target, store, flags))).map((plan) => withBudget(plan, flags))
   const outside = outsideOf(cli, target)
   const guard = guardStrayRejections((message) => outside.ports.log.error('a promise that nobody waited for failed', { message }))
   const display = displayFor(cli, plans.map(({ sync }) => sync), { reveal: flags.reveal === true })
@@ -102,6 +104,21 @@ async function inParallel<T, R>(items: readonly T[], placesMax: number, signal: 
 }
 
 /** The command line has the last word over what the worker declares. */
+/** `run people --backfill` is `run people-backfill`. */
+function chosenPlan(target: WorkerTarget, name: string, flags: RunFlags): SyncPlan {
+  const plan = target.worker.plan(name)
+  return flags.backfill === true && plan.pair?.role === 'delta' ? target.worker.plan(plan.pair.backfill) : plan
+}
+
+/** Everything; of a pair the delta, and the backfill as long as it has never been through. */
+async function defaultPlans(target: WorkerTarget, store: Store, flags: RunFlags): Promise<SyncPlan[]> {
+  const wanted: SyncPlan[] = []
+  for (const plan of target.worker.plans()) {
+    if (flags.backfill === true ? plan.pair?.role === 'backfill' : plan.pair?.role !== 'backfill' || (await store.read(plan)).version === 0) wanted.push(plan)
+  }
+  return wanted
+}
+
 function withBudget(plan: SyncPlan, { maxPages, maxMinutes }: RunFlags): SyncPlan {
   return {
     ...plan,

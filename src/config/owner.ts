@@ -1,6 +1,6 @@
 import type { SyncDeclaration } from './sync-options.ts'
 
-type Owned = Pick<SyncDeclaration, 'name' | 'mode' | 'databases' | 'owner'>
+type Owned = Pick<SyncDeclaration, 'name' | 'mode' | 'databases' | 'owner' | 'pair'>
 
 /**
  * Under which name a sync owns the rows it writes (invariant 5: only an owner's sweep deletes them).
@@ -14,6 +14,8 @@ type Owned = Pick<SyncDeclaration, 'name' | 'mode' | 'databases' | 'owner'>
  */
 export function ownerOf(worker: string, sync: Owned, all: readonly Owned[]): string {
   if (sync.owner !== null) return sync.owner
+  // Declared as a pair: one owner, whoever else writes there.
+  if (sync.pair !== null) return `${worker}/${sync.pair.role === 'backfill' ? sync.pair.delta : sync.name}`
   if (sync.mode === 'incremental') {
     const keepers = all.filter((other) => other.mode === 'replace' && other.databases.some((name) => sync.databases.includes(name)))
     const [keeper] = keepers

@@ -1,5 +1,5 @@
 import { SyncError, type Execute, type Mode } from '../contract/index.ts'
-import { DEFAULT_LIMITS, type Limits } from '../engine/sync-plan.ts'
+import { DEFAULT_LIMITS, type Limits, type PairPlan } from '../engine/sync-plan.ts'
 import { didYouMean } from './closest.ts'
 import { shown } from './names.ts'
 import { parseSchedule, type Schedule, type ScheduleInput } from './schedule.ts'
@@ -51,6 +51,7 @@ export interface SyncDeclaration {
   readonly sweep: { readonly maxShare?: number; readonly allowEmpty?: boolean }
   readonly upstreamToleranceMs: number
   readonly priority: number
+  readonly pair: PairPlan | null
 }
 
 /** Handle or name to name; throws DATABASE_UNKNOWN or PACER_UNKNOWN. */
@@ -66,7 +67,7 @@ const OPTIONS = Object.keys({
 const MODES = ['replace', 'incremental'] as const satisfies Mode[]
 const OWNER = /^[A-Za-z0-9][A-Za-z0-9_./-]{0,127}$/
 
-export function declareSync(name: string, options: SyncOptions<any>, resolve: Resolve): SyncDeclaration {
+export function declareSync(name: string, options: SyncOptions<any>, resolve: Resolve, pair: PairPlan | null = null): SyncDeclaration {
   const check = new Checker(name)
   check.known('option', options, OPTIONS)
   const { mode = 'replace', schedule = '30m', pacer = [], databases = [], owner = null, scope = null } = options
@@ -92,6 +93,7 @@ export function declareSync(name: string, options: SyncOptions<any>, resolve: Re
     sweep: sweepOf(check, options.sweep ?? {}),
     upstreamToleranceMs,
     priority,
+    pair,
   }
 }
 

@@ -1,5 +1,5 @@
 import { SyncError } from '../contract/index.ts'
-import type { DatabasePlan, Limits, PacerPlan, SyncPlan } from '../engine/sync-plan.ts'
+import type { DatabasePlan, Limits, PacerPlan, PairPlan, SyncPlan } from '../engine/sync-plan.ts'
 import { DEFAULT_LIMITS, DEFAULT_SWEEP } from '../engine/sync-plan.ts'
 import { didYouMean } from './closest.ts'
 import { checkName, shown } from './names.ts'
@@ -7,6 +7,7 @@ import { ownerOf } from './owner.ts'
 import type { Schedule } from './schedule.ts'
 import { compileSchema, type Schema } from './schema.ts'
 import { declareSync, type SyncDeclaration, type SyncOptions } from './sync-options.ts'
+import { checkTrackSource, type TrackOptions } from './track-options.ts'
 
 export interface WorkerOptions {
   /** What the registry calls it. The loader gives the file's stem when there is none. */
@@ -38,6 +39,13 @@ export interface SyncHandle {
   readonly name: string
 }
 
+export interface TrackHandle {
+  readonly kind: 'track'
+  readonly name: string
+  readonly backfill: string
+  readonly delta: string
+}
+
 export interface PlanDefaults {
   /** For every sync that does not set its own. */
   limits?: Partial<Limits>
@@ -59,6 +67,8 @@ export interface ManifestSync {
   readonly databases: readonly string[]
   readonly pacers: readonly string[]
   readonly owner: string
+  /** Of a pair: which half it is. */
+  readonly pair: 'backfill' | 'delta' | null
 }
 
 /** All that others need of a worker. A structure and not the class, because two copies of this package may meet. */
@@ -117,14 +127,28 @@ export class Worker {
   }
 
   sync<State>(name: string, options: SyncOptions<State>): SyncHandle {
+    return this.#declare(name, options, null)
+  }
+
+  /**
+   * The pair for a source that tells what changed: `<name>-backfill` reads all of it when asked to, `<name>` follows on
+   * schedule. They own one table together and may run at once.
+   */
+  track<BackfillState, DeltaState>(name: string, options: TrackOptions<BackfillState, DeltaState>): TrackHandle {
+    const { source, schedule = '5m', ...shared } = options
+    checkTrackSource(name, source)
+    const backfill = `${name}-backfill`
     this.#checkFree('sync', name)
-    const declaration = declareSync(name, options, {
-      database: (given) => this.#resolve('database', this.#databases, given, name),
-      pacer: (given) => this.#resolve('pacer', this.#pacers, given, name),
-    })
-    this.#syncs.set(name, declaration)
-    this.#take('sync', name)
-    return Object.freeze({ kind: 'sync', name } as const)
+    this.#declare(backfill, { ...shared, mode: 'replace', schedule: 'manual', execute: source.backfill }, { role: 'backfill', delta: name, anchor: source.anchor ?? null })
+    try {
+      this.#declare(name, { ...shared, mode: 'incremental', schedule, execute: source.delta }, { role: 'delta', backfill })
+    } catch (error) {
+      // A failed declaration reserves nothing, of either half.
+      this.#syncs.delete(backfill)
+      this.#names.get(backfill.toLowerCase())!.delete('sync')
+      throw error
+    }
+    return Object.freeze({ kind: 'track', name, backfill, delta: name } as const)
   }
 
   get manifest(): Manifest {
@@ -140,6 +164,7 @@ export class Worker {
         databases: sync.databases,
         pacers: sync.pacers,
         owner: this.#owner(sync),
+        pair: sync.pair?.role ?? null,
       })),
     }
   }
@@ -153,6 +178,17 @@ export class Worker {
     if (sync !== undefined) return this.#plan(sync, defaults)
     const hint = didYouMean(name, this.#syncs.keys())
     throw new SyncError('SYNC_UNKNOWN', `Worker "${this.#registryName}" has no sync ${shown(name)}.${hint}`)
+  }
+
+  #declare(name: string, options: SyncOptions<any>, pair: PairPlan | null): SyncHandle {
+    this.#checkFree('sync', name)
+    const declaration = declareSync(name, options, {
+      database: (given) => this.#resolve('database', this.#databases, given, name),
+      pacer: (given) => this.#resolve('pacer', this.#pacers, given, name),
+    }, pair)
+    this.#syncs.set(name, declaration)
+    this.#take('sync', name)
+    return Object.freeze({ kind: 'sync', name } as const)
   }
 
   /** Made when it is asked for and not at declaration: owners and shares depend on syncs declared later. */
@@ -169,6 +205,7 @@ export class Worker {
       sweep: { ...DEFAULT_SWEEP, ...sync.sweep },
       scope: sync.scope,
       upstreamToleranceMs: sync.upstreamToleranceMs,
+      ...(sync.pair === null ? {} : { pair: sync.pair }),
     }
   }
 

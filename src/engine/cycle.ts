@@ -1,6 +1,7 @@
 import {
-  SyncError, type Checkpoint, type CommitOutcome, type Inflight, type Lease, type Move, type StateText, type StopReason, type SyncRef,
+  SyncError, type Checkpoint, type CommitOutcome, type CycleFacts, type Inflight, type Lease, type Move, type StateText, type StopReason, type SyncRef,
 } from '../contract/index.ts'
+import { orderBackfill, settleAnchor } from './anchor.ts'
 import { classify } from './classify.ts'
 import type { CycleOptions, CycleResult } from './cycle-options.ts'
 import { keepLease } from './keep-lease.ts'
@@ -73,10 +74,13 @@ class Cycle {
     try {
       this.#pacer = new Pacer(ports.clock, this.#stopping.signal, this.#plan.pacers, await this.#door.call(() => store.pacers(this.#lease.ref)))
       this.#reader = new PageReader(this.#plan, this.#options, this.#pacer, this.#stopping.signal, this.#tally)
-      stopReason = await this.#readPages(await this.#begin(this.#options.fresh === true))
+      const inflight = await this.#begin(this.#options.fresh === true)
+      if (inflight.page === 0) await settleAnchor(this.#plan, this.#options, this.#reader, this.#door, factsOf(inflight, 1))
+      stopReason = await this.#readPages(inflight)
     } catch (thrown) {
       error = classify(thrown)
       stopReason = stopReasonOf(error)
+      if (error.code === 'HISTORY_LOST') await this.#orderBackfill()
     } finally {
       keeping.stop()
       signal?.removeEventListener('abort', stop)
@@ -142,7 +146,7 @@ class Cycle {
     return this.#reader.read({
       state,
       readFrom: this.#position,
-      cycle: { id: inflight.cycle, mode: inflight.mode, startedAt: inflight.startedAt, page: inflight.page + ahead },
+      cycle: factsOf(inflight, ahead),
     })
   }
 
@@ -228,6 +232,13 @@ class Cycle {
     throw error
   }
 
+  async #orderBackfill(): Promise<void> {
+    await orderBackfill(this.#plan, this.#options, this.#door, this.#lease, this.#checkpoint.version).catch((problem: unknown) => {
+      // The position stays, so the next cycle comes here again.
+      this.#options.ports.log.warn('the backfill could not be asked for', { worker: this.#plan.worker, sync: this.#plan.sync, code: classify(problem).code })
+    })
+  }
+
   async #finish(stopReason: StopReason, thrown: SyncError | null): Promise<CycleResult> {
     const { store, ports } = this.#options
     const endedAt = ports.clock.now()
@@ -256,6 +267,10 @@ async function takeLease(plan: SyncPlan, { ports, holder, isDead }: CycleOptions
   const first = await door.call((store) => store.acquire(ref, request))
   if (first.kind === 'held' && isDead?.(first.by) === true) return door.call((store) => store.acquire(ref, { ...request, evict: first.by }))
   return first
+}
+
+function factsOf(inflight: Inflight, ahead: 1 | 2): CycleFacts {
+  return { id: inflight.cycle, mode: inflight.mode, startedAt: inflight.startedAt, page: inflight.page + ahead }
 }
 
 function stopReasonOf(error: SyncError): StopReason {

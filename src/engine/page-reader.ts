@@ -48,21 +48,29 @@ export class PageReader {
 
   read(request: PageRequest): Reading {
     const discarding = new AbortController()
-    const page = this.#readWithRetries(request, AbortSignal.any([this.#stopping, discarding.signal]))
+    const page = this.#askWithRetries(request.cycle, AbortSignal.any([this.#stopping, discarding.signal]), async (context) => {
+      const returned = await this.#plan.execute(parseState(request.state), context)
+      return this.#take(request, fromResult(returned))
+    })
     page.catch(() => {})
     return { page, discard: () => discarding.abort(new SyncError('CANCELLED', 'The page is no longer wanted.')) }
+  }
+
+  /** Anything else of the source, with the same patience. */
+  ask<T>(cycle: CycleFacts, call: (context: SyncContext) => Promise<T>): Promise<T> {
+    return this.#askWithRetries(cycle, this.#stopping, call)
   }
 
   landed({ prepared }: ReadPage): void {
     this.#preparer.landed(prepared)
   }
 
-  async #readWithRetries(request: PageRequest, signal: AbortSignal): Promise<ReadPage> {
+  async #askWithRetries<T>(cycle: CycleFacts, signal: AbortSignal, call: (context: SyncContext) => Promise<T>): Promise<T> {
     const { clock, random, log } = this.#options.ports
     const { retriesMax, waitMaxMs } = this.#plan.limits
     for (let attempt = 1; ; attempt++) {
       try {
-        return await this.#readOnce(request, signal)
+        return await this.#askOnce(cycle, signal, call)
       } catch (thrown) {
         const error = classify(signal.aborted ? signal.reason : thrown)
         if (signal.aborted || !isWorthRetrying(error) || attempt > retriesMax) throw error
@@ -76,20 +84,20 @@ export class PageReader {
     }
   }
 
-  async #readOnce(request: PageRequest, signal: AbortSignal): Promise<ReadPage> {
+  async #askOnce<T>(cycle: CycleFacts, signal: AbortSignal, call: (context: SyncContext) => Promise<T>): Promise<T> {
     signal.throwIfAborted()
-    const { sync, limits, execute } = this.#plan
+    const { sync, limits } = this.#plan
     const timing = new AbortController()
-    const context = this.#context(request.cycle, AbortSignal.any([signal, timing.signal]))
+    const context = this.#context(cycle, AbortSignal.any([signal, timing.signal]))
     const late = rejectAfter(this.#options.ports.clock, limits.deadlineMs, signal, () => {
       const error = new SyncError('SOURCE_TIMEOUT', `${sync}: \`execute\` took longer than ${limits.deadlineMs} ms.`)
       timing.abort(error)
       return error
     })
     try {
-      const reading = Promise.resolve().then(() => execute(parseState(request.state), context)).then((returned) => this.#take(request, fromResult(returned)))
+      const asking = Promise.resolve().then(() => call(context))
       // A source that ignores the signal is left behind; whatever it still answers is never looked at.
-      return await Promise.race([abortable(reading, signal), late.promise])
+      return await Promise.race([abortable(asking, signal), late.promise])
     } finally {
       late.cancel()
     }

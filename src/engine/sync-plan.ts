@@ -1,4 +1,4 @@
-import type { Execute, JsonObject, Mode } from '../contract/index.ts'
+import type { Execute, JsonObject, Mode, SyncContext } from '../contract/index.ts'
 
 /** A sync as the engine runs it: everything declared has become a value, nothing is looked up by name any more. */
 export interface SyncPlan {
@@ -16,7 +16,14 @@ export interface SyncPlan {
   /** Declared scope; joined with Page.scope. */
   readonly scope: string | null
   readonly upstreamToleranceMs: number
+  /** The other half of a pair over one database. */
+  readonly pair?: PairPlan
 }
+
+export type PairPlan =
+  /** `anchor` says where the change feed stands now; it is kept as the delta's state before the backfill reads its first page. */
+  | { readonly role: 'backfill'; readonly delta: string; readonly anchor: ((context: SyncContext) => Promise<unknown>) | null }
+  | { readonly role: 'delta'; readonly backfill: string }
 
 export interface DatabasePlan {
   readonly name: string

@@ -23,7 +23,7 @@ describe('declaring', () => {
     expect(worker.manifest.syncs).toEqual([
       {
         name: 'all', mode: 'replace', schedule: { kind: 'interval', intervalMs: 1_800_000 }, priority: 0, databases: ['contacts'],
-        pacers: [], owner: 'worker/all',
+        pacers: [], owner: 'worker/all', pair: null,
       },
     ])
   })

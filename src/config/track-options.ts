@@ -1,0 +1,29 @@
+import { SyncError, type Execute, type SyncContext } from '../contract/index.ts'
+import { shown } from './names.ts'
+import type { ScheduleInput } from './schedule.ts'
+import type { SyncOptions } from './sync-options.ts'
+
+/** A source that can be read whole and followed. */
+export interface TrackSource<BackfillState = any, DeltaState = any> {
+  /** All there is, page by page. */
+  backfill: Execute<BackfillState>
+  /** What changed since the state. */
+  delta: Execute<DeltaState>
+  /** The delta's state as of now, asked for before the backfill reads its first page. Undefined while there is none. */
+  anchor?: (context: SyncContext) => Promise<DeltaState | undefined>
+}
+
+/** Everything but the source is for both halves; the schedule is the delta's, for the backfill runs by hand. */
+export interface TrackOptions<BackfillState = any, DeltaState = any> extends Omit<SyncOptions, 'mode' | 'execute' | 'schedule'> {
+  source: TrackSource<BackfillState, DeltaState>
+  /** Every 5 minutes unless said otherwise. */
+  schedule?: ScheduleInput
+}
+
+export function checkTrackSource(name: string, source: unknown): asserts source is TrackSource {
+  const { backfill, delta, anchor } = (source ?? {}) as Partial<TrackSource>
+  for (const [part, value] of Object.entries({ backfill, delta })) {
+    if (typeof value !== 'function') throw new SyncError('SYNC_INVALID', `Track "${name}": source.${part} is ${shown(value)}, not a function.`)
+  }
+  if (anchor !== undefined && typeof anchor !== 'function') throw new SyncError('SYNC_INVALID', `Track "${name}": source.anchor is ${shown(anchor)}, not a function.`)
+}

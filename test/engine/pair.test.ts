@@ -1,0 +1,175 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { Worker } from '../../src/config/worker.ts'
+import { SyncError } from '../../src/contract/index.ts'
+import type { SyncPlan } from '../../src/engine/sync-plan.ts'
+import { remove, Scene, upsert, WORKER } from './scene.ts'
+
+/** A source with a list and a log of changes; both show what is true when they are asked. */
+class Shop {
+  readonly items = new Map<string, number>()
+  readonly log: { key: string; value: number | null }[] = []
+  /** Events before this place are no longer kept. */
+  kept = 0
+  /** Called before a list page is answered: the moment to change something. */
+  onPage: (page: number) => void = () => {}
+  asked: string[] = []
+
+  put(key: string, value: number): void {
+    this.items.set(key, value)
+    this.log.push({ key, value })
+  }
+
+  drop(key: string): void {
+    this.items.delete(key)
+    this.log.push({ key, value: null })
+  }
+
+  plans(): { backfill: SyncPlan; delta: SyncPlan } {
+    const worker = new Worker({ name: WORKER })
+    const things = worker.database('things')
+    const handle = worker.track<{ after: string }, { event: number }>('shop', {
+      database: things,
+      source: {
+        anchor: async () => {
+          this.asked.push('anchor')
+          return { event: this.log.length }
+        },
+        backfill: async (state, { cycle }) => {
+          this.asked.push('page')
+          this.onPage(cycle.page)
+          const keys = [...this.items.keys()].toSorted().filter((key) => key > (state?.after ?? ''))
+          const page = keys.slice(0, 2)
+          return { changes: page.map((key) => upsert(key, { value: this.items.get(key)! })), hasMore: keys.length > 2, nextState: { after: page.at(-1) ?? '' } }
+        },
+        delta: async (state = { event: this.log.length }) => {
+          this.asked.push('delta')
+          if (state.event < this.kept) throw new SyncError('HISTORY_LOST', 'events are kept for a while only')
+          const events = this.log.slice(state.event)
+          return { changes: events.map(({ key, value }) => (value === null ? remove(key) : upsert(key, { value }))), hasMore: false, nextState: { event: this.log.length } }
+        },
+      },
+    })
+    return { backfill: worker.plan(handle.backfill), delta: worker.plan(handle.delta) }
+  }
+
+  truth(): Record<string, unknown> {
+    return Object.fromEntries([...this.items].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([key, value]) => [key, { value }]))
+  }
+}
+
+describe('a tracked pair', () => {
+  let scene: Scene
+  let shop: Shop
+  beforeEach(async () => {
+    scene = await Scene.open()
+    shop = new Shop()
+    for (const [at, key] of ['a', 'b', 'c', 'd', 'e'].entries()) shop.put(key, at)
+  })
+  afterEach(() => scene.close())
+
+  test('N35 N36 XC34 the anchor is taken and kept before the first backfill page, and the delta starts there', async () => {
+    const { backfill, delta } = shop.plans()
+    shop.onPage = (page) => {
+      if (page === 2) shop.put('a', 100) // behind the backfill's back
+    }
+    expect((await scene.run(backfill)).stopReason).toBe('complete')
+    expect(shop.asked.slice(0, 2)).toEqual(['anchor', 'page'])
+    expect((await scene.checkpoint('shop')).committed).toBe('{"event":5}')
+    expect(await scene.rows()).toMatchObject({ a: { value: 0 } })
+    await scene.run(delta)
+    expect(await scene.rows()).toEqual(shop.truth())
+    expect(await scene.store.audit({ worker: WORKER, sync: 'shop' })).toMatchObject([{ action: 'complete' }, { action: 'set', actor: 'engine', reason: 'anchor taken before shop-backfill began' }])
+  })
+
+  test('N79 a delta that already stands somewhere keeps its place', async () => {
+    const { backfill, delta } = shop.plans()
+    await scene.run(delta)
+    shop.put('f', 6)
+    await scene.run(backfill)
+    expect(shop.asked).not.toContain('anchor')
+    expect((await scene.checkpoint('shop')).committed).toBe('{"event":5}')
+    await scene.run(delta)
+    expect(await scene.rows()).toEqual(shop.truth())
+  })
+
+  test('N78 a backfill that dies after its anchor keeps it: the second try takes no later one', async () => {
+    const { backfill, delta } = shop.plans()
+    shop.onPage = (page) => {
+      if (page === 2) throw new Error('dead')
+    }
+    expect((await scene.run(backfill)).stopReason).toBe('error')
+    shop.put('a', 100)
+    shop.onPage = () => {}
+    expect((await scene.run(backfill)).stopReason).toBe('complete')
+    expect(shop.asked.filter((asked) => asked === 'anchor')).toHaveLength(1)
+    await scene.run(delta)
+    expect(await scene.rows()).toEqual(shop.truth())
+  })
+
+  test('XE6 XB14 a delta in the middle of the backfill: its rows survive the sweep, its deletes stay, its news are not overwritten', async () => {
+    const { backfill, delta } = shop.plans()
+    await scene.run(delta)
+    let during: Promise<unknown> = Promise.resolve()
+    shop.onPage = (page) => {
+      if (page !== 2) return
+      shop.put('aa', 50) // where the backfill has been
+      shop.drop('e') // where it will be
+      shop.put('b', 51)
+      during = scene.start(delta, { holder: 'process-2' })
+    }
+    expect((await scene.run(backfill)).stopReason).toBe('complete')
+    await scene.clock.drive(during)
+    expect(await scene.rows()).toEqual(shop.truth())
+  })
+
+  test('F7 what the delta created and the source then dropped without a word falls to the backfill', async () => {
+    const { backfill, delta } = shop.plans()
+    await scene.run(backfill)
+    shop.put('f', 6)
+    await scene.run(delta)
+    shop.items.delete('f') // not in the log
+    expect((await scene.run(backfill)).counts.swept).toBe(1)
+    expect(await scene.rows()).toEqual(shop.truth())
+  })
+
+  test('XC32 lost history: the delta gives its place up on record, asks for the backfill, and the pair is whole again', async () => {
+    const { backfill, delta } = shop.plans()
+    await scene.run(backfill)
+    await scene.run(delta)
+    shop.drop('b')
+    shop.put('g', 7)
+    shop.kept = shop.log.length
+    const lost = await scene.run(delta)
+    expect(lost.error?.code).toBe('HISTORY_LOST')
+    expect((await scene.checkpoint('shop')).committed).toBeNull()
+    expect((await scene.checkpoint('shop-backfill')).triggeredAt).not.toBeNull()
+    expect((await scene.store.audit({ worker: WORKER, sync: 'shop' }))[0]).toMatchObject({ action: 'set', reason: 'history lost; shop-backfill was asked to run' })
+    await scene.run(backfill)
+    expect(shop.asked.filter((asked) => asked === 'anchor')).toHaveLength(2)
+    shop.put('h', 8)
+    await scene.run(delta)
+    expect(await scene.rows()).toEqual(shop.truth())
+  })
+
+  test('D5 a feed without a place yet leaves the delta undefined', async () => {
+    const worker = new Worker({ name: WORKER })
+    worker.database('things')
+    worker.track('shop', { database: 'things', source: { anchor: async () => undefined, backfill: async () => ({ changes: [upsert('a')], hasMore: false }), delta: async () => ({ changes: [], hasMore: false }) } })
+    expect((await scene.run(worker.plan('shop-backfill'))).stopReason).toBe('complete')
+    expect((await scene.checkpoint('shop')).committed).toBeNull()
+  })
+
+  test('a declaration that fails reserves neither half', () => {
+    const worker = new Worker({ name: WORKER })
+    worker.database('things')
+    const source = { backfill: async () => ({ changes: [], hasMore: false }), delta: async () => ({ changes: [], hasMore: false }) }
+    expect(() => worker.track('shop', { database: 'things', source, schedule: 'now and then' as never })).toThrow(/now and then/)
+    expect(() => worker.track('shop', { database: 'things', source: { ...source, delta: 1 as never } })).toThrow(/source\.delta/)
+    worker.track('shop', { database: 'things', source })
+    expect(worker.manifest.syncs.map(({ name, mode, schedule, owner, pair }) => [name, mode, schedule.kind, owner, pair])).toEqual([
+      ['shop-backfill', 'replace', 'manual', `${WORKER}/shop`, 'backfill'],
+      ['shop', 'incremental', 'interval', `${WORKER}/shop`, 'delta'],
+    ])
+    expect(() => worker.sync('shop-backfill', { database: 'things', execute: source.delta })).toThrow(/shop-backfill/)
+  })
+})
