@@ -110,7 +110,7 @@ async function readPage(cli: Cli, stopping: AbortSignal, target: WorkerTarget, p
   const late = rejectAfter(ports.clock, plan.limits.deadlineMs, signal, () =>
     new SyncError('SOURCE_TIMEOUT', `${plan.sync}: \`execute\` took longer than ${plan.limits.deadlineMs} ms.`))
   try {
-    const executing = Promise.resolve().then(() => plan.execute(parseState(asked.state) as JsonValue, {
+    const executing = Promise.resolve().then(() => plan.execute(parseState(plan.sync, asked.state) as JsonValue, {
       ...ports, signal, secrets, pacer,
       fetch: async (input, init = {}) => {
         await pacer.wait()

@@ -31,8 +31,14 @@ export function stateText(sync: string, state: unknown, bytesMax: number): strin
   return text
 }
 
-export function parseState(state: StateText): JsonValue | undefined {
-  return state === null ? undefined : (JSON.parse(state) as JsonValue)
+/** What cannot be read is never taken for "no state": that would start over, or skip ahead, without anybody asking for it. */
+export function parseState(sync: string, state: StateText): JsonValue | undefined {
+  if (state === null) return undefined
+  try {
+    return JSON.parse(state) as JsonValue
+  } catch (error) {
+    throw new SyncError('STATE_UNREADABLE', `${sync}: the stored state is not what was written; it has ${state.length} characters that are no JSON.`, { cause: new Error((error as Error).name) })
+  }
 }
 
 const STATE_DEPTH_MAX = 64

@@ -49,7 +49,7 @@ export class PageReader {
   read(request: PageRequest): Reading {
     const discarding = new AbortController()
     const page = this.#askWithRetries(request.cycle, AbortSignal.any([this.#stopping, discarding.signal]), async (context) => {
-      const returned = await this.#plan.execute(parseState(request.state), context)
+      const returned = await this.#plan.execute(parseState(this.#plan.sync, request.state), context)
       return this.#take(request, fromResult(returned))
     })
     page.catch(() => {})
