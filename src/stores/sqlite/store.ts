@@ -86,7 +86,11 @@ class ThreadCalls implements LedgerCalls {
   #closed = false
 
   constructor(options: ConnectionOptions) {
-    this.#worker = new Worker(new URL('./thread.js', import.meta.url), { workerData: options })
+    this.#worker = new Worker(new URL('./thread.js', import.meta.url), {
+      workerData: options,
+      // A page lives for one commit. By default its remains pile up to 48 MB before they are swept, and no faster for it.
+      resourceLimits: { maxYoungGenerationSizeMb: 12 },
+    })
     this.#worker.unref()
     this.#worker.on('message', (answer: Answer) => this.#settle(answer))
     this.#worker.on('error', (error) => this.#fail(error.message))
