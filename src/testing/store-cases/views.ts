@@ -46,29 +46,10 @@ export const viewCases: readonly StoreCase[] = [
     assert.deepEqual(rows.slice(0, 2).map((row) => String(row['n'])), ['1', 'two'])
     assert.deepEqual(asJson(rows[2]!['n']), { three: 3 })
   }, { needs: 'select' }),
-  ...([
-    ['XD23 members that differ by case or by what a name is often made of', { 'A b': 'v1', a_b: 'v2', Name: 'v3', name: 'v4', NAME: 'v5', name_2: 'v6' }],
-    ['members named like the columns of the view itself', { _key: 'v1', _KEY: 'v2', _sequence: 'v3', _committed_at: 'v4', _record: 'v5', key: 'v6' }],
-    ['members whose long names begin alike', { [`${'m'.repeat(70)}1`]: 'v1', [`${'m'.repeat(70)}2`]: 'v2', [`${'ø'.repeat(40)}1`]: 'v3', [`${'ø'.repeat(40)}2`]: 'v4' }],
-    ['members that are words or signs of SQL', { select: 'v1', order: 'v2', "it's": 'v3', 'a;b': 'v4', '$1': 'v5', '%s': 'v6', 'a.b': 'v7', ' ': 'v8' }],
-  ] satisfies Array<[string, JsonObject]>).map(([what, record]): StoreCase => ({
-    name: `${what} each have a column of their own`,
-    needs: 'select',
-    async run(harness) {
-      const driver = await SyncDriver.take(harness.store)
-      await driver.cycle([upsert('the key', record)])
-      const first = await select(harness)
-      const row = first[0]!
-      assert.equal(row['_key'], 'the key')
-      for (const value of Object.values(record)) {
-        assert.equal(Object.values(row).filter((other) => other === value).length, 1, `${String(value)} is in one column`)
-      }
-      // Names once given stay, whatever comes later.
-      await driver.cycle([upsert('later', { nAME: 'late', _Key: 'late', 'a B': 'late', [`${'m'.repeat(70)}3`]: 'late' })])
-      const again = (await select(harness)).find((other) => other['_key'] === 'the key')!
-      for (const [name, value] of Object.entries(row)) assert.deepEqual(again[name], value, name)
-    },
-  })),
+  rule('XD23 members that differ by case or by what a name is often made of each have a column of their own', (harness) => hasColumns(harness, { 'A b': 'v1', a_b: 'v2', Name: 'v3', name: 'v4', NAME: 'v5', name_2: 'v6' }), { needs: 'select' }),
+  rule('members named like the columns of the view itself each have a column of their own', (harness) => hasColumns(harness, { _key: 'v1', _KEY: 'v2', _sequence: 'v3', _committed_at: 'v4', _record: 'v5', key: 'v6' }), { needs: 'select' }),
+  rule('members whose long names begin alike each have a column of their own', (harness) => hasColumns(harness, { [`${'m'.repeat(70)}1`]: 'v1', [`${'m'.repeat(70)}2`]: 'v2', [`${'ø'.repeat(40)}1`]: 'v3', [`${'ø'.repeat(40)}2`]: 'v4' }), { needs: 'select' }),
+  rule('members that are words or signs of SQL each have a column of their own', (harness) => hasColumns(harness, { select: 'v1', order: 'v2', "it's": 'v3', 'a;b': 'v4', '$1': 'v5', '%s': 'v6', 'a.b': 'v7', ' ': 'v8' }), { needs: 'select' }),
   rule('XD25 members that no column can be named for do not stop the view', async (harness) => {
     const driver = await SyncDriver.take(harness.store)
     const record = { '': 'v1', '"; drop table things; --': 'v2', 'a"b': 'v3', '\u0001': 'v4', 'line\nbreak': 'v5', '\\': 'v6', '\\u0041': 'v7', fine: 'yes' }
@@ -121,4 +102,18 @@ async function viewOf(store: Store, database: string): Promise<string> {
 
 function asJson(value: unknown): unknown {
   return typeof value === 'string' ? JSON.parse(value) : value
+}
+
+async function hasColumns(harness: StoreHarness, record: JsonObject): Promise<void> {
+  const driver = await SyncDriver.take(harness.store)
+  await driver.cycle([upsert('the key', record)])
+  const row = (await select(harness))[0]!
+  assert.equal(row['_key'], 'the key')
+  for (const value of Object.values(record)) {
+    assert.equal(Object.values(row).filter((other) => other === value).length, 1, `${String(value)} is in one column`)
+  }
+  // Names once given stay, whatever comes later.
+  await driver.cycle([upsert('later', { nAME: 'late', _Key: 'late', 'a B': 'late', [`${'m'.repeat(70)}3`]: 'late' })])
+  const again = (await select(harness)).find((other) => other['_key'] === 'the key')!
+  for (const [name, value] of Object.entries(row)) assert.deepEqual(again[name], value, name)
 }

@@ -1,0 +1,40 @@
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { planOf, Scene, scripted, storeWith, upsert } from './scene.ts'
+
+let scene: Scene
+beforeEach(async () => {
+  scene = await Scene.open()
+})
+afterEach(() => scene.close())
+
+test('XB12 a stored state that cannot be read stops the sync: it is never taken for no state, and nobody is asked', async () => {
+  const first = scripted({ changes: [upsert('a')], hasMore: false, nextState: { at: 1 } })
+  await scene.run(planOf({ execute: first.execute }))
+  const spoiled = storeWith(scene.store, {
+    begin: async (lease, request) => {
+      const begun = (await scene.store.begin(lease, request))!
+      return { ...begun, inflight: { ...begun.inflight, state: '{"at":1 canary' } }
+    },
+  })
+  const second = scripted({ changes: [], hasMore: false, nextState: { at: 2 } })
+  const result = await scene.run(planOf({ execute: second.execute }), { store: spoiled })
+  expect(result.error?.code).toBe('STATE_UNREADABLE')
+  expect(result.error?.message).not.toContain('canary')
+  expect(second.asked).toEqual([])
+  expect(await scene.checkpoint()).toMatchObject({ version: 1, committed: '{"at":1}' })
+})
+
+test('XA4 there is nothing between rows and state to crash in: one call carries both, and a refused call leaves neither', async () => {
+  const calls: string[] = []
+  const watched = storeWith(scene.store, {
+    commit: async (commit) => {
+      calls.push(`${commit.landings.length} rows with ${commit.move.kind}`)
+      return scene.store.commit({ ...commit, version: commit.version + 1 })
+    },
+  })
+  const { execute } = scripted({ changes: [upsert('a'), upsert('b')], hasMore: false, nextState: { at: 1 } })
+  expect((await scene.run(planOf({ execute }), { store: watched })).error?.code).toBe('VERSION_CONFLICT')
+  expect(calls).toEqual(['2 rows with complete'])
+  expect(await scene.keys()).toEqual([])
+  expect((await scene.checkpoint()).committed).toBeNull()
+})
