@@ -1,0 +1,35 @@
+import type { Random } from '../../../contract/index.ts'
+import type { Fields } from './simulator.ts'
+
+/** What churn needs of a simulator. */
+export interface Churned {
+  create(type: string, fields?: Fields): string
+  update(type: string, id: string, changes: Fields): void
+  remove(type: string, id: string): void
+  readonly records: { current(type: string): ReadonlyArray<{ readonly id: string }> }
+}
+
+export interface ChurnOptions {
+  readonly type: string
+  readonly writes: number
+  readonly random: Random
+  /** The fields of the nth write. */
+  readonly fields: (n: number) => Fields
+  /** Shares of updates and deletes among the writes; the rest creates. */
+  readonly updates?: number
+  readonly deletes?: number
+}
+
+/** Writes as a busy system would: new records, changed ones, deleted ones. */
+export function churn(simulator: Churned, options: ChurnOptions): void {
+  const { type, random, updates = 0.5, deletes = 0.1 } = options
+  for (let n = 0; n < options.writes; n++) {
+    const draw = random.next()
+    const pick = random.next()
+    const existing = simulator.records.current(type)
+    const chosen = existing[Math.floor(pick * existing.length)]
+    if (chosen === undefined || draw >= updates + deletes) simulator.create(type, options.fields(n))
+    else if (draw < updates) simulator.update(type, chosen.id, options.fields(n))
+    else simulator.remove(type, chosen.id)
+  }
+}

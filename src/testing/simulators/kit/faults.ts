@@ -1,0 +1,69 @@
+import type { Random } from '../../../contract/index.ts'
+
+export type Fault =
+  /** The vendor's own refusal. `retryAfter` replaces what its header would say: seconds, a date, or rubbish. */
+  | { readonly kind: 'rate-limit'; readonly retryAfter?: string }
+  | { readonly kind: 'server-error'; readonly status?: number }
+  | { readonly kind: 'unauthorized' }
+  /** `cut-off`: the connection breaks in the middle. `short`: the answer ends properly with half a body. */
+  | { readonly kind: 'truncated'; readonly how?: 'cut-off' | 'short' }
+  | { readonly kind: 'slow'; readonly ms: number }
+  /** A page of a login or of a proxy, with status 200. */
+  | { readonly kind: 'html' }
+  /** The flag that tells the end of a listing says the wrong thing. */
+  | { readonly kind: 'end-flag'; readonly says: 'end' | 'more' }
+  /** Fewer records than asked for, and more to follow. */
+  | { readonly kind: 'short-page' }
+  /** The previous answer of the same endpoint, again. */
+  | { readonly kind: 'duplicate-page' }
+  /** The page token or cursor of this request is no longer known. */
+  | { readonly kind: 'expired-token' }
+
+export type FaultKind = Fault['kind']
+
+interface Planned {
+  readonly fault: Fault
+  readonly on: (request: Request) => boolean
+  times: number
+}
+
+/** Faults to come: planned one by one, or at a rate per request. */
+export class Faults {
+  readonly #random: Random
+  readonly #planned: Planned[] = []
+  #rates: ReadonlyArray<readonly [Fault, number]> = []
+
+  constructor(random: Random) {
+    this.#random = random
+  }
+
+  /** The next `times` requests that match meet this fault. */
+  plan(fault: Fault, options: { readonly times?: number; readonly on?: (request: Request) => boolean } = {}): void {
+    this.#planned.push({ fault, times: options.times ?? 1, on: options.on ?? (() => true) })
+  }
+
+  /** From now on each request meets at most one of these, each with its share of all requests. */
+  atRates(rates: ReadonlyArray<readonly [Fault, number]>): void {
+    this.#rates = rates
+  }
+
+  clear(): void {
+    this.#planned.length = 0
+    this.#rates = []
+  }
+
+  take(request: Request): Fault | undefined {
+    const planned = this.#planned.find((candidate) => candidate.times > 0 && candidate.on(request))
+    if (planned !== undefined) {
+      planned.times--
+      return planned.fault
+    }
+    if (this.#rates.length === 0) return undefined
+    let at = this.#random.next()
+    for (const [fault, share] of this.#rates) {
+      if (at < share) return fault
+      at -= share
+    }
+    return undefined
+  }
+}

@@ -1,0 +1,30 @@
+export interface LoggedRequest {
+  readonly method: string
+  readonly path: string
+  readonly query: Readonly<Record<string, string>>
+  readonly body: string
+  readonly atMs: number
+  /** The status answered; 0 while the answer is under way. */
+  status: number
+}
+
+/** Every request in the order it arrived, so that a test can count what a reader asked for. */
+export class RequestLog {
+  readonly entries: LoggedRequest[] = []
+
+  add(request: Request, body: string, atMs: number): LoggedRequest {
+    const url = new URL(request.url)
+    const entry = { method: request.method, path: url.pathname, query: Object.fromEntries(url.searchParams), body, atMs, status: 0 }
+    this.entries.push(entry)
+    return entry
+  }
+
+  count(path?: string | RegExp): number {
+    if (path === undefined) return this.entries.length
+    return this.entries.filter((entry) => (typeof path === 'string' ? entry.path === path : path.test(entry.path))).length
+  }
+
+  clear(): void {
+    this.entries.length = 0
+  }
+}

@@ -1,0 +1,110 @@
+import type { Fields, SimulatorPorts } from './simulator.ts'
+
+export interface Version {
+  readonly type: string
+  readonly id: string
+  readonly fields: Fields
+  readonly createdAtMs: number
+  readonly modifiedAtMs: number
+  readonly deleted: boolean
+  /** The moment from which indexed reads show this version. Until then they show the one before, or nothing. */
+  readonly visibleAtMs: number
+  /** Grows with every write of the system. */
+  readonly serial: number
+}
+
+/** How late a write shows in indexed reads: the share of late writes, and the longest they take. */
+export interface Lag {
+  readonly share: number
+  readonly maxMs: number
+}
+
+/** What a system holds: every version of every record, so that late, old and deleted states can be asked for. */
+export class TruthTable {
+  lag: Lag
+  readonly #ports: SimulatorPorts
+  readonly #histories = new Map<string, Map<string, Version[]>>()
+  #serial = 0
+
+  constructor(ports: SimulatorPorts, lag: Lag = { share: 0, maxMs: 0 }) {
+    this.#ports = ports
+    this.lag = lag
+  }
+
+  insert(type: string, id: string, fields: Fields): Version {
+    if (this.#current(type, id) !== undefined) throw new Error(`${type} ${id} exists already.`)
+    const now = this.#ports.clock.now()
+    return this.#write({ type, id, fields: { ...fields }, createdAtMs: now, modifiedAtMs: now, deleted: false })
+  }
+
+  update(type: string, id: string, changes: Fields): Version {
+    const current = this.#existing(type, id)
+    return this.#write({ ...current, fields: { ...current.fields, ...changes }, modifiedAtMs: this.#ports.clock.now() })
+  }
+
+  remove(type: string, id: string): Version {
+    const current = this.#existing(type, id)
+    return this.#write({ ...current, modifiedAtMs: this.#ports.clock.now(), deleted: true })
+  }
+
+  /** What exists now, as the primary store knows it, in the order of creation. */
+  current(type: string): Version[] {
+    return this.latest(type).filter((version) => !version.deleted)
+  }
+
+  /** Like `current`, with what was deleted. */
+  latest(type: string): Version[] {
+    return [...(this.#histories.get(type)?.values() ?? [])].map((history) => history.at(-1)!)
+  }
+
+  /** What indexed reads show now, deleted ones included and marked. */
+  indexed(type: string): Version[] {
+    const now = this.#ports.clock.now()
+    const shown: Version[] = []
+    for (const history of this.#histories.get(type)?.values() ?? []) {
+      const version = history.findLast((candidate) => candidate.visibleAtMs <= now)
+      if (version !== undefined) shown.push(version)
+    }
+    return shown
+  }
+
+  find(type: string, id: string): Version | undefined {
+    return this.#histories.get(type)?.get(id)?.at(-1)
+  }
+
+  history(type: string, id: string): readonly Version[] {
+    return this.#histories.get(type)?.get(id) ?? []
+  }
+
+  types(): string[] {
+    return [...this.#histories.keys()]
+  }
+
+  #write(version: Omit<Version, 'visibleAtMs' | 'serial'>): Version {
+    const written = { ...version, visibleAtMs: this.#ports.clock.now() + this.#drawLagMs(), serial: ++this.#serial }
+    let histories = this.#histories.get(version.type)
+    if (histories === undefined) this.#histories.set(version.type, (histories = new Map()))
+    const history = histories.get(version.id)
+    if (history === undefined) histories.set(version.id, [written])
+    else history.push(written)
+    return written
+  }
+
+  /** Always two draws, so that changing the lag does not reshuffle everything drawn after it. */
+  #drawLagMs(): number {
+    const late = this.#ports.random.next() < this.lag.share
+    const part = this.#ports.random.next()
+    return late ? Math.ceil(part * this.lag.maxMs) : 0
+  }
+
+  #current(type: string, id: string): Version | undefined {
+    const version = this.find(type, id)
+    return version?.deleted === true ? undefined : version
+  }
+
+  #existing(type: string, id: string): Version {
+    const version = this.#current(type, id)
+    if (version === undefined) throw new Error(`${type} ${id} does not exist.`)
+    return version
+  }
+}

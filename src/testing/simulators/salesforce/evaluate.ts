@@ -1,0 +1,103 @@
+import { compareText } from '../kit/ids.ts'
+import { SalesforceError } from './salesforce-error.ts'
+import { to18 } from './record-id.ts'
+import type { Condition, Literal, Soql } from './soql.ts'
+
+export type FieldType = 'id' | 'string' | 'double' | 'boolean' | 'datetime'
+export type Row = Readonly<Record<string, unknown>>
+
+/** Filters and sorts rows; date-times are milliseconds here. `types` names fields in lower case. */
+export function evaluate(query: Soql, rows: readonly Row[], types: ReadonlyMap<string, FieldType>): Row[] {
+  const matches = query.where === undefined ? () => true : predicate(query.where, types)
+  const order = query.orderBy.map((by) => ({ ...by, field: by.field.toLowerCase() }))
+  for (const by of order) typeOf(by.field, types)
+  const sorted = rows.filter(matches).toSorted((a, b) => {
+    for (const by of order) {
+      const [x, y] = [a[by.field] ?? null, b[by.field] ?? null]
+      if (x === null || y === null) {
+        if (x === y) continue
+        return (x === null) === by.nullsLast ? 1 : -1
+      }
+      const compared = compare(x, y)
+      if (compared !== 0) return by.descending ? -compared : compared
+    }
+    return 0
+  })
+  return sorted.slice(query.offset, query.limit === undefined ? undefined : query.offset + query.limit)
+}
+
+function predicate(condition: Condition, types: ReadonlyMap<string, FieldType>): (row: Row) => boolean {
+  switch (condition.kind) {
+    case 'and': {
+      const all = condition.all.map((one) => predicate(one, types))
+      return (row) => all.every((one) => one(row))
+    }
+    case 'or': {
+      const all = condition.all.map((one) => predicate(one, types))
+      return (row) => all.some((one) => one(row))
+    }
+    case 'not': {
+      const inner = predicate(condition.of, types)
+      return (row) => !inner(row)
+    }
+    case 'in': {
+      const field = condition.field.toLowerCase()
+      const values = condition.values.map((value) => operand(condition.field, value, types))
+      return (row) => values.includes(row[field] ?? null) !== condition.negated
+    }
+    case 'compare': {
+      const field = condition.field.toLowerCase()
+      const value = operand(condition.field, condition.value, types)
+      if (condition.operator === 'like') {
+        const pattern = new RegExp(`^${String(value).replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`).replaceAll('%', '.*').replaceAll('_', '.')}$`, 'is')
+        return (row) => typeof row[field] === 'string' && pattern.test(row[field])
+      }
+      const { operator } = condition
+      const same = sameOf(typeOf(field, types), value)
+      return (row) => {
+        const own = row[field] ?? null
+        if (operator === '=') return same(own)
+        if (operator === '!=') return !same(own)
+        if (own === null || value === null) return false
+        const compared = compare(own, value)
+        return operator === '<' ? compared < 0 : operator === '<=' ? compared <= 0 : operator === '>' ? compared > 0 : compared >= 0
+      }
+    }
+  }
+}
+
+function operand(field: string, literal: Literal, types: ReadonlyMap<string, FieldType>): unknown {
+  const type = typeOf(field, types)
+  if (literal.kind === 'null') return null
+  const quoted = literal.kind === 'string'
+  if (type === 'datetime') {
+    if (literal.kind === 'datetime') return literal.value
+    throw new SalesforceError('INVALID_FIELD', `value of filter criterion for field '${field}' must be of type dateTime${quoted ? ' and should not be enclosed in quotes' : ''}`)
+  }
+  if (type === 'id') {
+    if (!quoted) throw new SalesforceError('INVALID_FIELD', `value of filter criterion for field '${field}' must be of type ID and should be enclosed in quotes`)
+    if (literal.value !== '' && !/^[A-Za-z0-9]{15}(?:[A-Z0-5]{3})?$/.test(literal.value)) throw new SalesforceError('INVALID_QUERY_FILTER_OPERATOR', `invalid ID field: ${literal.value}`)
+    return literal.value.length === 15 ? to18(literal.value) : literal.value
+  }
+  const expected = type === 'string' ? 'string' : type === 'double' ? 'number' : 'boolean'
+  if (literal.kind !== expected) throw new SalesforceError('INVALID_FIELD', `value of filter criterion for field '${field}' must be of type ${type}${type === 'string' ? ' and should be enclosed in quotes' : ''}`)
+  return literal.value
+}
+
+function typeOf(field: string, types: ReadonlyMap<string, FieldType>): FieldType {
+  const type = types.get(field.toLowerCase())
+  if (type === undefined) throw new SalesforceError('INVALID_FIELD', `No such column '${field}' on entity. If you are attempting to use a custom field, be sure to append the '__c' after the custom field name.`)
+  return type
+}
+
+/** Text is equal whatever its case; ids are equal by byte. */
+function sameOf(type: FieldType, value: unknown): (own: unknown) => boolean {
+  if (type !== 'string' || typeof value !== 'string') return (own) => own === value
+  const lower = value.toLowerCase()
+  return (own) => typeof own === 'string' && own.toLowerCase() === lower
+}
+
+function compare(a: unknown, b: unknown): number {
+  if (typeof a === 'string' && typeof b === 'string') return compareText(a, b)
+  return Number(a) - Number(b)
+}
