@@ -7,7 +7,10 @@ export interface LandingPlan {
   /** In the page's order; the sequence is given where the log gets an entry. */
   readonly writes: RowWrite[]
   readonly touches: RowTouch[]
-  /** Sequences of live rows this page proved to be still there without changing them (only in a replace cycle). */
+  /**
+   * Sequences of live rows this page proved to be still there without changing them: not to be swept by this cycle, nor by
+   * another one under way, whose listing may have passed the row's place when it was not there.
+   */
   readonly seen: number[]
   /** Rows of another owner that a replace cycle saw. */
   readonly sightings: Landing[]
@@ -94,19 +97,17 @@ export function planLanding(commit: Commit, facts: LandingFacts): LandingPlan {
       default:
         verdict satisfies never
     }
-    if (facts.sweeps && landing.type === 'upsert' && row?.status === 'live') {
+    if (landing.type === 'upsert' && row?.status === 'live') {
       // A stale sighting counts too: the source lists the key, whatever version of it we keep.
       if (verdict === 'same' || verdict === 'touch' || verdict === 'stale') seen.push(row.sequence)
-      if (row.owner !== facts.owner) sightings.push(landing)
+      if (facts.sweeps && row.owner !== facts.owner) sightings.push(landing)
     }
   }
   // A record that could not be landed is still listed by the source: its row must not be swept.
-  if (facts.sweeps) {
-    for (const { database, key } of commit.quarantined) {
-      if (key === null) continue
-      const row = facts.find({ type: 'delete', database, key, upstreamAt: null })
-      if (row?.status === 'live') seen.push(row.sequence)
-    }
+  for (const { database, key } of commit.quarantined) {
+    if (key === null) continue
+    const row = facts.find({ type: 'delete', database, key, upstreamAt: null })
+    if (row?.status === 'live') seen.push(row.sequence)
   }
   counts.quarantined = commit.quarantined.length
   return { writes, touches, seen, sightings, counts, overlap, position }
@@ -118,13 +119,18 @@ export function noCounts(): LandingCounts {
 
 /** Sequences as closed ranges: a page that was landed in one go is a single pair. */
 export function toRanges(sequences: readonly number[]): Array<[number, number]> {
-  const ranges: Array<[number, number]> = []
-  for (const sequence of sequences.toSorted((a, b) => a - b)) {
-    const last = ranges.at(-1)
-    if (last !== undefined && sequence <= last[1] + 1) last[1] = sequence
-    else ranges.push([sequence, sequence])
+  return mergeRanges(sequences.map((sequence) => [sequence, sequence]))
+}
+
+/** Sorted, and what touches is one. */
+export function mergeRanges(ranges: ReadonlyArray<[number, number]>): Array<[number, number]> {
+  const merged: Array<[number, number]> = []
+  for (const [first, end] of ranges.toSorted((a, b) => a[0] - b[0])) {
+    const last = merged.at(-1)
+    if (last !== undefined && first <= last[1] + 1) last[1] = Math.max(last[1], end)
+    else merged.push([first, end])
   }
-  return ranges
+  return merged
 }
 
 /** The brake of invariant 11: whether so many of the rows that existed when the cycle began may not go without asking. */

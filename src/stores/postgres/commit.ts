@@ -6,7 +6,7 @@ import { rollback, type Rollback, type Session, type Transaction } from './conne
 import { insertMany } from './insert-many.ts'
 import { forgetSeen, heldEntry, lockTenant, toCheckpoint, toInflight, writeAudit, writeInflight, type RegistryEntry } from './registry.ts'
 import { findRows, touchRows, writeLog, writeRows, type FoundRows } from './rows.ts'
-import { rememberSeen, sweep, type Owner } from './sweep.ts'
+import { rememberSeen, sweep, tellOtherSweeps, type Owner } from './sweep.ts'
 import { ensureViews, readDatabases, type Database } from './views.ts'
 
 /** The one door. Everything below runs inside one transaction; a refusal undoes it. */
@@ -58,6 +58,7 @@ async function land(transaction: Transaction, commit: Commit, { entry, tenant, o
   writeRows(transaction, plan, databases, entry.sync_id, owner)
   touchRows(transaction, plan, databases, rows.find)
   if (sweeps) rememberSeen(transaction, plan, databases, { owner, owners, find: rows.find, cycle: inflight!.cycle, page })
+  tellOtherSweeps(transaction, plan, entry.sync_id)
   writeLog(transaction, plan, databases, committedAt)
   writeQuarantine(transaction, entry, commit, page, waiting)
 

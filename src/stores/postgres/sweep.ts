@@ -128,12 +128,23 @@ export interface Sighting {
   readonly page: number
 }
 
+/** What this page saw alive is not for another replace cycle to sweep; kept there as one more page, numbered by the sync that saw it. */
+export function tellOtherSweeps(transaction: Transaction, { seen }: LandingPlan, syncId: number): void {
+  if (seen.length === 0) return
+  transaction.send(
+    `insert into tidemark.seen (tenant_id, cycle_id, page, ranges)
+     select $1, inflight_cycle, -$2::bigint, $3::int8multirange from tidemark.registry
+     where tenant_id = $1 and inflight_mode = 'replace' and sync_id <> $2::int
+     on conflict (tenant_id, cycle_id, page) do update set ranges = seen.ranges + excluded.ranges`,
+    transaction.tenant, syncId, toMultirange(seen),
+  )
+}
+
 /** What a page of a replace cycle proved to be still there. */
 export function rememberSeen(transaction: Transaction, plan: LandingPlan, databases: ReadonlyMap<string, number>, { owner, owners, find, cycle, page }: Sighting): void {
   const { tenant } = transaction
   if (plan.seen.length > 0) {
-    const ranges = toRanges(plan.seen).map(([first, last]) => `[${first},${last}]`).join()
-    transaction.send('insert into tidemark.seen (tenant_id, cycle_id, page, ranges) values ($1, $2, $3, $4::int8multirange)', tenant, cycle, page, `{${ranges}}`)
+    transaction.send('insert into tidemark.seen (tenant_id, cycle_id, page, ranges) values ($1, $2, $3, $4::int8multirange)', tenant, cycle, page, toMultirange(plan.seen))
   }
   if (plan.sightings.length === 0) return
   // An owner that never sweeps proves nothing by its silence: the first that does takes the row over.
@@ -148,4 +159,8 @@ export function rememberSeen(transaction: Transaction, plan: LandingPlan, databa
     { name: 'owner_id', type: 'integer', values: shared.map(() => owner) },
     { name: 'cycle_id', type: 'bigint', values: shared.map(() => cycle) },
   ], 'on conflict (tenant_id, database_id, key, owner_id) do update set cycle_id = excluded.cycle_id')
+}
+
+function toMultirange(sequences: readonly number[]): string {
+  return `{${toRanges(sequences).map(([first, last]) => `[${first},${last}]`).join()}}`
 }

@@ -5,7 +5,7 @@ import { rollback, type Rollback, type Session } from './connection.ts'
 import { findRows, planUnchanged } from './lookup.ts'
 import { forgetSeen, heldEntry, toCheckpoint, toInflight, writeAudit, writeInflight, type RegistryEntry } from './registry.ts'
 import { writeRows } from './rows.ts'
-import { rememberSeen, sweep } from './sweep.ts'
+import { rememberSeen, sweep, tellOtherSweeps } from './sweep.ts'
 import { ensureView } from './views.ts'
 
 /** The one door. Everything below runs inside one transaction; a refusal undoes it. */
@@ -52,6 +52,7 @@ function land(session: Session, entry: RegistryEntry, commit: Commit): CommitOut
 
   writeRows(session, plan, databases, { commit: commitId, writer: entry.sync_id, owner })
   if (sweeps) rememberSeen(session, plan, databases, owner, inflight!.cycle, page)
+  tellOtherSweeps(session, plan, entry.sync_id)
   writeQuarantine(session, entry, commit, page)
 
   let position = plan.position

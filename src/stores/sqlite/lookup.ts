@@ -47,7 +47,7 @@ export function findRows(session: Session, databases: ReadonlyMap<string, number
  * records that are all alike, one may have gone and another come.
  */
 export function planUnchanged(
-  session: Session, databases: ReadonlyMap<string, number>, commit: Commit, facts: { owner: number; position: number; sweeps: boolean },
+  session: Session, databases: ReadonlyMap<string, number>, commit: Commit, facts: { owner: number; position: number },
 ): LandingPlan | null {
   const { landings } = commit
   const [database] = databases.keys()
@@ -68,7 +68,7 @@ export function planUnchanged(
   const first = found.first - session.base
   return {
     writes: [], touches: [], sightings: [], overlap: [], position: facts.position,
-    seen: facts.sweeps ? Array.from({ length: found.count }, (_, at) => first + at) : [],
+    seen: Array.from({ length: found.count }, (_, at) => first + at),
     counts: { ...noCounts(), unchanged: found.count },
   }
 }

@@ -1,5 +1,5 @@
 import type { CommitOutcome, Sweep } from '../../contract/index.ts'
-import { isBraked, toRanges, type LandingPlan } from '../kit/plan-landing.ts'
+import { isBraked, mergeRanges, toRanges, type LandingPlan } from '../kit/plan-landing.ts'
 import type { Session } from './connection.ts'
 import { ACTION, STATUS } from './encoding.ts'
 import type { RegistryEntry } from './registry.ts'
@@ -96,6 +96,22 @@ export function rememberSeen(session: Session, plan: LandingPlan, databases: Map
       `insert into tidemark_claims (tenant_id, database_id, key, owner_id, cycle_id) values (?, ?, ?, ?, ?)
        on conflict do update set cycle_id = excluded.cycle_id`,
       tenantId, id, key, owner, cycle,
+    )
+  }
+}
+
+/** What this page saw alive is not for another replace cycle to sweep; kept there as one more page, numbered by the sync that saw it. */
+export function tellOtherSweeps(session: Session, { seen }: LandingPlan, syncId: number): void {
+  if (seen.length === 0) return
+  const { connection, tenantId } = session
+  for (const { cycle } of connection.all<{ cycle: number }>(
+    "select inflight_cycle as cycle from tidemark_registry where tenant_id = ? and inflight_mode = 'replace' and sync_id <> ?", tenantId, syncId,
+  )) {
+    const told = connection.get<{ ranges: string }>('select ranges from tidemark_seen where tenant_id = ? and cycle_id = ? and page = ?', tenantId, cycle, -syncId)
+    const ranges = mergeRanges([...(told === undefined ? [] : (JSON.parse(told.ranges) as Array<[number, number]>)), ...toRanges(seen)])
+    connection.run(
+      'insert into tidemark_seen (tenant_id, cycle_id, page, ranges) values (?, ?, ?, ?) on conflict do update set ranges = excluded.ranges',
+      tenantId, cycle, -syncId, JSON.stringify(ranges),
     )
   }
 }

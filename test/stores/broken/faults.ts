@@ -134,7 +134,7 @@ export const faults: readonly Fault[] = [
     name: 'takes a page for unchanged by its contents alone, whatever their times',
     patches: [
       { file: LOOKUP, from: "coalesce(upstream_at, '-')", to: "''" },
-      { file: LOOKUP, from: "stamps += landing.hash + (landing.upstreamAt ?? '-')", to: 'stamps += landing.hash' },
+      { file: LOOKUP, from: "${landing.upstreamAt ?? '-'}", to: '' },
     ],
     caughtBy: ['a block told again with later times'],
   },
@@ -160,7 +160,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'forgets that a quarantined key was listed',
-    patches: [{ file: PLAN, from: "      if (row?.status === 'live') seen.push(row.sequence)\n", to: '' }],
+    patches: [{ file: PLAN, from: "    if (row?.status === 'live') seen.push(row.sequence)\n", to: '' }],
     caughtBy: ['a key that could not be landed counts as listed: its row', 'XE2 what a resumed cycle saw'],
   },
   {
