@@ -16,6 +16,8 @@ export interface SourceContract {
   readonly emptyPages: boolean
   /** The order inside a page is arbitrary. */
   readonly shuffled: boolean
+  /** A listing never shows less than an earlier one did. Where it may, it is behind by no more than the lag, and stamps of a record differ. */
+  readonly monotonic: boolean
   /** Records do not tell which version they are. */
   readonly plain: boolean
 }
@@ -77,8 +79,9 @@ export class AdversarialSource {
   }
 
   write(id: string, options: { deleted?: boolean; listings?: readonly string[]; unstorable?: boolean; lagMs?: number; stamp?: number } = {}): void {
-    const { granularityMs } = this.contract
+    const { granularityMs, monotonic } = this.contract
     const now = this.#now()
+    const stamp = options.stamp ?? Math.floor((now + this.clockErrorMs) / granularityMs) * granularityMs
     let versions = this.#records.get(id)
     if (versions === undefined) {
       this.#records.set(id, (versions = []))
@@ -86,9 +89,9 @@ export class AdversarialSource {
     }
     versions.push({
       v: ++this.#version,
-      stamp: options.stamp ?? Math.floor((now + this.clockErrorMs) / granularityMs) * granularityMs,
+      stamp: monotonic ? stamp : Math.max(stamp, (versions.at(-1)?.stamp ?? 0) + granularityMs),
       deleted: options.deleted === true, listings: options.listings ?? versions.at(-1)?.listings ?? [],
-      writtenAt: now, visibleAt: now + (options.lagMs ?? 0), unstorable: options.unstorable === true, plain: this.contract.plain,
+      writtenAt: now, visibleAt: now + (monotonic ? (options.lagMs ?? 0) : 0), unstorable: options.unstorable === true, plain: this.contract.plain,
     })
   }
 
@@ -116,11 +119,12 @@ export class AdversarialSource {
 
   /** Live records of a listing by id, above `after`. */
   list(request: { listing: string; token: string; after: string | null }, fault: Fault | null): SourcePage {
-    const now = this.#now()
+    const { lagMs, monotonic } = this.contract
+    const at = this.#now() - (monotonic ? 0 : this.#chance.int(0, lagMs))
     const hidden = this.#hiddenFrom(request.listing, request.token)
     const rows: SourceRow[] = []
     for (const id of this.#ids) {
-      const version = this.seenAt(id, now)
+      const version = this.seenAt(id, at)
       if (version === undefined || version.deleted || !version.listings.includes(request.listing) || hidden.has(id)) continue
       rows.push({ id, version })
     }

@@ -58,7 +58,7 @@ async function play(crashesAt: (wait: number, ofLife: number, life: number) => b
     const scheduler = new Scheduler(1, new Trace())
     const faults = new Faults(1, {})
     const source = new AdversarialSource(
-      { lagMs: 0, skewMs: 0, granularityMs: 1, pageSize: 3, emptyPages: true, shuffled: false, plain: false }, { now: () => scheduler.now, chance: new Stream(1, 'source'), faults },
+      { lagMs: 0, skewMs: 0, granularityMs: 1, pageSize: 3, emptyPages: true, shuffled: false, monotonic: true, plain: false }, { now: () => scheduler.now, chance: new Stream(1, 'source'), faults },
     )
     const oracle = new Oracle({ store, source, now: () => scheduler.now, worker: WORKER, database: DATABASE, syncs: SYNCS, lies: false })
     const labels: string[] = []

@@ -52,7 +52,10 @@ export class Oracle {
   readonly #mirror = new FeedMirror((oracle, message) => this.violate(oracle, message))
   /** The newest version known to be gone, for every key that was deleted. */
   readonly #dead = new Map<string, number>()
+  /** When another sync last landed a page with the key on it: key → sync → true time. */
+  readonly #sighted = new Map<string, Map<string, number>>()
   readonly #options: OracleOptions
+  /** The last complete cycle of each sync. */
   readonly completed = new Map<string, { beganAt: number; count: number }>()
 
   constructor(options: OracleOptions) {
@@ -60,6 +63,12 @@ export class Oracle {
     for (const facts of options.syncs) {
       this.#models.set(facts.sync, { facts, epoch: 0, holder: null, heldUntil: 0, version: 0, committed: null, committedBy: null, inflight: null })
     }
+  }
+
+  /** How old what a listing shows can be. */
+  get #behindMs(): number {
+    const { monotonic, lagMs } = this.#options.source.contract
+    return monotonic ? 0 : lagMs
   }
 
   violate(oracle: string, message: string): void {
@@ -161,6 +170,7 @@ export class Oracle {
       return this.#compareRegistry(model)
     }
     const inflight = model.inflight
+    for (const landing of commit.landings) if (landing.type === 'upsert') this.#note(landing.key, model.facts.sync)
     for (const entry of entries) this.#judgeEntry(model, commit, entry)
     this.#mirror.apply(entries)
     if (outcome.position !== this.#mirror.position) this.violate('O7', `the commit says position ${outcome.position}, the feed ends at ${this.#mirror.position}`)
@@ -186,9 +196,21 @@ export class Oracle {
     if (move.kind !== 'complete' || inflight === null || this.violations.length > 0) return
     const beganAt = this.#beganAt.get(move.cycle) ?? 0
     const completed = this.completed.get(model.facts.sync)
-    this.completed.set(model.facts.sync, { beganAt, count: (completed?.count ?? 0) + 1 })
+    // Its horizon is that of the clock it began by, and its answer may have been long on the way.
+    this.completed.set(model.facts.sync, { beganAt: Math.min(beganAt, inflight.startedAt), count: (completed?.count ?? 0) + 1 })
     if (!this.#options.lies) this.#judgeCompleted(model.facts, inflight, beganAt, move.state)
     await this.compareRows()
+  }
+
+  #note(key: string, sync: string): void {
+    let syncs = this.#sighted.get(key)
+    if (syncs === undefined) this.#sighted.set(key, (syncs = new Map()))
+    syncs.set(sync, this.#options.now())
+  }
+
+  /** Another sync told of the key since: its page may be older, but the sweep cannot know. */
+  #isTold(key: string, bySyncOtherThan: string, since: number): boolean {
+    return [...(this.#sighted.get(key) ?? [])].some(([sync, at]) => sync !== bySyncOtherThan && at >= since)
   }
 
   #compareCounts(outcome: Extract<CommitOutcome, { kind: 'landed' }>, entries: readonly LogEntry[]): void {
@@ -228,7 +250,7 @@ export class Oracle {
     const { key } = entry
     if (facts.mode !== 'replace' || inflight === null) return this.violate('O2', `${key} was swept by ${facts.sync}, which does not sweep`)
     if (row !== undefined && row.sequence > inflight.startSequence) this.violate('O3', `${key} was swept by cycle ${inflight.cycle}, which began at ${inflight.startSequence}, though it landed at ${row.sequence}`)
-    const seen = source.seenDuring(key, this.#beganAt.get(inflight.cycle)!, now())
+    const seen = source.seenDuring(key, this.#beganAt.get(inflight.cycle)! - this.#behindMs, now())
     const isListed = (version: Version | undefined): boolean => version !== undefined && !version.deleted && version.listings.includes(facts.listing)
     if (seen.every(isListed)) this.violate('O2', `${key} was swept by cycle ${inflight.cycle} although the source listed it all the time`)
     const first = seen[0]
@@ -241,13 +263,13 @@ export class Oracle {
     const { source, now } = this.#options
     if (facts.mode === 'replace') {
       for (const id of source.ids()) {
-        const seen = source.seenDuring(id, beganAt, now())
+        const seen = source.seenDuring(id, beganAt - this.#behindMs, now())
         const isListed = (version: Version | undefined): boolean => version !== undefined && !version.deleted && version.listings.includes(facts.listing)
         const row = this.#mirror.rows.get(id)
         if (seen.length === 1 && isListed(seen[0]) && !seen[0]!.unstorable && !holds(row, id, seen[0]!)) {
           this.violate('O1', `after a complete ${facts.sync}, ${id} is ${nameOf(row)}; it was version ${seen[0]!.v} all the time`)
         }
-        if (facts.soleOwner && row !== undefined && row.sequence <= inflight.startSequence && !seen.some(isListed)) {
+        if (facts.soleOwner && row !== undefined && row.sequence <= inflight.startSequence && !seen.some(isListed) && !this.#isTold(id, facts.sync, beganAt)) {
           this.violate('O1', `after a complete ${facts.sync}, ${id} is still there; it was gone before the cycle began`)
         }
       }

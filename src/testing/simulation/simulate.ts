@@ -15,6 +15,8 @@ export interface SimulateOptions {
   readonly overrides?: WorldOptions['overrides']
   /** Stop at the first failure; true when absent. */
   readonly stopOnFailure?: boolean
+  /** Look for the fewest faults of a failure; true when absent. */
+  readonly shrinks?: boolean
   readonly onProgress?: (progress: { done: number; of: number; faults: number; failures: number }) => void
 }
 
@@ -50,7 +52,7 @@ export interface Failure extends Shrunk {
 
 /** Runs many worlds, one per seed. What it finds is a seed, the promise that broke, and the fewest faults that break it. */
 export async function simulate(options: SimulateOptions): Promise<SimulationReport> {
-  const { seeds, firstSeed = 1, worlds, overrides, stopOnFailure = true } = options
+  const { seeds, firstSeed = 1, worlds, overrides, stopOnFailure = true, shrinks = true } = options
   const startedAt = performance.now()
   const faultsByPlace: Record<string, Record<string, number>> = {}
   const failures: Failure[] = []
@@ -85,7 +87,7 @@ export async function simulate(options: SimulateOptions): Promise<SimulationRepo
       }
       const [first] = violations
       if (first !== undefined) {
-        failures.push({ seed, kind: verdict.kind, oracle: first.oracle, message: first.message, ...(await shrink(world, verdict, first.oracle)) })
+        failures.push({ seed, kind: verdict.kind, oracle: first.oracle, message: first.message, ...(shrinks ? await shrink(world, verdict, first.oracle) : { faults: verdict.faults.map((fault) => fault.id), trail: verdict.trail }) })
         if (stopOnFailure) break
       }
       options.onProgress?.({ done, of: seeds, faults, failures: failures.length })

@@ -52,6 +52,7 @@ export function drawConfig(seed: number, kind?: WorldKind, overrides: Partial<Wo
     pageSize: chance.int(2, 12),
     emptyPages: chance.chance(0.5),
     shuffled: chance.chance(0.3),
+    monotonic: true,
     plain: chance.chance(0.15),
     runnerSkewMs: chance.pick([0, 0, 500, 5_000]),
     asksTime: chance.chance(0.3),
@@ -74,8 +75,12 @@ export function drawConfig(seed: number, kind?: WorldKind, overrides: Partial<Wo
     lie: drawn === 'lie' ? chance.pick(['most', 'all']) : 'none',
     rates: { ...drawRates(chance), ...(drawn === 'lie' && { 'listing-lie': 0.6 }) },
   }
-  return { ...config, ...overrides }
+  const behind = chance.chance(0.15) && (drawn === 'pair' || drawn === 'replace')
+  return { ...config, ...(behind && BEHIND), ...overrides }
 }
+
+/** Listings from a copy that is behind: only distinct stamps can tell which of two versions is the newer one. */
+const BEHIND = { monotonic: false, lagMs: 3_000, skewMs: 0, granularityMs: 1, stamped: true, plain: false } as const
 
 const KINDS_DRAWN: readonly WorldKind[] = ['replace', 'delta', 'delta', 'pair', 'pair', 'pair', 'owners', 'lie']
 

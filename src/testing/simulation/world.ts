@@ -119,7 +119,10 @@ export class World {
     let settled = false
     void this.#fate.idle(this.#windowMs + 2 * config.skewMs + config.runnerSkewMs + config.granularityMs + 1_000).then(() => void (settled = true))
     await this.#until(() => settled, STEPS_MAX, 'time stood still')
-    for (const facts of this.#syncs()) await this.#rest(facts)
+    const syncs = this.#syncs()
+    for (const facts of syncs) await this.#rest(facts)
+    // What an old page of one sync told may have kept a row from the other's sweep; by now no such page is under way.
+    if (config.kind === 'owners' || config.kind === 'pair') for (const facts of syncs) if (facts.mode === 'replace') await this.#rest(facts, true)
 
     this.#ended = true
     if (oracle.violations.length === 0) {
@@ -155,10 +158,11 @@ export class World {
   }
 
   /** Runs one sync until a cycle that began in the healed world has completed, then compares with the truth. */
-  async #rest(facts: SyncFacts): Promise<void> {
+  async #rest(facts: SyncFacts, isLast = false): Promise<void> {
     const { source, oracle, scheduler, config } = this
     this.#chosen = facts.sync
-    const from = scheduler.now
+    const from = scheduler.now + config.runnerSkewMs
+    await this.#until(() => scheduler.now >= from + config.runnerSkewMs, STEPS_MAX, 'time stood still')
     const requests = source.requests
     const steps = scheduler.steps
     await this.#until(() => (oracle.completed.get(facts.sync)?.beganAt ?? 0) >= from, HEALING_STEPS_MAX, `${facts.sync} did not complete a cycle in a healed world`)
@@ -168,11 +172,13 @@ export class World {
     if (source.requests - requests > bound) oracle.violate('O14', `${facts.sync} took ${source.requests - requests} requests and ${scheduler.steps - steps} steps to read ${source.ids().length} records`)
     switch (config.kind) {
       case 'delta':
+        oracle.compareTruth(null, config.deletions !== 'none')
+        break
       case 'pair':
-        oracle.compareTruth(null, facts.mode === 'replace' || config.deletions !== 'none')
+        oracle.compareTruth(null, isLast)
         break
       case 'owners':
-        if (facts.sync === 'list-b') oracle.compareTruth(['a', 'b'], true)
+        if (facts.sync === 'list-b') oracle.compareTruth(['a', 'b'], isLast)
         break
       default:
         oracle.compareTruth(['a'], true)
