@@ -334,6 +334,17 @@ describe('the end before the end', () => {
     expect(await scene.checkpoint()).toMatchObject({ inflight: { page: 1, state: '1' }, heldBy: null, failures: 0 })
   })
 
+  test('XD9 a stop while the source works and does not listen ends the cycle at once', async () => {
+    const stopping = new AbortController()
+    const start = scene.clock.now()
+    const source = scripted(() => {
+      void scene.clock.sleep(SECOND).then(() => stopping.abort())
+      return new Promise<Page>(() => {})
+    })
+    expect(await scene.run(planOf(source), { signal: stopping.signal })).toMatchObject({ stopReason: 'cancelled' })
+    expect(scene.clock.now() - start).toBe(SECOND)
+  })
+
   test('a stop while waiting for a retry does not wait for it', async () => {
     const stopping = new AbortController()
     const source = scripted(new SyncError('RATE_LIMITED', 'slow down', { retryAfterMs: 30 * SECOND }))

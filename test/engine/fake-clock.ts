@@ -14,6 +14,11 @@ export class FakeClock implements Clock {
     return this.#wall + this.#elapsed
   }
 
+  /** How many are asleep. */
+  get sleepers(): number {
+    return this.#timers.size
+  }
+
   /** Somebody sets the clock; whoever sleeps does not notice. */
   step(ms: number): void {
     this.#wall += ms

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Change, ErrorCode, JsonObject, QuarantineEntry } from '../../src/contract/index.ts'
 import type { DatabasePlan } from '../../src/engine/sync-plan.ts'
 import { parseJson } from '../../src/values/json.ts'
-import { counts, DATABASE, planOf, remove, Scene, scripted, upsert } from './scene.ts'
+import { counts, DATABASE, planOf, remove, Scene, scripted, storeWith, upsert } from './scene.ts'
 
 let scene: Scene
 beforeEach(async () => void (scene = await Scene.open()))
@@ -287,6 +287,20 @@ describe('schemas and drift', () => {
   test('XD24 a member first met on a later page becomes a column', async () => {
     await scene.run(planOf(scripted({ changes: [upsert('a', { one: 1 })], hasMore: true, nextState: 1 }, { changes: [upsert('b', { one: 1, two: 2 })], hasMore: false })))
     expect((await scene.store.databases())[0]!.columns.map(({ name }) => name)).toEqual(['one', 'two'])
+  })
+
+  test('a member is told to the store once in a cycle, and again when it is of another kind', async () => {
+    const told: unknown[] = []
+    const store = storeWith(scene.store, {
+      commit(commit) {
+        told.push(commit.columns[DATABASE]?.map(({ name, kinds }) => `${name}: ${kinds.join(' or ')}`))
+        return scene.store.commit(commit)
+      },
+    })
+    // One page is read ahead, so a member is known from the page after the next.
+    const page = (at: number, record: JsonObject) => ({ changes: [upsert(`${at}`, record)], hasMore: at < 5, nextState: at })
+    await scene.run(planOf(scripted(page(1, { n: 1 }), page(2, { n: 1 }), page(3, { n: 2 }), page(4, { n: 'two', m: null }), page(5, { n: 3 }))), { store })
+    expect(told).toEqual([['n: integer'], ['n: integer'], undefined, ['n: integer or string', 'm: '], undefined])
   })
 
   test('XD24 a quarantined record adds no column', async () => {
