@@ -1,0 +1,204 @@
+import type { SyncContext } from '../contract/index.ts'
+import type { Anchored } from './kit/anchored.ts'
+import { binaryIds, type CompareIds } from './kit/compare-ids.ts'
+import { lowerHorizon, pinHorizon, timed, type ServerClock } from './kit/horizon.ts'
+import { instantOf, instantOfMs, isoOf } from './kit/instants.ts'
+import { invalid, requireNumber, unreadable } from './kit/refusals.ts'
+import { toChanges, type Changes } from './kit/to-changes.ts'
+import { canonicalInstant, instantMs } from '../values/instant.ts'
+
+export interface KeysetOptions<Item> {
+  /** Asks the source for items strictly above `after`, up to and including `until`, sorted by (timestamp, id). */
+  read(query: KeysetQuery, context: SyncContext): Promise<KeysetAnswer<Item>>
+  /** RFC 3339 with a zone. Kept as the source wrote it, compared to the microsecond. */
+  timestamp(item: Item): string
+  id(item: Item): string
+  toChange(item: Item): Changes
+  /** At least the time the source needs until a row can be found, plus the error of its clock, plus the coarseness of its timestamps. */
+  lagMs: number
+  limit: number
+  /** The source's own order of ids; by bytes unless said otherwise. */
+  compareIds?: CompareIds
+  /** Where an incremental sync without state begins; without it, at the very first item. */
+  since?: string | ((context: SyncContext) => string)
+  /** Every incremental cycle begins this far before its position, which is then read again; 0 reads only its instant again. */
+  overlapMs?: number
+}
+
+export interface KeysetQuery {
+  /** Above it means: a later timestamp, or the same and a greater id. The id '' is below every other. */
+  readonly after: Place | undefined
+  /** Not later than this; undefined in replace mode. What the source sends above it all the same is left for the next cycle. */
+  readonly until: string | undefined
+  readonly limit: number
+  /** Given when the answer before was empty and named it. */
+  readonly locator: string | undefined
+}
+
+export interface Place {
+  readonly timestamp: string
+  readonly id: string
+}
+
+export interface KeysetAnswer<Item> extends ServerClock {
+  readonly items: readonly Item[]
+  /** By the source's own rule: which combination of flags and lengths means that nothing follows. */
+  readonly end: boolean
+  /** Where to go on after an empty page that is not the end. */
+  readonly locator?: string | null
+}
+
+/** Between cycles only the cursor; the rest lives within one cycle. */
+export interface KeysetState {
+  /** As the source wrote it; null when nothing has been read yet. */
+  readonly cursorTimestamp: string | null
+  readonly cursorId: string | null
+  /** The horizon of this cycle; see pinHorizon. */
+  readonly untilMs?: number
+  /** Where the cycle's overlap ends: a cycle that finds nothing there leaves the cursor here, not at the overlap's beginning. */
+  readonly frontier?: Place
+  readonly locator?: string
+}
+
+/**
+ * For sources that filter and sort by (timestamp, id): no row is skipped and none read twice, however many share a timestamp.
+ * Incremental cycles stay behind a horizon that is fixed when they begin; replace cycles read to the end.
+ *
+ * ```ts
+ * const accounts = keyset<Account>({
+ *   read: async ({ after, until, limit }, { fetch }) => {
+ *     const response = await fetch(accountsUrl({ after, until, limit }))
+ *     const items = (await response.json()) as Account[]
+ *     return { items, end: items.length < limit, serverTime: response.headers.get('date') }
+ *   },
+ *   timestamp: (account) => account.updatedAt,
+ *   id: (account) => account.id,
+ *   toChange: (account) => ({ type: 'upsert', key: account.id, record: account, upstreamUpdatedAt: account.updatedAt }),
+ *   lagMs: 15_000,
+ *   limit: 100,
+ * })
+ * ```
+ */
+export function keyset<Item>(options: KeysetOptions<Item>): Anchored<KeysetState> {
+  requireNumber('keyset', 'lagMs', options.lagMs, 0)
+  requireNumber('keyset', 'limit', options.limit, 1)
+  if (options.overlapMs !== undefined) requireNumber('keyset', 'overlapMs', options.overlapMs, 0)
+  const { lagMs, limit, compareIds = binaryIds } = options
+
+  const execute: Anchored<KeysetState> = async (state, context) => {
+    const bounded = context.cycle.mode === 'incremental'
+    const pinnedMs = bounded ? pinHorizon('keyset', context.cycle, lagMs, state?.untilMs) : Number.POSITIVE_INFINITY
+    const { after, frontier } = state?.untilMs === undefined && bounded ? begin(state, pinnedMs, options, context) : goOn(state)
+
+    const query = { after, until: bounded ? isoOf(pinnedMs) : undefined, limit, locator: state?.locator }
+    const { answer, tookMs } = await timed(context, () => options.read(query, context))
+    const untilMs = bounded ? lowerHorizon(pinnedMs, lagMs, answer, tookMs) : pinnedMs
+
+    const items = inOrder(answer.items, after, options, compareIds)
+    const safe = bounded ? items.filter(({ instant }) => instant <= instantOfMs(untilMs)) : items
+    // Sorted, so nothing below the horizon can follow an item above it.
+    const end = answer.end || safe.length < items.length
+    if (!end && items.length === 0 && typeof answer.locator !== 'string') {
+      throw invalid('The source sent an empty page that is not the end, and no locator to go on with.')
+    }
+    // Invariant 9 and no loss: the position moves to an item that was seen, and stays where it is when there was none.
+    const last = safe.at(-1)?.place ?? after
+    return {
+      changes: toChanges(safe, ({ item }) => options.toChange(item), ({ place }) => place.timestamp),
+      hasMore: !end,
+      nextState: end ? endState(state, later(last, frontier, compareIds), bounded) : {
+        cursorTimestamp: last?.timestamp ?? null,
+        cursorId: last?.id ?? null,
+        ...(bounded && { untilMs }),
+        ...(frontier !== undefined && { frontier }),
+        ...(items.length === 0 && typeof answer.locator === 'string' && { locator: answer.locator }),
+      },
+    }
+  }
+  execute.anchor = async (context) => {
+    const pinnedMs = pinHorizon('keyset', context.cycle, lagMs, undefined)
+    // One question, only to hear the source's time.
+    const query = { after: { timestamp: isoOf(pinnedMs), id: '' }, until: isoOf(pinnedMs), limit, locator: undefined }
+    const { answer, tookMs } = await timed(context, () => options.read(query, context))
+    return { cursorTimestamp: isoOf(lowerHorizon(pinnedMs, lagMs, answer, tookMs)), cursorId: '' }
+  }
+  return execute
+}
+
+interface Start {
+  readonly after: Place | undefined
+  readonly frontier: Place | undefined
+}
+
+/** The first page of an incremental cycle. */
+function begin<Item>(state: KeysetState | undefined, untilMs: number, { since, overlapMs }: KeysetOptions<Item>, context: SyncContext): Start {
+  let stored = placeIn(state)
+  if (stored === undefined) {
+    // Kept from the first cycle on, also when that finds nothing: a start reckoned anew each time would leave gaps.
+    const start = typeof since === 'function' ? since(context) : since
+    if (start === undefined) return { after: undefined, frontier: undefined }
+    instantOf(start, '`since`')
+    return { after: { timestamp: start, id: '' }, frontier: undefined }
+  }
+  const aheadMs = instantMs(canonicalInstant(stored.timestamp)!) - untilMs
+  if (aheadMs > 0) {
+    context.log.warn('the stored position lies ahead of the horizon and was set back to it', { cycle: context.cycle.id, aheadMs })
+    // The id belonged to the timestamp that is given up: rows of the new one are all still to come.
+    stored = { timestamp: isoOf(untilMs), id: '' }
+  }
+  if (overlapMs === undefined) return { after: stored, frontier: undefined }
+  return { after: { timestamp: isoOf(instantMs(canonicalInstant(stored.timestamp)!) - overlapMs), id: '' }, frontier: stored }
+}
+
+function goOn(state: KeysetState | undefined): Start {
+  return { after: placeIn(state), frontier: state?.frontier }
+}
+
+function placeIn(state: KeysetState | undefined): Place | undefined {
+  if (state === undefined || state.cursorTimestamp === null) return undefined
+  const { cursorTimestamp, cursorId } = state
+  if (typeof cursorTimestamp !== 'string' || canonicalInstant(cursorTimestamp) === null) throw unreadable('keyset', '`cursorTimestamp` is not an instant')
+  if (typeof cursorId !== 'string') throw unreadable('keyset', '`cursorId` is not a string')
+  return { timestamp: cursorTimestamp, id: cursorId }
+}
+
+interface Placed<Item> {
+  readonly item: Item
+  readonly instant: string
+  readonly place: Place
+}
+
+/** Fails closed: a page out of order may hide rows that no later page will show. */
+function inOrder<Item>(items: readonly Item[], after: Place | undefined, options: KeysetOptions<Item>, compareIds: CompareIds): Placed<Item>[] {
+  let previous = after
+  return items.map((item, index) => {
+    const place = { timestamp: options.timestamp(item), id: options.id(item) }
+    const instant = instantOf(place.timestamp, `The timestamp of item ${index + 1} of the page`)
+    if (typeof place.id !== 'string' || place.id === '') throw invalid(`The id of item ${index + 1} of the page is not a text.`)
+    if (previous !== undefined && comparePlaces(place, previous, compareIds) <= 0) {
+      throw invalid(index === 0 ? 'The page begins at or before the position it was asked to follow.' : `Item ${index + 1} of the page does not come after the one before it.`)
+    }
+    previous = place
+    return { item, instant, place }
+  })
+}
+
+function comparePlaces(a: Place, b: Place, compareIds: CompareIds): number {
+  const x = canonicalInstant(a.timestamp)!
+  const y = canonicalInstant(b.timestamp)!
+  if (x !== y) return x < y ? -1 : 1
+  if (a.id === '' || b.id === '') return a.id.length - b.id.length
+  return compareIds(a.id, b.id)
+}
+
+function later(a: Place | undefined, b: Place | undefined, compareIds: CompareIds): Place | undefined {
+  if (a === undefined || b === undefined) return a ?? b
+  return comparePlaces(a, b, compareIds) >= 0 ? a : b
+}
+
+/** A replace cycle begins anew each time. */
+function endState(asked: KeysetState | undefined, place: Place | undefined, bounded: boolean): KeysetState | undefined {
+  if (!bounded || (asked === undefined && place === undefined)) return undefined
+  // Also without a place: the horizon and the locator of this cycle must not stay behind.
+  return { cursorTimestamp: place?.timestamp ?? null, cursorId: place?.id ?? null }
+}

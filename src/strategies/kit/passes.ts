@@ -1,0 +1,77 @@
+import type { Change, SyncContext } from '../../contract/index.ts'
+import { invalid, requireMode } from './refusals.ts'
+
+/** A page of a list that is read by position. */
+export interface ListAnswer {
+  readonly changes: readonly Change[]
+  /** How many rows of the list these are, when not one for each change. */
+  readonly count?: number
+  /** How many rows there are in all, if the source says so. When it says the same on every page and as many were read, one pass is enough. */
+  readonly total?: number | null
+  /** The source's own word on whether this page is the last. */
+  readonly end?: boolean
+}
+
+/** What one pass over the list has met so far. */
+export interface Pass {
+  /** 1 for the first. */
+  readonly number: number
+  readonly count: number
+  /** Of the keys, in whatever order they came. */
+  readonly digest: number
+  /** What the source says there is in all; null when it does not say, or said two things. */
+  readonly total: number | null
+  /** Of the pass before. */
+  readonly before?: { readonly count: number; readonly digest: number }
+}
+
+export const FIRST_PASS: Pass = { number: 1, count: 0, digest: 0, total: null }
+
+/**
+ * Positions count rows, so a row that is deleted before the position moves another out of sight, and a replace cycle would
+ * take that one for deleted. All that was seen in any pass counts as seen, so one more pass heals it.
+ */
+export function addPage(pass: Pass, { changes, count = changes.length, total }: ListAnswer): Pass {
+  if (!isCount(count) || (total !== undefined && total !== null && !isCount(total))) throw invalid('The count or the total of the list is not a whole number.')
+  const digest = changes.reduce((sum, change) => (sum + hashOf(`${change.database ?? ''} ${change.key}`)) % HASH_RANGE, pass.digest)
+  const isSame = pass.count === 0 || total === pass.total
+  return { ...pass, count: pass.count + count, digest, total: isSame ? (total ?? null) : null }
+}
+
+/** By the source's own word, or when all it says there is has been read, or at an empty page; a short page says nothing. */
+export function isEnd({ changes, count = changes.length, end, total }: ListAnswer, read: number): boolean {
+  return end ?? (count === 0 || (typeof total === 'number' && read >= total))
+}
+
+/** At the end of a pass: null when the list has held still, else the pass to begin. */
+export function nextPass({ number, count, digest, total, before }: Pass): Pass | null {
+  if (total === count) return null
+  if (before !== undefined && before.count === count && before.digest === digest) return null
+  if (number >= PASSES_MAX) throw invalid(`The list was read ${number} times and no two readings agree: it changes faster than it can be read by position.`)
+  return { number: number + 1, count: 0, digest: 0, total: null, before: { count, digest } }
+}
+
+export function refuseIncremental(strategy: string, context: SyncContext): void {
+  requireMode(strategy, 'replace', context, 'a row that moves while the list is read by position would be missed for good. Use `keyset`, or make it a replace sync')
+}
+
+const PASSES_MAX = 5
+
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0
+}
+
+/** Sums of hashes below this stay exact, so that the order of the rows does not matter. */
+const HASH_RANGE = 2 ** 48
+
+/** For telling readings apart, not for keeping secrets: FNV-1a in two lanes. */
+function hashOf(text: string): number {
+  let low = 0x811c9dc5
+  let high = 0x050c5d1f
+  for (let index = 0; index < text.length; index++) {
+    const unit = text.charCodeAt(index)
+    low = Math.imul(low ^ unit, 0x01000193)
+    high = Math.imul(high ^ unit, 0x0100019f)
+  }
+  return (high >>> 16) * 2 ** 32 + (low >>> 0)
+}

@@ -1,0 +1,44 @@
+import type { Execute, SyncContext } from '../contract/index.ts'
+import { addPage, FIRST_PASS, isEnd, nextPass, refuseIncremental, type ListAnswer, type Pass } from './kit/passes.ts'
+import { requireNumber, unreadable } from './kit/refusals.ts'
+
+export interface OffsetOptions {
+  read(query: { readonly offset: number; readonly limit: number }, context: SyncContext): Promise<ListAnswer>
+  limit: number
+}
+
+export interface OffsetState {
+  readonly offset: number
+  readonly pass: Pass
+}
+
+/**
+ * For lists read by offset and limit, in replace mode only. The list is read until two passes in a row agree, or until as many
+ * rows were read as the source says there are: then nothing has moved out of sight meanwhile.
+ *
+ * A total does not notice a row that goes while another comes; leave it out where that matters more than a second pass.
+ *
+ * ```ts
+ * const tickets = offset({
+ *   read: async ({ offset, limit }, { fetch }) => {
+ *     const { rows, total } = await ticketsOf(await fetch(ticketsUrl({ offset, limit })))
+ *     return { changes: rows.map((row) => ({ type: 'upsert', key: row.id, record: row })), total }
+ *   },
+ *   limit: 100,
+ * })
+ * ```
+ */
+export function offset({ read, limit }: OffsetOptions): Execute<OffsetState> {
+  requireNumber('offset', 'limit', limit, 1)
+  return async (state, context) => {
+    refuseIncremental('offset', context)
+    const { offset, pass } = state ?? { offset: 0, pass: FIRST_PASS }
+    if (!Number.isSafeInteger(offset) || typeof pass !== 'object') throw unreadable('offset', '`offset` is not a whole number')
+    const answer = await read({ offset, limit }, context)
+    const after = addPage(pass, answer)
+    const changes = [...answer.changes]
+    if (!isEnd(answer, after.count)) return { changes, hasMore: true, nextState: { offset: after.count, pass: after } }
+    const again = nextPass(after)
+    return again === null ? { changes, hasMore: false } : { changes, hasMore: true, nextState: { offset: 0, pass: again } }
+  }
+}

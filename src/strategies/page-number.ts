@@ -1,0 +1,41 @@
+import type { Execute, SyncContext } from '../contract/index.ts'
+import { addPage, FIRST_PASS, isEnd, nextPass, refuseIncremental, type ListAnswer, type Pass } from './kit/passes.ts'
+import { requireNumber, unreadable } from './kit/refusals.ts'
+
+export interface PageNumberOptions {
+  read(query: { readonly page: number }, context: SyncContext): Promise<ListAnswer>
+  /** 1 unless the source counts from 0. */
+  firstPage?: number
+}
+
+export interface PageNumberState {
+  readonly page: number
+  readonly pass: Pass
+}
+
+/**
+ * For lists read by page number, in replace mode only, with the same care as `offset`: until two passes agree, or a total does.
+ *
+ * ```ts
+ * const projects = pageNumber({
+ *   read: async ({ page }, { fetch }) => {
+ *     const { items, pages } = await projectsOf(await fetch(projectsUrl({ page })))
+ *     return { changes: items.map((item) => ({ type: 'upsert', key: item.id, record: item })), end: page >= pages }
+ *   },
+ * })
+ * ```
+ */
+export function pageNumber({ read, firstPage = 1 }: PageNumberOptions): Execute<PageNumberState> {
+  requireNumber('pageNumber', 'firstPage', firstPage, 0)
+  return async (state, context) => {
+    refuseIncremental('pageNumber', context)
+    const { page, pass } = state ?? { page: firstPage, pass: FIRST_PASS }
+    if (!Number.isSafeInteger(page) || typeof pass !== 'object') throw unreadable('pageNumber', '`page` is not a whole number')
+    const answer = await read({ page }, context)
+    const after = addPage(pass, answer)
+    const changes = [...answer.changes]
+    if (!isEnd(answer, after.count)) return { changes, hasMore: true, nextState: { page: page + 1, pass: after } }
+    const again = nextPass(after)
+    return again === null ? { changes, hasMore: false } : { changes, hasMore: true, nextState: { page: firstPage, pass: again } }
+  }
+}
