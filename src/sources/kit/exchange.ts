@@ -1,0 +1,71 @@
+import { SyncError, type JsonValue, type SyncContext } from '../../contract/index.ts'
+import { parseJson } from '../../values/json.ts'
+import { readBody, type BodyLimits } from './bounded-body.ts'
+import type { Origin } from './origin.ts'
+
+export interface ExchangeRequest {
+  readonly method: 'GET' | 'POST'
+  readonly url: URL
+  /** As an error may name it: method and path. */
+  readonly place: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string | null
+}
+
+const REDIRECTS_MAX = 5
+
+/**
+ * One question, one answer, whatever its status. A redirect is followed only where the source lives, and only when
+ * nothing was sent: credentials go nowhere else, and no answer can point us into a private network.
+ */
+export async function exchange(request: ExchangeRequest, origin: Origin, context: SyncContext): Promise<Response> {
+  const { method, headers, body, place } = request
+  let { url } = request
+  for (let redirects = 0; ; redirects++) {
+    const response = await context.fetch(url, { method, headers, body, redirect: 'manual', signal: context.signal })
+    const location = response.headers.get('location')
+    if (!REDIRECTS.has(response.status) || location === null) return response
+    await response.body?.cancel().catch(() => {})
+    const target = URL.canParse(location, url.href) ? new URL(location, url) : null
+    if (target === null || !origin.holds(target)) throw new SyncError('SOURCE_INVALID', `${place} redirects away from ${origin.base.origin}${origin.base.pathname}. It was not followed.`)
+    if (method !== 'GET') throw new SyncError('SOURCE_INVALID', `${place} redirects what was sent. It was not followed.`)
+    if (redirects === REDIRECTS_MAX) throw new SyncError('SOURCE_INVALID', `${place} redirects without end.`)
+    url = target
+  }
+}
+
+const REDIRECTS = new Set([301, 302, 303, 307, 308])
+
+/** The answer's body as JSON, exactly: bounded, whole, in a content type that says so, and in valid text. */
+export async function readJson(response: Response, place: string, limits: BodyLimits, context: SyncContext): Promise<JsonValue> {
+  const type = contentTypeOf(response)
+  if (type !== null && !isJson(type.essence)) {
+    await response.body?.cancel().catch(() => {})
+    throw new SyncError('SOURCE_INVALID', `${place} with ${isPlainType(type.essence) ? type.essence : 'something'} instead of JSON.`)
+  }
+  const bytes = await readBody({ response, place, clock: context.clock, signal: context.signal }, limits)
+  try {
+    return parseJson(new TextDecoder(type?.charset ?? 'utf-8', { fatal: true }).decode(bytes))
+  } catch {
+    // Without the cause: it quotes what it could not parse.
+    throw new SyncError('SOURCE_INVALID', `${place} with ${bytes.length} bytes that are not whole and valid JSON.`)
+  }
+}
+
+/** Null when the answer does not say; the parser decides then. */
+function contentTypeOf({ headers }: Response): { essence: string; charset: string | null } | null {
+  const text = headers.get('content-type')
+  if (text === null) return null
+  const [essence = '', ...parameters] = text.toLowerCase().split(';').map((part) => part.trim())
+  const charset = parameters.find((parameter) => parameter.startsWith('charset='))?.slice('charset='.length).replaceAll('"', '')
+  return { essence, charset: charset === undefined || charset === '' ? null : charset }
+}
+
+function isJson(essence: string): boolean {
+  return essence === 'application/json' || essence === 'text/json' || essence.endsWith('+json')
+}
+
+/** Fit to be shown: a header may hold anything. */
+function isPlainType(essence: string): boolean {
+  return /^[a-z]{1,20}\/[a-z\d.+-]{1,40}$/.test(essence)
+}

@@ -1,0 +1,196 @@
+import { isSyncError, SyncError, type JsonValue, type SyncContext } from '../../contract/index.ts'
+import { stringifyJson } from '../../values/json.ts'
+import { anonymous, type Auth, type Credentials } from './auth.ts'
+import type { BodyLimits } from './bounded-body.ts'
+import { exchange, readJson } from './exchange.ts'
+import type { Judge, Verdict } from './judge.ts'
+import { Origin } from './origin.ts'
+import { limitWaitMs, retryAfterMs, serverTimeOf } from './retry-after.ts'
+import type { Secret } from './secret.ts'
+import { codeOfStatus } from './status.ts'
+
+export interface HttpClientOptions {
+  /** Everything of the source lies below it. A function where a tenant's settings say where that is. */
+  readonly baseUrl: string | ((context: SyncContext) => string)
+  readonly auth?: Auth
+  /** Sent with every request. */
+  readonly headers?: Readonly<Record<string, string>>
+  readonly limits?: Partial<HttpLimits>
+  readonly judge?: Judge
+}
+
+export interface HttpLimits extends BodyLimits {
+  /** The longest wait a source can ask for. */
+  readonly retryAfterMaxMs: number
+}
+
+export interface HttpClient {
+  /** A path below the base URL, or a full URL below it, such as one of `link`. */
+  get(target: string, query: Query, context: SyncContext, options?: RequestOptions): Promise<HttpAnswer>
+  /** JSON, or a form. */
+  post(target: string, body: JsonValue | URLSearchParams, context: SyncContext, options?: RequestOptions): Promise<HttpAnswer>
+  /** A link found in an answer, as a full URL. Throws SOURCE_INVALID when it leads away from the source. */
+  link(link: string, foundIn: HttpAnswer, context: SyncContext): string
+}
+
+/** Null and undefined are left out; a list is sent once per item. */
+export type Query = Readonly<Record<string, QueryValue | readonly QueryValue[]>>
+type QueryValue = string | number | bigint | boolean | null | undefined
+
+export interface RequestOptions {
+  readonly query?: Query
+  readonly headers?: Readonly<Record<string, string>>
+  /** Statuses that are an answer and no failure: 404 where one item may be gone. Their body is null unless it is JSON. */
+  readonly answers?: readonly number[]
+  /** Statuses by which the source refuses the position it was asked from, usually 400 and 410: CURSOR_REJECTED. */
+  readonly cursorRefusals?: readonly number[]
+}
+
+export interface HttpAnswer {
+  readonly status: number
+  readonly headers: Headers
+  /** Numbers are exact: an integer that a double cannot hold is a bigint. */
+  readonly body: JsonValue
+  /** The source's clock when it answered; null when it does not say. */
+  readonly serverTime: number | null
+  readonly url: string
+}
+
+const DEFAULT_LIMITS: HttpLimits = {
+  bodyBytesMax: 32 * 1024 * 1024,
+  depthMax: 512,
+  bodyDeadlineMs: 60_000,
+  retryAfterMaxMs: 24 * 60 * 60_000,
+}
+
+/** Of an answer that failed; only a judge looks at it. */
+const FAILED_BODY_BYTES_MAX = 64 * 1024
+
+/** Asks a source over HTTP, through the context alone. Every failure is a SyncError that names method, path and status, and nothing else of the exchange. */
+export function createHttpClient(options: HttpClientOptions): HttpClient {
+  const client = new Client(options)
+  return {
+    get: (target, query, context, options = {}) => client.request({ method: 'GET', target, query: { ...options.query, ...query }, body: null }, context, options),
+    post: (target, body, context, options = {}) => client.request({ method: 'POST', target, query: options.query ?? {}, body }, context, options),
+    link: (link, foundIn, context) => client.origin(context).link(link, new URL(foundIn.url)).href,
+  }
+}
+
+interface ClientRequest {
+  readonly method: 'GET' | 'POST'
+  readonly target: string
+  readonly query: Query
+  readonly body: JsonValue | URLSearchParams
+}
+
+class Client {
+  readonly #options: HttpClientOptions
+  readonly #auth: Auth
+  readonly #limits: HttpLimits
+  #origin: { readonly baseUrl: string; readonly origin: Origin } | null = null
+
+  constructor(options: HttpClientOptions) {
+    this.#options = options
+    this.#auth = options.auth ?? anonymous
+    this.#limits = { ...DEFAULT_LIMITS, ...options.limits }
+    if (typeof options.baseUrl === 'string') this.#origin = { baseUrl: options.baseUrl, origin: new Origin(options.baseUrl) }
+  }
+
+  origin(context: SyncContext): Origin {
+    const { baseUrl: given } = this.#options
+    const baseUrl = typeof given === 'string' ? given : given(context)
+    if (this.#origin?.baseUrl !== baseUrl) this.#origin = { baseUrl, origin: new Origin(baseUrl) }
+    return this.#origin.origin
+  }
+
+  async request(request: ClientRequest, context: SyncContext, options: RequestOptions): Promise<HttpAnswer> {
+    let credentials = await this.#auth.credentials(context)
+    for (let renewed = false; ; renewed = true) {
+      const outcome = await this.#ask(request, credentials, context, options)
+      if (!(outcome instanceof SyncError)) return outcome
+      // Once: credentials that are refused when they are new will be refused for ever.
+      const fresh = outcome.code === 'AUTH_REJECTED' && !renewed ? await this.#auth.renew(credentials, context) : null
+      if (fresh === null) throw outcome
+      credentials = fresh
+    }
+  }
+
+  /** The answer, or what it says is wrong. What is not even that is thrown. */
+  async #ask(request: ClientRequest, credentials: Credentials, context: SyncContext, options: RequestOptions): Promise<HttpAnswer | SyncError> {
+    const { method, target, body } = request
+    const origin = this.origin(context)
+    const isLink = /^https?:/i.test(target)
+    const url = isLink ? origin.link(target) : origin.path(target)
+    // A link may be a position, all of it, and positions are not for messages.
+    const shown = isLink ? `${origin.base.pathname.replace(/\/$/, '')}/…` : url.pathname
+    const place = `${method} ${shown}`
+    url.search = withQuery(url.search, { ...request.query, ...revealed(credentials.query) })
+    const headers = { accept: 'application/json', ...contentType(body), ...lowercase(this.#options.headers), ...lowercase(options.headers), ...lowercase(revealed(credentials.headers)) }
+    try {
+      const response = await exchange({ method, url, place, headers, body: textOf(body) }, origin, context)
+      return await this.#judged(response, `${place} answered ${response.status}`, url, context, options)
+    } catch (error) {
+      // The transport names what it could not reach by its whole path.
+      if (!isLink || !isSyncError(error) || !error.message.includes(url.pathname)) throw error
+      throw new SyncError(error.code, error.message.replaceAll(url.pathname, shown), { cause: error.cause })
+    }
+  }
+
+  async #judged(response: Response, place: string, url: URL, context: SyncContext, options: RequestOptions): Promise<HttpAnswer | SyncError> {
+    const { status, headers } = response
+    const failure = options.answers?.includes(status) === true ? null : codeOfStatus(status, headers)
+    const body = failure === null && status < 300 ? await this.#read(response, place, context) : await this.#readFailed(response, place, context)
+    const verdict = this.#options.judge?.({ status, headers, body }) ?? null
+    if (verdict !== null) return this.#failed(place, verdict, headers, context)
+    if (failure === null) return { status, headers, body: body ?? null, serverTime: serverTimeOf(headers), url: url.href }
+    const code = failure === 'CONNECTOR_FAILED' && options.cursorRefusals?.includes(status) === true ? 'CURSOR_REJECTED' : failure
+    return this.#failed(place, { code, reason: '' }, headers, context)
+  }
+
+  async #read(response: Response, place: string, context: SyncContext): Promise<JsonValue> {
+    return response.status === 204 || response.status === 205 ? null : readJson(response, place, this.#limits, context)
+  }
+
+  async #readFailed(response: Response, place: string, context: SyncContext): Promise<JsonValue | undefined> {
+    try {
+      return await readJson(response, place, { ...this.#limits, bodyBytesMax: Math.min(FAILED_BODY_BYTES_MAX, this.#limits.bodyBytesMax) }, context)
+    } catch {
+      // The status has said it already; a body that cannot be read adds nothing.
+      context.signal.throwIfAborted()
+      return undefined
+    }
+  }
+
+  #failed(place: string, { code, reason, retryAfterMs: judgedMs }: Verdict, headers: Headers, context: SyncContext): SyncError {
+    const { retryAfterMaxMs } = this.#limits
+    const waitOf = code === 'RATE_LIMITED' ? limitWaitMs : retryAfterMs
+    const askedMs = waitOf(headers, context.clock.now(), retryAfterMaxMs)
+    const waitMs = judgedMs !== undefined && judgedMs > 0 ? Math.max(askedMs ?? 0, Math.min(judgedMs, retryAfterMaxMs)) : askedMs
+    return new SyncError(code, reason === '' ? `${place}.` : `${place} with ${reason}.`, waitMs === undefined ? {} : { retryAfterMs: waitMs })
+  }
+}
+
+/** Spaces as %20: a plus is a plus to many a server. */
+function withQuery(search: string, query: Query): string {
+  const pairs = Object.entries(query).flatMap(([name, value]) => [value].flat().filter((item) => item !== null && item !== undefined).map((item) => `${encodeURIComponent(name)}=${encodeURIComponent(String(item))}`))
+  const taken = search.replace(/^\?/, '')
+  return [...(taken === '' ? [] : [taken]), ...pairs].join('&')
+}
+
+function revealed(secrets: Readonly<Record<string, Secret>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(secrets).map(([name, secret]) => [name, secret.reveal()]))
+}
+
+function lowercase(headers: Readonly<Record<string, string>> = {}): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
+}
+
+function textOf(body: JsonValue | URLSearchParams): string | null {
+  if (body === null) return null
+  return body instanceof URLSearchParams ? body.toString() : stringifyJson(body)
+}
+
+function contentType(body: JsonValue | URLSearchParams): Record<string, string> {
+  if (body === null) return {}
+  return { 'content-type': body instanceof URLSearchParams ? 'application/x-www-form-urlencoded' : 'application/json' }
+}

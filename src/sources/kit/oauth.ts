@@ -1,0 +1,250 @@
+import { hash } from 'node:crypto'
+import { SyncError, type SyncContext } from '../../contract/index.ts'
+import { basicHeader, secretOf, type Auth, type Credentials, type SecretSource } from './auth.ts'
+import { exchange, readJson } from './exchange.ts'
+import { isObject } from './judge.ts'
+import { Origin } from './origin.ts'
+import { limitWaitMs, retryAfterMs } from './retry-after.ts'
+import { Secret } from './secret.ts'
+import { codeOfStatus } from './status.ts'
+import { MemoryTokenStore, type StoredTokens, type Tokens, type TokenStore } from './token-store.ts'
+
+interface OAuthOptions {
+  readonly tokenUrl: string
+  readonly clientId: SecretSource
+  readonly clientSecret?: SecretSource
+  readonly scope?: string
+  /** Further fields of the request, such as `audience` or `resource`. */
+  readonly fields?: Readonly<Record<string, string>>
+  /** How the client says who it is: by a header, or in the form. */
+  readonly clientAuth?: 'basic' | 'form'
+  /**
+   * Where the tokens of an account live; in memory unless given. The account is a digest of the credentials, so that
+   * two tenants, and a token given by hand after another was lost, never meet.
+   */
+  readonly tokens?: (account: string) => TokenStore
+}
+
+export function clientCredentials(options: OAuthOptions): Auth {
+  return new OAuth(options, null)
+}
+
+/**
+ * With `tokens` that outlive the process wherever the source rotates refresh tokens: the one in `refreshToken` is good
+ * for the first renewal only.
+ */
+export function refreshToken(options: OAuthOptions & { readonly refreshToken: SecretSource }): Auth {
+  return new OAuth(options, options.refreshToken)
+}
+
+class OAuth implements Auth {
+  readonly #options: OAuthOptions
+  readonly #seed: SecretSource | null
+  readonly #accounts = new Map<string, Account>()
+
+  constructor(options: OAuthOptions, seed: SecretSource | null) {
+    this.#options = options
+    this.#seed = seed
+    new Origin(options.tokenUrl) // Refuses what is no URL here, and not with the first cycle.
+  }
+
+  credentials(context: SyncContext): Promise<Credentials> {
+    return this.#account(context).credentials(context)
+  }
+
+  renew(refused: Credentials, context: SyncContext): Promise<Credentials> {
+    return this.#account(context).renew(refused, context)
+  }
+
+  #account(context: SyncContext): Account {
+    const { clientId, clientSecret, tokenUrl, tokens } = this.#options
+    const client: ClientIdentity = {
+      id: secretOf(clientId, context),
+      secret: clientSecret === undefined ? null : secretOf(clientSecret, context),
+      refreshToken: this.#seed === null ? null : secretOf(this.#seed, context),
+    }
+    const name = hash('sha256', JSON.stringify([tokenUrl, client.id.reveal(), client.secret?.reveal(), client.refreshToken?.reveal()]))
+    let account = this.#accounts.get(name)
+    if (account === undefined) this.#accounts.set(name, (account = new Account(this.#options, client, tokens?.(name) ?? new MemoryTokenStore())))
+    return account
+  }
+}
+
+interface ClientIdentity {
+  readonly id: Secret
+  readonly secret: Secret | null
+  /** The first one, given by hand. */
+  readonly refreshToken: Secret | null
+}
+
+interface Renewal {
+  readonly done: Promise<Credentials>
+  /** Of whoever began it. */
+  readonly signal: AbortSignal
+}
+
+/** Renewed this long before it expires, or half its life if that is less, so that no request is under way when it does. */
+const EXPIRY_MARGIN_MS = 30_000
+
+/** Longer than a token endpoint takes; a renewal that died is taken over then. */
+const CLAIM_MS = 90_000
+const CLAIM_LOOK_MS = 500
+
+/**
+ * One set of tokens, however many syncs use it.
+ *
+ *   current ──expired, refused──▶ renewing ──stored by somebody else meanwhile──▶ current
+ *                                    │ claim (compare-and-swap) ──▶ ask ──▶ store (compare-and-swap) ──▶ current
+ *                                    └ claimed by another process: look again until it is stored or its time is over
+ *
+ * The claim keeps a second process from sending the same refresh token, which a source that rotates them takes for theft
+ * and answers by revoking both.
+ */
+class Account {
+  readonly #options: OAuthOptions
+  readonly #client: ClientIdentity
+  readonly #store: TokenStore
+  #current: { readonly credentials: Credentials; readonly accessToken: string; readonly renewAt: number | null } | null = null
+  #renewing: Renewal | null = null
+  /** Given by the source and not stored yet: the store failed. It is stored before anything else is tried. */
+  #unsaved: { readonly version: number; readonly tokens: Tokens } | null = null
+
+  constructor(options: OAuthOptions, client: ClientIdentity, store: TokenStore) {
+    this.#options = options
+    this.#client = client
+    this.#store = store
+  }
+
+  async credentials(context: SyncContext): Promise<Credentials> {
+    const current = this.#current
+    if (current !== null && !isDue(current.renewAt, context)) return current.credentials
+    return this.#renewed(null, context)
+  }
+
+  async renew(refused: Credentials, context: SyncContext): Promise<Credentials> {
+    const current = this.#current
+    if (current === null) return this.#renewed(null, context)
+    return current.credentials === refused ? this.#renewed(current.accessToken, context) : current.credentials
+  }
+
+  /** Whoever comes while a renewal is under way waits for that one. */
+  async #renewed(refused: string | null, context: SyncContext): Promise<Credentials> {
+    for (;;) {
+      context.signal.throwIfAborted()
+      this.#renewing ??= this.#begin(refused, context)
+      const { done, signal } = this.#renewing
+      try {
+        return await done
+      } catch (error) {
+        context.signal.throwIfAborted()
+        // The one who began was called off. That is no reason for the others to fail.
+        if (!signal.aborted) throw error
+      }
+    }
+  }
+
+  #begin(refused: string | null, context: SyncContext): Renewal {
+    const done = this.#renewOnce(refused, context).finally(() => (this.#renewing = null))
+    done.catch(() => {})
+    return { done, signal: context.signal }
+  }
+
+  async #renewOnce(refused: string | null, context: SyncContext): Promise<Credentials> {
+    await this.#saveUnsaved()
+    for (;;) {
+      const stored = await this.#store.read()
+      if (stored?.accessToken != null && stored.accessToken !== refused && !isDue(stored.renewAt, context)) return this.#use(stored.accessToken, stored.renewAt)
+      const now = context.clock.now()
+      if (stored?.claimedUntil != null && stored.claimedUntil > now && stored.claimedUntil <= now + CLAIM_MS) {
+        await context.clock.sleep(Math.min(CLAIM_LOOK_MS, stored.claimedUntil - now), context.signal)
+        continue
+      }
+      const version = stored?.version ?? 0
+      const before = tokensOf(stored)
+      if (!(await this.#store.write(version, { ...before, claimedUntil: now + CLAIM_MS }))) continue
+      const tokens = await this.#askOrRelease(version + 1, before, context)
+      if (!(await this.#save(version + 1, tokens))) continue
+      return this.#use(tokens.accessToken!, tokens.renewAt)
+    }
+  }
+
+  async #askOrRelease(version: number, before: Tokens, context: SyncContext): Promise<Tokens> {
+    try {
+      return await this.#ask(before.refreshToken ?? this.#client.refreshToken?.reveal() ?? null, context)
+    } catch (error) {
+      // Should this fail as well, the claim ends by itself.
+      await this.#store.write(version, before).catch(() => false)
+      throw error
+    }
+  }
+
+  async #save(version: number, tokens: Tokens): Promise<boolean> {
+    this.#unsaved = { version, tokens }
+    const isSaved = await this.#store.write(version, tokens)
+    this.#unsaved = null
+    return isSaved
+  }
+
+  async #saveUnsaved(): Promise<void> {
+    if (this.#unsaved !== null) await this.#save(this.#unsaved.version, this.#unsaved.tokens)
+  }
+
+  #use(accessToken: string, renewAt: number | null): Credentials {
+    const credentials = { headers: { authorization: new Secret(`Bearer ${accessToken}`) }, query: {} }
+    this.#current = { credentials, accessToken, renewAt }
+    return credentials
+  }
+
+  async #ask(refresh: string | null, context: SyncContext): Promise<Tokens> {
+    const { tokenUrl, scope, fields, clientAuth = 'basic' } = this.#options
+    const { id, secret } = this.#client
+    const url = new URL(tokenUrl)
+    const place = `POST ${url.pathname}`
+    const form = new URLSearchParams({ ...fields, ...(refresh === null ? { grant_type: 'client_credentials' } : { grant_type: 'refresh_token', refresh_token: refresh }), ...(scope !== undefined && { scope }) })
+    const headers: Record<string, string> = { accept: 'application/json', 'content-type': 'application/x-www-form-urlencoded' }
+    if (secret !== null && clientAuth === 'basic') headers.authorization = basicHeader(formEncoded(id), formEncoded(secret)).reveal()
+    else {
+      form.set('client_id', id.reveal())
+      if (secret !== null) form.set('client_secret', secret.reveal())
+    }
+    const response = await exchange({ method: 'POST', url, place, headers, body: form.toString() }, new Origin(tokenUrl), context)
+    return this.#tokensIn(response, `${place} answered ${response.status}`, refresh, context)
+  }
+
+  async #tokensIn(response: Response, place: string, refresh: string | null, context: SyncContext): Promise<Tokens> {
+    const { status, headers } = response
+    const code = codeOfStatus(status, headers)
+    if (code !== null) {
+      await response.body?.cancel().catch(() => {})
+      // 400 is how a token endpoint says that the grant or the client is refused.
+      if (code === 'CONNECTOR_FAILED') throw new SyncError('AUTH_REJECTED', `${place}: the token was not renewed.`)
+      const waitMs = (code === 'RATE_LIMITED' ? limitWaitMs : retryAfterMs)(headers, context.clock.now())
+      throw new SyncError(code, `${place}.`, waitMs === undefined ? {} : { retryAfterMs: waitMs })
+    }
+    const body = await readJson(response, place, TOKEN_LIMITS, context)
+    if (!isObject(body) || typeof body.access_token !== 'string' || body.access_token === '') throw new SyncError('SOURCE_INVALID', `${place} without a token.`)
+    const seconds = Number(body.expires_in)
+    return {
+      accessToken: body.access_token,
+      // A source that does not rotate says nothing, and the old one stays good.
+      refreshToken: typeof body.refresh_token === 'string' && body.refresh_token !== '' ? body.refresh_token : refresh,
+      renewAt: body.expires_in !== undefined && seconds > 0 ? context.clock.now() + seconds * 1_000 - Math.min(EXPIRY_MARGIN_MS, seconds * 500) : null,
+      claimedUntil: null,
+    }
+  }
+}
+
+const TOKEN_LIMITS = { bodyBytesMax: 256 * 1024, depthMax: 32, bodyDeadlineMs: 30_000 }
+
+function isDue(renewAt: number | null, { clock }: SyncContext): boolean {
+  return renewAt !== null && renewAt <= clock.now()
+}
+
+function tokensOf(stored: StoredTokens | null): Tokens {
+  return { accessToken: stored?.accessToken ?? null, refreshToken: stored?.refreshToken ?? null, renewAt: stored?.renewAt ?? null, claimedUntil: null }
+}
+
+/** As the standard wants both halves of the header. */
+function formEncoded(secret: Secret): Secret {
+  return new Secret(new URLSearchParams({ '': secret.reveal() }).toString().slice(1))
+}

@@ -1,0 +1,35 @@
+const MASK = '[secret]'
+
+/** A value that shows itself only when asked: not in a template, in JSON, in a log line, nor as the cause of an error. */
+export class Secret {
+  readonly #value: string
+
+  constructor(value: string) {
+    this.#value = value
+  }
+
+  /** Only for what goes over the wire. */
+  reveal(): string {
+    return this.#value
+  }
+
+  toString(): string {
+    return MASK
+  }
+
+  toJSON(): string {
+    return MASK
+  }
+
+  [Symbol.toPrimitive](): string {
+    return MASK
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return MASK
+  }
+
+  get [Symbol.toStringTag](): string {
+    return MASK
+  }
+}

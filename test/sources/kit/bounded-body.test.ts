@@ -1,0 +1,94 @@
+import { describe, expect, test } from 'vitest'
+import { DepthGauge, readBody, type BodyLimits } from '../../../src/sources/kit/bounded-body.ts'
+import { FakeClock } from '../../engine/fake-clock.ts'
+
+const LIMITS: BodyLimits = { bodyBytesMax: 1_000, depthMax: 10, bodyDeadlineMs: 5_000 }
+
+/** A body that yields its pieces one by one, and then says no more, or ends. */
+function bodyOf(pieces: Iterable<string>, { ends = true, everyMs = 0, clock = new FakeClock() } = {}): { response: Response; clock: FakeClock; cancelled: () => boolean } {
+  let cancelled = false
+  const source = pieces[Symbol.iterator]()
+  const stream = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      const { done, value } = source.next()
+      if (done === true) return ends ? controller.close() : new Promise<void>(() => {})
+      if (everyMs > 0) await clock.sleep(everyMs)
+      controller.enqueue(new TextEncoder().encode(value))
+    },
+    cancel: () => void (cancelled = true),
+  }, { highWaterMark: 0 })
+  return { response: new Response(stream), clock, cancelled: () => cancelled }
+}
+
+async function read(body: ReturnType<typeof bodyOf>, limits: Partial<BodyLimits> = {}, signal = new AbortController().signal): Promise<string> {
+  const reading = readBody({ response: body.response, place: 'GET /x answered 200', clock: body.clock, signal }, { ...LIMITS, ...limits })
+  return (await body.clock.drive(reading)).toString()
+}
+
+function* endless(piece: string): Generator<string> {
+  for (;;) yield piece
+}
+
+describe('a body', () => {
+  test('is read whole, however it is cut', async () => {
+    expect(await read(bodyOf(['{"a":', '"', 'ü"}']))).toBe('{"a":"ü"}')
+    expect(await read(bodyOf([]))).toBe('')
+  })
+
+  test('Z39: is let go at its limit, to the byte', async () => {
+    expect(await read(bodyOf(['x'.repeat(500), 'x'.repeat(500)]))).toHaveLength(1_000)
+    const body = bodyOf(['x'.repeat(500), 'x'.repeat(501), 'never read'])
+    await expect(read(body)).rejects.toMatchObject({ code: 'SOURCE_INVALID', message: 'GET /x answered 200 with more than 1000 bytes.' })
+    expect(body.cancelled()).toBe(true)
+  })
+
+  test('XD8: without end is let go', async () => {
+    const body = bodyOf(endless(' '))
+    await expect(read(body)).rejects.toMatchObject({ code: 'SOURCE_INVALID' })
+    expect(body.cancelled()).toBe(true)
+  })
+
+  test('XD8: a byte a second is never idle, and still comes to its end', async () => {
+    const body = bodyOf(endless(' '), { everyMs: 1_000 })
+    await expect(read(body)).rejects.toMatchObject({ code: 'SOURCE_TIMEOUT', message: 'GET /x answered 200 took longer than 5000 ms to arrive.' })
+    expect(body.cancelled()).toBe(true)
+  })
+
+  test('XD8: that stops for ever is let go at the deadline', async () => {
+    await expect(read(bodyOf(['half'], { ends: false }))).rejects.toMatchObject({ code: 'SOURCE_TIMEOUT' })
+  })
+
+  test('XD8: ends with the reason of the signal, before and within', async () => {
+    for (const early of [true, false]) {
+      const controller = new AbortController()
+      const reason = new Error('lease lost')
+      const body = bodyOf(endless(' '), { everyMs: 1_000 })
+      if (early) controller.abort(reason)
+      else void body.clock.sleep(2_500).then(() => controller.abort(reason))
+      await expect(read(body, {}, controller.signal)).rejects.toBe(reason)
+    }
+  })
+
+  test('XD12, Z39: nested too deep is let go before it is parsed', async () => {
+    expect(await read(bodyOf(['['.repeat(10), ']'.repeat(10)]))).toHaveLength(20)
+    const body = bodyOf(['['.repeat(6), '['.repeat(5), 'never read'])
+    await expect(read(body)).rejects.toMatchObject({ code: 'SOURCE_INVALID', message: 'GET /x answered 200 with JSON nested deeper than 10.' })
+    expect(body.cancelled()).toBe(true)
+  })
+})
+
+describe('the depth of JSON', () => {
+  const depthOf = (text: string, size = text.length): number => {
+    const bytes = new TextEncoder().encode(text)
+    const gauge = new DepthGauge()
+    let deepest = 0
+    for (let at = 0; at < bytes.length; at += size) deepest = gauge.add(bytes.subarray(at, at + size))
+    return deepest
+  }
+
+  test.each([
+    ['1', 0], ['[]', 1], ['{"a":[{"b":[]}]}', 4], ['["[[[[", "{{{"]', 1], [String.raw`["\"[[[", [1]]`, 2], [String.raw`["\\", [1]]`, 2], [String.raw`["\\\"[[", {}]`, 2], ['[[],[],[]]', 2],
+  ])('XD12: of %s is %i, cut anywhere', (text, expected) => {
+    for (let size = 1; size <= text.length; size++) expect(depthOf(text, size), `cut every ${size}`).toBe(expected)
+  })
+})
