@@ -15,8 +15,19 @@ export function listenForStop(terminal: Terminal, exitCode: number): AbortSignal
       firstAt = now
       terminal.remark('', 'Stopping: what has landed stays, and the next run continues there. Once more to stop at once.')
       stopping.abort()
-    } else if (now - firstAt > ONE_SIGNAL_MS) process.exit(exitCode)
+    } else if (now - firstAt > ONE_SIGNAL_MS) endAtOnce(exitCode)
   }
   for (const name of SIGNALS) process.on(name, stop)
   return stopping.signal
+}
+
+/**
+ * As an unheard Ctrl-C would, which a shell reports as 130. `process.exit` first waits for the thread of the store, and
+ * that one may be waiting for a database that somebody else keeps busy.
+ */
+function endAtOnce(exitCode: number): void {
+  process.removeAllListeners('SIGINT')
+  process.kill(process.pid, 'SIGINT')
+  // Still here: the first process of a container is not ended by a signal of its own.
+  process.exit(exitCode)
 }

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 
@@ -16,7 +16,7 @@ export interface Build {
 export async function buildPackage(): Promise<Build> {
   const folder = mkdtempSync(join(tmpdir(), 'tidemark-process-'))
   const dist = join(folder, 'dist')
-  writeFileSync(join(folder, 'package.json'), '{"type":"module"}')
+  copyFileSync(join(root, 'package.json'), join(folder, 'package.json'))
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
   const compiler = spawn(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-p', join(root, 'tsconfig.build.json'), '--outDir', dist, '--declaration', 'false'], {
     cwd: root, stdio: 'ignore',
