@@ -1,0 +1,39 @@
+export interface Resource {
+  /** The path below /v1. */
+  readonly path: string
+  /** The `object` of its records, which is also their type in the simulator. */
+  readonly object: string
+  readonly idPrefix: string
+  /** What its events are called; absent where Stripe has none. */
+  readonly events?: string
+  /** Fields that hold an id and can be expanded, with what they lead to. */
+  readonly expandable?: Readonly<Record<string, string>>
+  /** Filters of its list beyond paging and `created`. */
+  readonly filters?: readonly string[]
+  /** A list inside each record, cut after ten, with a path of its own. */
+  readonly nested?: { readonly field: string; readonly object: string; readonly idPrefix: string }
+  /** Stripe cannot delete it. */
+  readonly permanent?: true
+  readonly defaults?: Readonly<Record<string, unknown>>
+}
+
+export const RESOURCES: readonly Resource[] = [
+  { path: 'customers', object: 'customer', idPrefix: 'cus_', events: 'customer', filters: ['email'], defaults: { email: null, name: null, metadata: {}, livemode: false } },
+  {
+    path: 'payment_intents', object: 'payment_intent', idPrefix: 'pi_', events: 'payment_intent', permanent: true, filters: ['customer'],
+    expandable: { customer: 'customer', payment_method: 'payment_method', latest_charge: 'charge' },
+    defaults: { amount: 0, currency: 'usd', customer: null, payment_method: null, latest_charge: null, status: 'requires_payment_method', metadata: {}, livemode: false },
+  },
+  { path: 'payment_methods', object: 'payment_method', idPrefix: 'pm_', filters: ['customer', 'type'], expandable: { customer: 'customer' }, defaults: { type: 'card', customer: null, metadata: {}, livemode: false } },
+  { path: 'charges', object: 'charge', idPrefix: 'ch_', events: 'charge', permanent: true, filters: ['customer', 'payment_intent'], expandable: { customer: 'customer', payment_intent: 'payment_intent' }, defaults: { amount: 0, currency: 'usd', customer: null, payment_intent: null, metadata: {}, livemode: false } },
+  { path: 'products', object: 'product', idPrefix: 'prod_', events: 'product', filters: ['active'], defaults: { name: '', active: true, metadata: {}, livemode: false } },
+  {
+    path: 'invoices', object: 'invoice', idPrefix: 'in_', events: 'invoice', filters: ['customer', 'status'], expandable: { customer: 'customer' },
+    nested: { field: 'lines', object: 'line_item', idPrefix: 'il_' },
+    defaults: { customer: null, status: 'draft', currency: 'usd', metadata: {}, livemode: false },
+  },
+]
+
+export function resourceOf(object: string): Resource | undefined {
+  return RESOURCES.find((resource) => resource.object === object)
+}

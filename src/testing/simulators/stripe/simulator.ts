@@ -1,0 +1,255 @@
+import { randomText } from '../kit/ids.ts'
+import { json } from '../kit/json-response.ts'
+import { RateWindow, type RateLimit } from '../kit/rate-window.ts'
+import type { Fields, SimulatorPorts } from '../kit/simulator.ts'
+import type { Version } from '../kit/truth-table.ts'
+import { VendorSimulator, type Call, type VendorOptions } from '../kit/vendor-simulator.ts'
+import { listRequest, newestFirst, pageOf, type Listed } from './list.ts'
+import { RESOURCES, resourceOf, type Resource } from './resources.ts'
+import { StripeError } from './stripe-error.ts'
+
+export interface StripeOptions extends VendorOptions {
+  /** Test mode allows 25 requests a second. */
+  readonly rateLimit?: RateLimit
+  readonly eventRetentionMs?: number
+  readonly apiVersion?: string
+}
+
+type Shown = Record<string, unknown> & Listed
+
+const EVENT = 'event'
+const NESTED_INLINE = 10
+const EXPAND_DEPTH_MAX = 4
+const PAGING = ['limit', 'starting_after', 'ending_before']
+
+/**
+ * The API of one account. Lists are consistent; the event log is not: an event may show seconds after the moment it is
+ * stamped with, below events that were already listed.
+ */
+export class StripeSimulator extends VendorSimulator {
+  readonly #retentionMs: number
+  readonly #apiVersion: string
+  readonly #window: RateWindow
+
+  constructor(ports: SimulatorPorts, options: StripeOptions = {}) {
+    super(ports, options)
+    this.#retentionMs = options.eventRetentionMs ?? 30 * 86_400_000
+    this.#apiVersion = options.apiVersion ?? '2025-12-15.clover'
+    this.#window = new RateWindow(ports.clock, options.rateLimit)
+  }
+
+  /** The events a reader who misses nothing has been told, newest first. */
+  events(): Fields[] {
+    return this.records.current(EVENT).map((version) => this.render(version) as Shown).toSorted(newestFirst)
+  }
+
+  override remove(type: string, id: string): void {
+    if (resourceOf(type)?.permanent === true) throw new Error(`Stripe cannot delete a ${type}.`)
+    super.remove(type, id)
+  }
+
+  protected newId(type: string): string {
+    const resource = resourceOf(type)
+    if (resource === undefined) throw new Error(`Stripe has no ${type}. It has ${RESOURCES.map((known) => known.object).join(', ')}.`)
+    return resource.idPrefix + randomText(this.random, 14)
+  }
+
+  protected render(version: Version): Fields {
+    const created = Math.floor(version.createdAtMs / 1_000)
+    if (version.type === EVENT) return { id: version.id, object: EVENT, ...version.fields, created }
+    const resource = resourceOf(version.type)!
+    const shown: Record<string, unknown> = { id: version.id, object: resource.object, ...resource.defaults, ...version.fields, created }
+    if (resource.nested !== undefined) {
+      const items = nestedItems(version, resource)
+      shown[resource.nested.field] = { object: 'list', data: items.slice(0, NESTED_INLINE), has_more: items.length > NESTED_INLINE, total_count: items.length, url: `/v1/${resource.path}/${version.id}/${resource.nested.field}` }
+    }
+    return shown
+  }
+
+  protected override onWrite(kind: 'created' | 'updated' | 'deleted', version: Version, before: Version | undefined): void {
+    const resource = resourceOf(version.type)
+    if (resource?.events === undefined) return
+    const object = this.render(version)
+    const changed = kind !== 'updated' || before === undefined ? undefined : Object.fromEntries(Object.keys(version.fields).filter((name) => version.fields[name] !== before.fields[name]).map((name) => [name, before.fields[name] ?? null]))
+    this.records.insert(EVENT, `evt_1${randomText(this.random, 23)}`, {
+      api_version: this.#apiVersion,
+      data: { object, ...(changed === undefined ? {} : { previous_attributes: changed }) },
+      livemode: false,
+      pending_webhooks: 0,
+      request: { id: null, idempotency_key: null },
+      type: `${resource.events}.${kind}`,
+    })
+  }
+
+  protected respond(call: Call): Response {
+    const headers = this.#headers(call.request)
+    try {
+      if (!this.authorized(call.request)) return this.unauthorized()
+      if (!this.#window.take()) return this.rateLimited(undefined)
+      return json(this.#route(call), 200, headers)
+    } catch (error) {
+      if (error instanceof StripeError) return json(error.body, error.status, headers)
+      throw error
+    }
+  }
+
+  /** Stripe sends no Retry-After with its rate limit; a fault may add one. */
+  protected rateLimited(retryAfter: string | undefined): Response {
+    const body = { error: { code: 'rate_limit', doc_url: 'https://stripe.com/docs/error-codes/rate-limit', message: 'Request rate limit exceeded. Learn more about rate limits here https://stripe.com/docs/rate-limits.', type: 'invalid_request_error' } }
+    return json(body, 429, { ...this.#headers(), 'stripe-rate-limited-reason': 'global-rate', ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }) })
+  }
+
+  protected unauthorized(): Response {
+    return json({ error: { message: 'Invalid API Key provided.', type: 'invalid_request_error' } }, 401, { ...this.#headers(), 'www-authenticate': 'Basic realm="Stripe"' })
+  }
+
+  protected serverError(status: number): Response {
+    return json({ error: { message: 'An unknown error occurred', type: 'api_error' } }, status, this.#headers())
+  }
+
+  #route(call: Call): unknown {
+    const [version, path = '', id, nested] = call.url.pathname.slice(1).split('/')
+    const unknown = () => new StripeError(404, `Unrecognized request URL (${call.request.method}: ${call.url.pathname}).`)
+    if (version !== 'v1' || call.request.method !== 'GET') throw unknown()
+    const query = call.url.searchParams
+    if (path === 'events') return id === undefined ? this.#listEvents(call) : this.#event(id)
+    const resource = RESOURCES.find((known) => known.path === path)
+    if (resource === undefined) throw unknown()
+    if (id === undefined) return this.#list(resource, call)
+    const found = this.records.find(resource.object, id)
+    if (found === undefined) throw missing(resource.object, id, 'id', 404)
+    if (nested !== undefined) {
+      if (nested !== resource.nested?.field) throw unknown()
+      return this.#listNested(found, resource, call)
+    }
+    if (found.deleted) return { id, object: resource.object, deleted: true }
+    return this.#expanded(this.render(found) as Shown, expansions(query))
+  }
+
+  #list(resource: Resource, call: Call): unknown {
+    const query = call.url.searchParams
+    const filters = resource.filters ?? []
+    check(query, [...filters, ...createdParams(query)])
+    const items = this.records.current(resource.object).map((version) => this.render(version) as Shown)
+    const matching = items.filter((item) => filters.every((name) => !query.has(name) || String(item[name]) === query.get(name)) && createdMatches(item.created, query))
+    const page = this.#page(matching, call, `/v1/${resource.path}`, (id) => {
+      const version = this.records.find(resource.object, id)
+      return version === undefined ? undefined : { id, created: Math.floor(version.createdAtMs / 1_000) }
+    }, resource.object)
+    const expand = expansions(query)
+    if (expand.some((path) => path[0] !== 'data')) throw new StripeError(400, `This property cannot be expanded (${expand.find((path) => path[0] !== 'data')!.join('.')}). You may want to try expanding 'data.${expand[0]!.join('.')}' instead.`)
+    return { ...page, data: page.data.map((item) => this.#expanded(item, expand.map((path) => path.slice(1)))) }
+  }
+
+  #listEvents(call: Call): unknown {
+    const query = call.url.searchParams
+    check(query, ['type', 'delivery_success', 'types[]', ...[...query.keys()].filter((name) => /^types\[\d*\]$/.test(name)), ...createdParams(query)])
+    const types = [...query].filter(([name]) => /^types\[\d*\]$/.test(name)).map(([, value]) => value)
+    const type = query.get('type')
+    const kept = this.#keptEvents().filter((event) => createdMatches(event.created, query) && (type === null || matchesType(String(event['type']), type)) && (types.length === 0 || types.includes(String(event['type']))))
+    return this.#page(kept, call, '/v1/events', (id) => this.#keptEvents().find((event) => event.id === id), EVENT)
+  }
+
+  #event(id: string): unknown {
+    const event = this.#keptEvents().find((candidate) => candidate.id === id)
+    if (event === undefined) throw missing(EVENT, id, 'id', 404)
+    return event
+  }
+
+  #keptEvents(): Shown[] {
+    const oldest = this.clock.now() - this.#retentionMs
+    return this.records.indexed(EVENT).filter((version) => version.createdAtMs >= oldest).map((version) => this.render(version) as Shown)
+  }
+
+  /** Items of a nested list keep their own order, first to last. */
+  #listNested(parent: Version, resource: Resource, call: Call): unknown {
+    const query = call.url.searchParams
+    check(query, [])
+    const request = listRequest(query)
+    const items = nestedItems(parent, resource)
+    const cursor = request.startingAfter ?? request.endingBefore
+    const at = cursor === undefined ? -1 : items.findIndex((item) => item['id'] === cursor)
+    if (cursor !== undefined && (at < 0 || call.expiredToken)) throw missing(resource.nested!.object, cursor, request.startingAfter === undefined ? 'ending_before' : 'starting_after', 400)
+    const rest = request.endingBefore === undefined ? items.slice(at + 1) : items.slice(0, at)
+    const data = request.endingBefore === undefined ? rest.slice(0, request.limit) : rest.slice(-request.limit)
+    return { object: 'list', data, has_more: call.lie === undefined ? rest.length > data.length : call.lie === 'more', url: call.url.pathname }
+  }
+
+  #page(items: Shown[], call: Call, url: string, find: (id: string) => Listed | undefined, object: string): { object: string; data: Shown[]; has_more: boolean; url: string } {
+    const asked = listRequest(call.url.searchParams)
+    const request = call.shortPage ? { ...asked, limit: Math.max(1, Math.floor(asked.limit / 2)) } : asked
+    const id = request.startingAfter ?? request.endingBefore
+    const cursor = id === undefined || call.expiredToken ? undefined : find(id)
+    if (id !== undefined && cursor === undefined) throw missing(object, id, request.startingAfter === undefined ? 'ending_before' : 'starting_after', 400)
+    const { data, hasMore } = pageOf(items.toSorted(newestFirst), request, cursor)
+    return { object: 'list', data, has_more: call.lie === undefined ? hasMore : call.lie === 'more', url }
+  }
+
+  #expanded(item: Shown, paths: ReadonlyArray<readonly string[]>): Shown {
+    let shown = item
+    for (const path of paths) {
+      const [field, ...rest] = path
+      if (field === undefined) continue
+      if (path.length > EXPAND_DEPTH_MAX) throw new StripeError(400, 'You cannot expand more than 4 levels of a property.')
+      const target = resourceOf(String(item['object']))?.expandable?.[field]
+      if (target === undefined) throw new StripeError(400, `This property cannot be expanded (${field}).`)
+      const value = shown[field]
+      if (value === null || value === undefined) continue
+      const inner = typeof value === 'string' ? this.records.find(target, value) : undefined
+      const object = inner === undefined ? (value as Shown) : inner.deleted ? { id: inner.id, object: target, deleted: true, created: 0 } : (this.render(inner) as Shown)
+      shown = { ...shown, [field]: rest.length === 0 || typeof object === 'string' ? object : this.#expanded(object, [rest]) }
+    }
+    return shown
+  }
+
+  #headers(request?: Request): Record<string, string> {
+    return { 'request-id': `req_${randomText(this.random, 14)}`, 'stripe-version': request?.headers.get('stripe-version') ?? this.#apiVersion }
+  }
+}
+
+function nestedItems(parent: Version, resource: Resource): Shown[] {
+  const { field, object, idPrefix } = resource.nested!
+  const items = (parent.fields[field] ?? []) as Fields[]
+  return items.map((item, at) => ({ id: `${idPrefix}${parent.id.slice(resource.idPrefix.length)}${String(at).padStart(4, '0')}`, object, ...item })) as unknown as Shown[]
+}
+
+function missing(object: string, id: string, param: string, status: number): StripeError {
+  return new StripeError(status, `No such ${object}: '${id}'`, { code: 'resource_missing', param })
+}
+
+function check(query: URLSearchParams, known: readonly string[]): void {
+  for (const name of query.keys()) {
+    if (PAGING.includes(name) || known.includes(name) || /^expand\[\d*\]$/.test(name)) continue
+    throw new StripeError(400, `Received unknown parameter: ${name}`, { code: 'parameter_unknown', param: name })
+  }
+}
+
+function expansions(query: URLSearchParams): string[][] {
+  return [...query].filter(([name]) => /^expand\[\d*\]$/.test(name)).map(([, value]) => value.split('.'))
+}
+
+function createdParams(query: URLSearchParams): string[] {
+  return [...query.keys()].filter((name) => /^created(?:\[(?:gt|gte|lt|lte)\])?$/.test(name))
+}
+
+function createdMatches(created: number, query: URLSearchParams): boolean {
+  return createdParams(query).every((name) => {
+    const bound = Number(query.get(name))
+    switch (name) {
+      case 'created[gt]':
+        return created > bound
+      case 'created[gte]':
+        return created >= bound
+      case 'created[lt]':
+        return created < bound
+      case 'created[lte]':
+        return created <= bound
+      default:
+        return created === bound
+    }
+  })
+}
+
+function matchesType(type: string, pattern: string): boolean {
+  return pattern.endsWith('*') ? type.startsWith(pattern.slice(0, -1)) : type === pattern
+}
