@@ -13,9 +13,7 @@ export class Pacer implements Pacing {
     this.#clock = clock
     this.#signal = signal
     this.#plans = new Map(plans.map((plan) => [plan.name, plan]))
-    // A stored slot far ahead can only come from a clock that has since been set back.
-    const now = clock.now()
-    this.#slots = new Map(plans.map((plan) => [plan.name, Math.min(slots[plan.name] ?? 0, now + paceMs(plan))]))
+    this.#slots = new Map(plans.map((plan) => [plan.name, slots[plan.name] ?? 0]))
   }
 
   async wait(name?: string): Promise<void> {
@@ -27,7 +25,7 @@ export class Pacer implements Pacing {
     if (plan === undefined) throw new SyncError('PACER_UNKNOWN', `This sync does not use a pacer named ${JSON.stringify(name)}.`)
     const now = this.#clock.now()
     const waiting = this.#waiting.get(name) ?? 0
-    // No slot lies further ahead than those who wait for one reach, unless the clock was set back meanwhile.
+    // No slot lies further ahead than those who wait for one reach, unless the clock was set back since.
     const last = Math.min(this.#slots.get(name)!, now + waiting * paceMs(plan))
     const slot = Math.max(last + paceMs(plan), now)
     this.#slots.set(name, slot)

@@ -163,6 +163,12 @@ describe('two checkpoints', () => {
   })
 })
 
+test('without times the tidemark is the last cursor', async () => {
+  const source = scripted({ changes: [upsert('a', {}, { cursor: '7' }), upsert('b', {}, { cursor: '10' })], hasMore: true, nextState: 1 }, END)
+  await scene.run(planOf(source))
+  expect((await scene.checkpoint()).tidemark).toBe('10')
+})
+
 describe('a record the cursor has passed', () => {
   /** Rows appear in the source some time after the time they carry. */
   const written = [

@@ -164,6 +164,13 @@ describe('records', () => {
     expect(entry.text.length).toBeLessThanOrEqual(65_536)
   })
 
+  test('XD13 XD20 what is kept of a giant record is cut, and never in the middle of a character', async () => {
+    for (const key of ['even', 'odd']) await land([upsert(key, { text: '\u{1f30a}'.repeat(2_000_000) })])
+    const kept = await scene.store.quarantined()
+    expect(kept.map(({ key, code }) => `${key} ${code}`).toSorted()).toEqual(['even RECORD_TOO_LARGE', 'odd RECORD_TOO_LARGE'])
+    for (const { text } of kept) expect(text.isWellFormed()).toBe(true)
+  })
+
   test('XD14 a member that occurs twice is told, and the last one is landed', async () => {
     const twice: string[] = []
     const record = parseJson('{"a":1,"b":{"c":1,"c":2},"a":3}', { onDuplicate: (name) => twice.push(name) }) as JsonObject

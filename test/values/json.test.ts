@@ -121,7 +121,7 @@ describe('sameJson', () => {
   test.each([
     ['1', '1.0', true], ['{"a":1,"b":2}', '{"b":2,"a":1}', true], ['[1,2]', '[2,1]', false], ['{"a":1}', '{"a":1,"b":null}', false], ['{"a":null}', '{"b":null}', false],
     ['{}', '[]', false], ['null', '{}', false], ['"1"', '1', false], ['{"a":{"length":0}}', '{"a":[]}', false], ['9007199254740992', '9007199254740993', false],
-    ['9007199254740993', '9007199254740993 ', true], ['{"__proto__":1}', '{}', false], ['{"toString":1}', '{"valueOf":1}', false], ['[1]', '[1,null]', false],
+    ['9007199254740993', '9007199254740993 ', true], ['{"__proto__":1}', '{}', false], ['{"__proto__":{}}', '{"x":1}', false], ['{"toString":1}', '{"valueOf":1}', false], ['[1]', '[1,null]', false],
   ])('of %s and %s is %s', (a, b, same) => {
     expect(sameJson(a, b)).toBe(same)
     expect(sameJson(b, a)).toBe(same)
