@@ -2,7 +2,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Execute, SyncContext } from '../../src/contract/index.ts'
 import type { CycleResult } from '../../src/engine/cycle-options.ts'
 import { numericIds, type KeysetAnswer, type KeysetOptions, type KeysetState } from '../../src/strategies/index.ts'
-import { HOUR, MINUTE, planOf, Scene, SECOND } from '../engine/scene.ts'
+import { HOUR, MINUTE, Scene, SECOND } from '../engine/scene.ts'
+import { iso, runOn, setState, stateOn } from './stage.ts'
 import { keysetOf, Table, toChange, type TableRow } from './table.ts'
 
 const LAG = 15 * SECOND
@@ -16,20 +17,8 @@ beforeEach(async () => {
 })
 afterEach(() => scene.close())
 
-/** A cycle, some minutes after the one before. */
-async function cycle(execute: Execute<any>, options: { mode?: 'replace' | 'incremental'; afterMs?: number; pagesMax?: number } = {}): Promise<CycleResult> {
-  const { mode = 'incremental', afterMs = 5 * MINUTE, pagesMax } = options
-  scene.clock.step(afterMs)
-  return scene.run(planOf({ execute, mode, limits: { retriesMax: 0, ...(pagesMax !== undefined && { pagesMax }) } }))
-}
-
-async function state(): Promise<KeysetState | null> {
-  return JSON.parse((await scene.checkpoint()).committed ?? 'null') as KeysetState | null
-}
-
-function iso(ms: number): string {
-  return new Date(ms).toISOString()
-}
+const cycle = (execute: Execute<any>, choices: Parameters<typeof runOn>[2] = {}): Promise<CycleResult> => runOn(scene, execute, choices)
+const state = (): Promise<KeysetState | null> => stateOn(scene)
 
 /** n rows stamped a second apart, the last of them a minute ago. */
 function fill(n: number): void {
@@ -222,7 +211,7 @@ describe('the horizon', () => {
     fill(3)
     const delta = keysetOf(table)
     await cycle(delta)
-    await setState({ cursorTimestamp: '2999-01-01T00:00:00Z', cursorId: 'zzz' })
+    await setState(scene, { cursorTimestamp: '2999-01-01T00:00:00Z', cursorId: 'zzz' })
     const { startedAt } = await cycle(delta)
     expect(await state()).toEqual({ cursorTimestamp: iso(startedAt - LAG), cursorId: '' })
     expect(scene.logged.join('\n')).toMatch(/ahead of the horizon/)
@@ -522,7 +511,7 @@ describe('what a source sends is not trusted', () => {
   test.each([[{ cursorTimestamp: 'yesterday', cursorId: '' }], [{ cursorTimestamp: '2026-01-01T00:00:00Z', cursorId: 7 }], [{ cursorTimestamp: '2026-01-01T00:00:00Z', cursorId: 'a', untilMs: 'now' }]])('T1 a state that is not its own is refused and kept: %o', async (stored) => {
     fill(1)
     await cycle(keysetOf(table))
-    await setState(stored)
+    await setState(scene, stored)
     expect(await cycle(keysetOf(table))).toMatchObject({ error: { code: 'CURSOR_REJECTED' } })
     expect(await state()).toEqual(stored)
   })
@@ -578,8 +567,8 @@ describe('where a cycle begins', () => {
         return answer
       },
     })
-    await scene.run(planOf({ sync: 'backfill', mode: 'replace', execute: backfill }))
-    await setState(anchor)
+    await cycle(backfill, { sync: 'backfill', mode: 'replace' })
+    await setState(scene, anchor)
     await cycle(delta)
     expect(await scene.rows()).toEqual(table.truth())
   })
@@ -597,13 +586,3 @@ describe('an author\'s mistakes', () => {
     expect(await state()).toMatchObject({ cursorId: 'r0002' })
   })
 })
-
-async function setState(value: unknown): Promise<void> {
-  const lease = await scene.store.acquire({ worker: 'shop', sync: 'sync' }, { holder: 'operator', ttlMs: 1_000, at: scene.clock.now() })
-  if (lease.kind !== 'acquired') throw new Error('held')
-  await scene.store.commit({
-    lease: lease.lease, version: lease.checkpoint.version, at: scene.clock.now(), move: { kind: 'set', state: JSON.stringify(value), actor: 'test', reason: 'test' },
-    owner: 'shop/sync', landings: [], quarantined: [], columns: {}, readFrom: 0, upstreamToleranceMs: 0, pacers: {},
-  })
-  await scene.store.release(lease.lease)
-}
