@@ -1,0 +1,153 @@
+import type { Random } from '../../../contract/index.ts'
+import type { Fields } from '../kit/simulator.ts'
+import { HubspotError } from './hubspot-error.ts'
+
+interface Filter {
+  readonly propertyName: string
+  readonly operator: string
+  readonly value?: string
+  readonly highValue?: string
+  readonly values?: readonly string[]
+}
+
+export interface SearchRequest {
+  readonly groups: ReadonlyArray<readonly Filter[]>
+  readonly sort: { readonly propertyName: string; readonly descending: boolean } | undefined
+  readonly limit: number
+  readonly after: number
+  readonly properties: readonly string[]
+}
+
+/** A record as the search index knows it: every property is text. */
+export type Properties = Readonly<Record<string, string | null>>
+
+const GROUPS_MAX = 5
+const FILTERS_PER_GROUP_MAX = 6
+const FILTERS_MAX = 18
+const LIMIT_DEFAULT = 100
+const LIMIT_MAX = 200
+export const RESULTS_MAX = 10_000
+const OPERATORS = ['EQ', 'NEQ', 'LT', 'LTE', 'GT', 'GTE', 'BETWEEN', 'IN', 'NOT_IN', 'HAS_PROPERTY', 'NOT_HAS_PROPERTY']
+
+export function searchRequest(text: string): SearchRequest {
+  const body = parsed(text)
+  const groups = arrayOf(body['filterGroups']).map((group) => arrayOf((group as Fields)['filters']) as Filter[])
+  if (groups.length > GROUPS_MAX) throw invalid(`You can only use up to ${GROUPS_MAX} filterGroups`)
+  if (groups.some((filters) => filters.length > FILTERS_PER_GROUP_MAX) || groups.flat().length > FILTERS_MAX) throw invalid(`You can only use up to ${FILTERS_PER_GROUP_MAX} filters in each filterGroup, with a maximum of ${FILTERS_MAX} filters in total`)
+  for (const filter of groups.flat()) {
+    if (typeof filter.propertyName !== 'string' || typeof filter.operator !== 'string') throw invalid('Invalid input JSON: Cannot build Filter, some of required attributes are not set [propertyName, operator]')
+    if (!OPERATORS.includes(filter.operator)) throw invalid(`Invalid input JSON: Cannot deserialize value of type Operator from "${filter.operator}"`)
+  }
+  const sorts = arrayOf(body['sorts'])
+  if (sorts.length > 1) throw invalid('Only one sorting rule can be applied to any search')
+  const limit = body['limit'] === undefined || body['limit'] === null ? LIMIT_DEFAULT : Number(body['limit'])
+  if (!Number.isInteger(limit) || limit < 0 || limit > LIMIT_MAX) throw invalid(`The limit ${String(body['limit'])} is outside of the range 0 to ${LIMIT_MAX}`)
+  const afterText = textOf(body['after'])
+  if (!/^\d*$/.test(afterText)) throw invalid(`Invalid value for after: ${afterText}`)
+  const after = Number(afterText || 0)
+  if (after + limit > RESULTS_MAX) throw invalid(`Paging through more than ${RESULTS_MAX} results is not supported: after=${after}, limit=${limit}`)
+  return { groups, sort: sorts[0] === undefined ? undefined : sortOf(sorts[0]), limit, after, properties: arrayOf(body['properties']).map(String) }
+}
+
+/**
+ * Everything that matches, sorted by the one rule there is. Records that are equal by it come in any order, and in
+ * another order with every request.
+ */
+export function search(request: SearchRequest, records: readonly Properties[], known: ReadonlySet<string>, random: Random): Properties[] {
+  for (const name of [...request.groups.flat().map((filter) => filter.propertyName), ...(request.sort === undefined ? [] : [request.sort.propertyName])]) {
+    if (!known.has(name)) throw invalid(`Property ${name} does not exist`)
+  }
+  const found = records.filter((record) => request.groups.length === 0 || request.groups.some((filters) => filters.every((filter) => matches(record, filter))))
+  const shuffled = found.map((record) => ({ record, at: random.next() })).toSorted((a, b) => a.at - b.at).map(({ record }) => record)
+  const sort = request.sort ?? { propertyName: 'createdate', descending: false }
+  return shuffled.toSorted((a, b) => {
+    const compared = compare(a[sort.propertyName] ?? null, b[sort.propertyName] ?? null)
+    return sort.descending ? -compared : compared
+  })
+}
+
+function matches(record: Properties, filter: Filter): boolean {
+  const own = record[filter.propertyName] ?? null
+  switch (filter.operator) {
+    case 'HAS_PROPERTY':
+      return own !== null
+    case 'NOT_HAS_PROPERTY':
+      return own === null
+    case 'IN':
+      return own !== null && (filter.values ?? []).some((value) => compare(own, textOf(value)) === 0)
+    case 'NOT_IN':
+      return own !== null && (filter.values ?? []).every((value) => compare(own, textOf(value)) !== 0)
+    default:
+      break
+  }
+  if (filter.value === undefined) throw invalid(`operator ${filter.operator} requires a value`)
+  if (own === null) return false
+  const compared = compare(own, textOf(filter.value))
+  switch (filter.operator) {
+    case 'EQ':
+      return compared === 0
+    case 'NEQ':
+      return compared !== 0
+    case 'LT':
+      return compared < 0
+    case 'LTE':
+      return compared <= 0
+    case 'GT':
+      return compared > 0
+    case 'GTE':
+      return compared >= 0
+    default:
+      return compared >= 0 && compare(own, textOf(filter.highValue)) <= 0
+  }
+}
+
+/** Dates compare as instants, whether written in ISO form or in milliseconds; numbers as numbers; text without case. */
+function compare(a: string | null, b: string | null): number {
+  if (a === null || b === null) return a === b ? 0 : a === null ? -1 : 1
+  const [x, y] = [comparable(a), comparable(b)]
+  if (typeof x === 'bigint' && typeof y === 'bigint') return x < y ? -1 : x > y ? 1 : 0
+  const [p, q] = [a.toLowerCase(), b.toLowerCase()]
+  return p < q ? -1 : p > q ? 1 : 0
+}
+
+function comparable(text: string): bigint | string {
+  if (/^-?\d+$/.test(text)) return BigInt(text)
+  if (/^\d{4}-\d{2}-\d{2}T/.test(text)) {
+    const ms = Date.parse(text)
+    if (!Number.isNaN(ms)) return BigInt(ms)
+  }
+  return text
+}
+
+/** An object, the same as JSON text, or the bare name of a property: the API takes all three. */
+function sortOf(sort: unknown): { propertyName: string; descending: boolean } {
+  const rule = typeof sort === 'string' && sort.startsWith('{') ? (JSON.parse(sort) as unknown) : sort
+  if (typeof rule === 'string') return { propertyName: rule.replace(/^-/, ''), descending: rule.startsWith('-') }
+  const { propertyName, direction } = rule as Fields
+  if (typeof propertyName !== 'string') throw invalid('Invalid input JSON: Cannot build Sort, some of required attributes are not set [propertyName]')
+  return { propertyName, descending: direction === 'DESCENDING' }
+}
+
+function parsed(text: string): Fields {
+  try {
+    const body = JSON.parse(text) as unknown
+    if (typeof body === 'object' && body !== null && !Array.isArray(body)) return body as Fields
+  } catch {
+    // Refused below, like any other body that is no object.
+  }
+  throw invalid('Invalid input JSON')
+}
+
+function arrayOf(value: unknown): unknown[] {
+  if (value === undefined || value === null) return []
+  if (!Array.isArray(value)) throw invalid('Invalid input JSON: expected an array')
+  return value
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? String(value) : ''
+}
+
+function invalid(message: string): HubspotError {
+  return new HubspotError(400, 'VALIDATION_ERROR', message)
+}
