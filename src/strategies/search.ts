@@ -59,7 +59,9 @@ interface DeadlockState {
   readonly lastId: string
   readonly resumeCursorMs: number
   readonly untilMs: number
+  /** The upper end of the ids searched at once, after all of them were too many, and how many ids that were. */
   readonly throughId?: string
+  readonly idSpan?: string
   readonly widthMs?: number
 }
 
@@ -183,12 +185,12 @@ function deadlock(atMs: number, untilMs: number, widthMs: number | undefined): D
 const LOWEST_ID = '0'
 
 async function readDeadlock<Item>(state: DeadlockState, ask: Ask<Item>): Promise<Page<SearchState>> {
-  const { deadlockMs, lastId, throughId, resumeCursorMs, widthMs } = state
+  const { deadlockMs, lastId, throughId, idSpan, resumeCursorMs, widthMs } = state
   const found = await ask({ fromMs: deadlockMs, untilMs: deadlockMs, sortBy: 'id', afterId: lastId, throughId })
   const { untilMs } = found
   const width = widthMs !== undefined && { widthMs }
-  const staying: DeadlockState = { phase: 'deadlock', deadlockMs, lastId, resumeCursorMs, untilMs, ...width }
-  if (found.isTooMany) return found.page([], true, { ...staying, throughId: halfWay(lastId, throughId) })
+  const staying: DeadlockState = { phase: 'deadlock', deadlockMs, lastId, resumeCursorMs, untilMs, ...width, ...(idSpan !== undefined && { idSpan }) }
+  if (found.isTooMany) return found.page([], true, { ...staying, ...narrower(lastId, throughId, idSpan) })
 
   found.items.reduce((previous, { id }) => {
     if (numericIds(id, previous) <= 0 || (throughId !== undefined && numericIds(id, throughId) > 0)) throw invalid('The search by id is not sorted by it, or goes beyond the ids it was asked for.')
@@ -206,12 +208,12 @@ async function readDeadlock<Item>(state: DeadlockState, ask: Ask<Item>): Promise
   return found.page([], false, { phase: 'delta', cursorMs: resumeCursorMs })
 }
 
-/** Ids have no known end, so the first guess is far beyond any; each refusal halves what is left. */
-function halfWay(lastId: string, throughId: string | undefined): string {
+/** Ids have no known end, so the first guess is far beyond any. Each refusal halves it; the next range begins with twice what went well. */
+function narrower(lastId: string, throughId: string | undefined, idSpan: string | undefined): { throughId: string; idSpan: string } {
   const low = wholeNumber(lastId)
-  const span = throughId === undefined ? 2n ** 64n : wholeNumber(throughId) - low
-  if (span <= 1n) throw invalid('The search refuses even a single id.')
-  return String(low + span / 2n)
+  const span = throughId !== undefined ? (wholeNumber(throughId) - low) / 2n : idSpan === undefined ? 2n ** 63n : wholeNumber(idSpan) * 2n
+  if (span < 1n) throw invalid('The search refuses even a single id.')
+  return { throughId: String(low + span), idSpan: String(span) }
 }
 
 function placed<Item>(item: Item, index: number, options: SearchOptions<Item>): Placed<Item> {
