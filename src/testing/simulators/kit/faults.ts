@@ -1,8 +1,11 @@
 import type { Random } from '../../../contract/index.ts'
 
 export type Fault =
-  /** The vendor's own refusal. `retryAfter` replaces what its header would say: seconds, a date, or rubbish. */
-  | { readonly kind: 'rate-limit'; readonly retryAfter?: string }
+  /**
+   * The vendor's own refusal. `retryAfter` replaces what its header would say: seconds, a date, or rubbish.
+   * `secondary` asks for the other kind, where a vendor has two.
+   */
+  | { readonly kind: 'rate-limit'; readonly retryAfter?: string; readonly secondary?: boolean }
   | { readonly kind: 'server-error'; readonly status?: number }
   | { readonly kind: 'unauthorized' }
   /** `cut-off`: the connection breaks in the middle. `short`: the answer ends properly with half a body. */
@@ -18,6 +21,8 @@ export type Fault =
   | { readonly kind: 'duplicate-page' }
   /** The page token or cursor of this request is no longer known. */
   | { readonly kind: 'expired-token' }
+  /** GraphQL: part of the answer is null and an error says why. */
+  | { readonly kind: 'partial' }
 
 export type FaultKind = Fault['kind']
 

@@ -20,6 +20,7 @@ export interface Call {
   readonly lie: 'end' | 'more' | undefined
   readonly shortPage: boolean
   readonly expiredToken: boolean
+  readonly partial: boolean
 }
 
 /**
@@ -76,7 +77,7 @@ export abstract class VendorSimulator implements Simulator {
   protected abstract newId(type: string): string
   protected abstract render(version: Version): Fields
   protected abstract respond(call: Call): Response | Promise<Response>
-  protected abstract rateLimited(retryAfter: string | undefined): Response
+  protected abstract rateLimited(retryAfter: string | undefined, secondary: boolean): Response
   protected abstract unauthorized(): Response
   protected abstract serverError(status: number): Response
 
@@ -97,7 +98,7 @@ export abstract class VendorSimulator implements Simulator {
   async #answer(request: Request, body: string, fault: Fault | undefined): Promise<Response> {
     switch (fault?.kind) {
       case 'rate-limit':
-        return this.rateLimited(fault.retryAfter)
+        return this.rateLimited(fault.retryAfter, fault.secondary === true)
       case 'unauthorized':
         return this.unauthorized()
       case 'server-error':
@@ -120,6 +121,7 @@ export abstract class VendorSimulator implements Simulator {
       lie: fault?.kind === 'end-flag' ? fault.says : undefined,
       shortPage: fault?.kind === 'short-page',
       expiredToken: fault?.kind === 'expired-token',
+      partial: fault?.kind === 'partial',
     })
     if (!response.ok) return response
     const text = await response.text()

@@ -1,0 +1,109 @@
+import { FieldError, type Args, type Field, type Parent, type Schema } from '../kit/graphql/schema.ts'
+import type { Connection } from '../kit/graphql/relay.ts'
+
+/** What the fields of the schema ask the simulator for. */
+export interface GithubContext {
+  viewer(): Parent
+  owner(login: string, typename?: 'User' | 'Organization'): Parent | undefined
+  repository(owner: string, name: string): Parent | undefined
+  node(id: string): Parent | undefined
+  repositories(owner: string, args: Args): Connection<Parent>
+  issues(repositoryId: string, args: Args): Connection<Parent>
+  rateLimit(): Parent
+}
+
+export const NODE_IDS_MAX = 100
+
+const PAGING = { after: 'String', before: 'String', first: 'Int', last: 'Int' } as const
+const REPOSITORIES: Field<GithubContext> = {
+  type: 'RepositoryConnection!',
+  args: { ...PAGING, isArchived: 'Boolean', isFork: 'Boolean', orderBy: 'RepositoryOrder', privacy: 'RepositoryPrivacy', affiliations: '[RepositoryAffiliation]', ownerAffiliations: '[RepositoryAffiliation]' },
+  resolve: (parent, args, context) => context.repositories(String(parent['login']), args),
+}
+const OWNER = { id: { type: 'ID!' }, login: { type: 'String!' }, repositories: REPOSITORIES } satisfies Record<string, Field<GithubContext>>
+
+/** The part of GitHub's schema that is played, spelled as GitHub spells it. */
+export const GITHUB_SCHEMA: Schema<GithubContext> = {
+  Query: {
+    kind: 'object',
+    fields: {
+      viewer: { type: 'User!', resolve: (_parent, _args, context) => context.viewer() },
+      user: { type: 'User', args: { login: 'String!' }, resolve: (_parent, { login }, context) => found(context.owner(String(login), 'User'), 'a User', 'login', String(login)) },
+      organization: { type: 'Organization', args: { login: 'String!' }, resolve: (_parent, { login }, context) => found(context.owner(String(login), 'Organization'), 'an Organization', 'login', String(login)) },
+      repositoryOwner: { type: 'RepositoryOwner', args: { login: 'String!' }, resolve: (_parent, { login }, context) => context.owner(String(login)) },
+      repository: {
+        type: 'Repository',
+        args: { owner: 'String!', name: 'String!', followRenames: 'Boolean' },
+        resolve: (_parent, { owner, name }, context) => found(context.repository(String(owner), String(name)), 'a Repository', 'name', `${String(owner)}/${String(name)}`),
+      },
+      node: { type: 'Node', args: { id: 'ID!' }, resolve: (_parent, { id }, context) => nodeOf(String(id), context) },
+      nodes: { type: '[Node]!', args: { ids: '[ID!]!' }, resolve: (_parent, { ids }, context) => nodesOf((Array.isArray(ids) ? ids : [ids]).map(String), context) },
+      rateLimit: { type: 'RateLimit', args: { dryRun: 'Boolean' }, resolve: (_parent, _args, context) => context.rateLimit() },
+    },
+  },
+  Node: { kind: 'interface', fields: { id: { type: 'ID!' } } },
+  RepositoryOwner: { kind: 'interface', fields: OWNER },
+  User: { kind: 'object', implements: ['Node', 'RepositoryOwner'], fields: { ...OWNER, name: { type: 'String' } } },
+  Organization: { kind: 'object', implements: ['Node', 'RepositoryOwner'], fields: { ...OWNER, name: { type: 'String' } } },
+  Repository: {
+    kind: 'object',
+    implements: ['Node'],
+    fields: {
+      id: { type: 'ID!' },
+      databaseId: { type: 'Int' },
+      name: { type: 'String!' },
+      nameWithOwner: { type: 'String!' },
+      description: { type: 'String' },
+      createdAt: { type: 'DateTime!' },
+      updatedAt: { type: 'DateTime!' },
+      url: { type: 'URI!' },
+      isArchived: { type: 'Boolean!' },
+      owner: { type: 'RepositoryOwner!', resolve: (parent, _args, context) => context.owner(String(parent['ownerLogin'])) },
+      issues: {
+        type: 'IssueConnection!',
+        args: { ...PAGING, filterBy: 'IssueFilters', labels: '[String!]', orderBy: 'IssueOrder', states: '[IssueState!]' },
+        resolve: (parent, args, context) => context.issues(String(parent['id']), args),
+      },
+    },
+  },
+  Issue: {
+    kind: 'object',
+    implements: ['Node'],
+    fields: {
+      id: { type: 'ID!' },
+      databaseId: { type: 'Int' },
+      number: { type: 'Int!' },
+      title: { type: 'String!' },
+      body: { type: 'String!' },
+      state: { type: 'IssueState!' },
+      createdAt: { type: 'DateTime!' },
+      updatedAt: { type: 'DateTime!' },
+      closedAt: { type: 'DateTime' },
+      url: { type: 'URI!' },
+      repository: { type: 'Repository!', resolve: (parent, _args, context) => context.node(String(parent['repositoryId'])) },
+    },
+  },
+  RepositoryConnection: { kind: 'object', fields: { nodes: { type: '[Repository]' }, edges: { type: '[RepositoryEdge]' }, pageInfo: { type: 'PageInfo!' }, totalCount: { type: 'Int!' } } },
+  RepositoryEdge: { kind: 'object', fields: { cursor: { type: 'String!' }, node: { type: 'Repository' } } },
+  IssueConnection: { kind: 'object', fields: { nodes: { type: '[Issue]' }, edges: { type: '[IssueEdge]' }, pageInfo: { type: 'PageInfo!' }, totalCount: { type: 'Int!' } } },
+  IssueEdge: { kind: 'object', fields: { cursor: { type: 'String!' }, node: { type: 'Issue' } } },
+  PageInfo: { kind: 'object', fields: { hasNextPage: { type: 'Boolean!' }, hasPreviousPage: { type: 'Boolean!' }, startCursor: { type: 'String' }, endCursor: { type: 'String' } } },
+  RateLimit: { kind: 'object', fields: { limit: { type: 'Int!' }, cost: { type: 'Int!' }, remaining: { type: 'Int!' }, resetAt: { type: 'DateTime!' }, used: { type: 'Int!' }, nodeCount: { type: 'Int!' } } },
+}
+
+function found(parent: Parent | undefined, what: string, by: string, value: string): Parent {
+  if (parent === undefined) throw new FieldError(`Could not resolve to ${what} with the ${by} of '${value}'.`, 'NOT_FOUND')
+  return parent
+}
+
+function nodeOf(id: string, context: GithubContext): Parent {
+  const node = context.node(id)
+  if (node === undefined) throw new FieldError(`Could not resolve to a node with the global id of '${id}'`, 'NOT_FOUND')
+  return node
+}
+
+/** Each unknown id is a null of its own with an error of its own. */
+function nodesOf(ids: readonly string[], context: GithubContext): unknown[] {
+  if (ids.length > NODE_IDS_MAX) throw new FieldError(`You may not provide more than ${NODE_IDS_MAX} node ids; you provided ${ids.length}.`, 'ARGUMENT_LIMIT')
+  return ids.map((id) => context.node(id) ?? new FieldError(`Could not resolve to a node with the global id of '${id}'`, 'NOT_FOUND'))
+}

@@ -1,0 +1,204 @@
+import { GraphqlSyntaxError, parseDocument } from '../kit/graphql/document.ts'
+import { Execution, type GraphqlError } from '../kit/graphql/execute.ts'
+import { connectionOf, type Connection } from '../kit/graphql/relay.ts'
+import { FieldError, type Args, type Parent } from '../kit/graphql/schema.ts'
+import { randomHex, randomText } from '../kit/ids.ts'
+import { json } from '../kit/json-response.ts'
+import { RateWindow } from '../kit/rate-window.ts'
+import type { Fields, SimulatorPorts } from '../kit/simulator.ts'
+import type { Version } from '../kit/truth-table.ts'
+import { VendorSimulator, type Call, type VendorOptions } from '../kit/vendor-simulator.ts'
+import { queryCost, type QueryCost } from './query-cost.ts'
+import { GITHUB_SCHEMA, type GithubContext } from './schema.ts'
+
+export interface GithubOptions extends VendorOptions {
+  /** The user whose token it is; new repositories are theirs unless they name another `owner`. */
+  readonly viewer?: string
+  readonly organizations?: readonly string[]
+  /** The budget of points per hour. */
+  readonly pointsPerHour?: number
+}
+
+const HOUR_MS = 3_600_000
+const DEFAULT_POINTS = 5_000
+const CURSOR_PREFIX = 'cursor:v2:'
+
+/** The GraphQL endpoint: repositories and their issues behind opaque cursors, a budget of points, partial answers. */
+export class GithubSimulator extends VendorSimulator {
+  readonly #viewer: string
+  readonly #organizations: readonly string[]
+  readonly #points: number
+  readonly #budget: RateWindow
+  readonly #numbers = new Map<string, number>()
+  #ids = 0
+
+  constructor(ports: SimulatorPorts, options: GithubOptions = {}) {
+    super(ports, options)
+    this.#viewer = options.viewer ?? 'octocat'
+    this.#organizations = options.organizations ?? ['acme']
+    this.#points = options.pointsPerHour ?? DEFAULT_POINTS
+    this.#budget = new RateWindow(ports.clock, { requests: this.#points, perMs: HOUR_MS })
+  }
+
+  /** `repository` with `name` and `owner`; `issue` with `repository` (its id) and `title`. */
+  override create(type: string, fields: Fields = {}): string {
+    if (type !== 'issue') return super.create(type, { owner: this.#viewer, name: `repository-${this.#ids + 1}`, ...fields })
+    const repository = String(fields['repository'])
+    if (this.records.find('repository', repository) === undefined) throw new Error(`An issue needs the id of its repository; ${repository} is none.`)
+    const number = (this.#numbers.get(repository) ?? 0) + 1
+    this.#numbers.set(repository, number)
+    return super.create(type, { number, ...fields })
+  }
+
+  /** An issue goes with its repository. */
+  override remove(type: string, id: string): void {
+    super.remove(type, id)
+    if (type !== 'repository') return
+    for (const issue of this.records.current('issue')) if (issue.fields['repository'] === id) super.remove('issue', issue.id)
+  }
+
+  protected newId(type: string): string {
+    this.#ids++
+    return `${type === 'issue' ? 'I_kwDO' : 'R_kgDO'}${randomText(this.random, 8)}${this.#ids.toString(36).padStart(4, '0')}`
+  }
+
+  protected render(version: Version): Fields {
+    const databaseId = Number.parseInt(version.id.slice(-4), 36)
+    const common = { id: version.id, databaseId, createdAt: stamp(version.createdAtMs), updatedAt: stamp(version.modifiedAtMs) }
+    const { fields } = version
+    if (version.type === 'repository') {
+      const name = String(fields['name'])
+      const owner = String(fields['owner'])
+      return { __typename: 'Repository', ...common, name, ownerLogin: owner, nameWithOwner: `${owner}/${name}`, description: fields['description'] ?? null, url: `https://github.com/${owner}/${name}`, isArchived: fields['isArchived'] === true }
+    }
+    const repository = this.records.find('repository', String(fields['repository']))
+    const home = repository === undefined ? '' : String(this.render(repository)['url'])
+    return { __typename: 'Issue', ...common, number: fields['number'], title: fields['title'] ?? '', body: fields['body'] ?? '', state: fields['state'] ?? 'OPEN', closedAt: fields['closedAt'] ?? null, url: `${home}/issues/${String(fields['number'])}`, repositoryId: fields['repository'] }
+  }
+
+  protected respond(call: Call): Response {
+    if (!/^\/(?:api\/)?graphql\/?$/.test(call.url.pathname)) return json({ message: 'Not Found', documentation_url: 'https://docs.github.com/rest', status: '404' }, 404)
+    if (!this.authorized(call.request)) return this.unauthorized()
+    if (call.request.method !== 'POST') return json({ message: 'Not Found', status: '404' }, 404)
+    const { query, variables, operationName } = JSON.parse(call.body) as { query?: string; variables?: Record<string, unknown> | null; operationName?: string }
+    let document
+    try {
+      document = parseDocument(query ?? '')
+    } catch (error) {
+      if (error instanceof GraphqlSyntaxError) return this.#answer({ errors: [{ message: error.message, locations: [error.location] }] })
+      throw error
+    }
+    const operation = document.operations.find((candidate) => operationName === undefined || candidate.name === operationName)
+    if (operation === undefined) return this.#answer({ errors: [{ message: 'No operation was provided.' }] })
+    const execution = new Execution(GITHUB_SCHEMA, document, operation, variables ?? {})
+    const invalid = execution.validate()
+    if (invalid.length > 0) return this.#answer({ errors: invalid })
+    const cost = queryCost(execution)
+    if (cost.errors.length > 0) return this.#answer({ data: null, errors: cost.errors })
+    if (!this.#budget.take(cost.cost)) return this.rateLimited(undefined, false)
+    const { data, errors } = execution.run(this.#context(call, cost))
+    return this.#answer(errors.length === 0 ? { data } : { data, errors })
+  }
+
+  /** The primary limit answers 200 with an error in the body; the secondary one is a refusal with Retry-After. */
+  protected rateLimited(retryAfter: string | undefined, secondary: boolean): Response {
+    if (secondary) {
+      const body = { documentation_url: 'https://docs.github.com/graphql/overview/rate-limits-and-node-limits-for-the-graphql-api#secondary-rate-limits', message: 'You have exceeded a secondary rate limit. Please wait a few minutes before you try again.' }
+      return json(body, 403, { ...this.#headers(), 'retry-after': retryAfter ?? '60' })
+    }
+    return json({ errors: [{ type: 'RATE_LIMITED', message: 'API rate limit exceeded for user ID 1.' }] }, 200, { ...this.#headers(), 'x-ratelimit-remaining': '0', ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }) })
+  }
+
+  protected unauthorized(): Response {
+    return json({ message: 'Bad credentials', documentation_url: 'https://docs.github.com/graphql', status: '401' }, 401, this.#headers())
+  }
+
+  protected serverError(status: number): Response {
+    return json({ message: 'Something went wrong while executing your query. This may be the result of a timeout, or it could be a GitHub bug.' }, status, this.#headers())
+  }
+
+  #context(call: Call, cost: QueryCost): GithubContext {
+    const owner = (login: string, typename?: 'User' | 'Organization'): Parent | undefined => {
+      const actual = login === this.#viewer ? 'User' : this.#organizations.includes(login) ? 'Organization' : undefined
+      if (actual === undefined || (typename !== undefined && typename !== actual)) return undefined
+      return { __typename: actual, id: `${actual === 'User' ? 'U_kgDO' : 'O_kgDO'}${login}`, login, name: null }
+    }
+    // The parent that fails of a partial answer is the first one whose issues are asked for.
+    let failing = call.partial
+    return {
+      viewer: () => owner(this.#viewer)!,
+      owner,
+      repository: (login, name) => this.#shown('repository').find((row) => row['nameWithOwner'] === `${login}/${name}`),
+      node: (id) => {
+        const version = this.records.find(id.startsWith('I_') ? 'issue' : 'repository', id)
+        return version === undefined || version.deleted ? undefined : this.render(version)
+      },
+      repositories: (login, args) => this.#connection(this.#shown('repository').filter((row) => row['ownerLogin'] === login && (args['isArchived'] === undefined || row['isArchived'] === args['isArchived'])), args, call),
+      issues: (repositoryId, args) => {
+        if (failing) {
+          failing = false
+          throw new FieldError(`Something went wrong while executing your query. Please include \`${randomHex(this.random, 16).toUpperCase()}\` when reporting this issue.`)
+        }
+        const states = args['states'] as readonly string[] | undefined
+        const since = (args['filterBy'] as { since?: string } | undefined)?.since
+        const rows = this.#shown('issue').filter((row) => row['repositoryId'] === repositoryId && (states === undefined || states.includes(String(row['state']))) && (since === undefined || Date.parse(String(row['updatedAt'])) >= Date.parse(since)))
+        return this.#connection(rows, args, call)
+      },
+      rateLimit: () => ({ limit: this.#points, cost: cost.cost, remaining: this.#budget.remaining, used: this.#budget.used, nodeCount: cost.nodeCount, resetAt: stamp(this.#budget.resetAtMs) }),
+    }
+  }
+
+  #shown(type: string): Parent[] {
+    return this.records.indexed(type).filter((version) => !version.deleted).map((version) => this.render(version))
+  }
+
+  /** Cursors hold the place in the order, so they survive the deletion of the record they were made from. */
+  #connection(rows: readonly Parent[], args: Args, call: Call): Connection<Parent> {
+    const order = args['orderBy'] as { field: string; direction: string } | undefined
+    const field = { CREATED_AT: 'createdAt', UPDATED_AT: 'updatedAt', NAME: 'name' }[order?.field ?? 'CREATED_AT']
+    if (field === undefined) throw new FieldError(`Ordering by ${order!.field} is not simulated.`)
+    const sign = order?.direction === 'DESC' ? -1 : 1
+    const keyOf = (row: Parent): readonly [string, number] => [String(row[field]), Number(row['databaseId'])]
+    const compare = (a: readonly [string, number], b: readonly [string, number]) => sign * (a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : a[1] - b[1])
+    const placed = rows.map((item) => ({ item, cursor: Buffer.from(CURSOR_PREFIX + JSON.stringify(keyOf(item))).toString('base64') })).toSorted((a, b) => compare(keyOf(a.item), keyOf(b.item)))
+    const asked = call.shortPage && typeof args['first'] === 'number' ? { ...args, first: Math.max(1, Math.floor(args['first'] / 2)) } : args
+    for (const cursor of [args['after'], args['before']]) {
+      if (typeof cursor === 'string' && (call.expiredToken || keyIn(cursor) === undefined)) throw new FieldError(`\`${cursor}\` does not appear to be a valid cursor.`, 'INVALID_CURSOR_ARGUMENTS')
+    }
+    const connection = connectionOf(placed, asked, {
+      after: (cursor, { item }) => compare(keyOf(item), keyIn(cursor)!) > 0,
+      before: (cursor, { item }) => compare(keyOf(item), keyIn(cursor)!) < 0,
+    })
+    return call.lie === undefined ? connection : { ...connection, pageInfo: { ...connection.pageInfo, hasNextPage: call.lie === 'more' } }
+  }
+
+  #answer(body: { data?: unknown; errors?: readonly GraphqlError[] }): Response {
+    return json(body, 200, this.#headers())
+  }
+
+  #headers(): Record<string, string> {
+    return {
+      'x-github-request-id': randomHex(this.random, 16).toUpperCase(),
+      'x-ratelimit-limit': String(this.#points),
+      'x-ratelimit-remaining': String(this.#budget.remaining),
+      'x-ratelimit-used': String(this.#budget.used),
+      'x-ratelimit-reset': String(Math.ceil(this.#budget.resetAtMs / 1_000)),
+      'x-ratelimit-resource': 'graphql',
+    }
+  }
+}
+
+function keyIn(cursor: string): readonly [string, number] | undefined {
+  const text = Buffer.from(cursor, 'base64').toString()
+  if (!text.startsWith(CURSOR_PREFIX)) return undefined
+  try {
+    return JSON.parse(text.slice(CURSOR_PREFIX.length)) as [string, number]
+  } catch {
+    return undefined
+  }
+}
+
+/** Whole seconds, as GitHub writes them. */
+function stamp(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19)}Z`
+}
