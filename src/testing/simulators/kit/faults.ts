@@ -21,7 +21,7 @@ export type Fault =
   | { readonly kind: 'duplicate-page' }
   /** The page token or cursor of this request is no longer known. */
   | { readonly kind: 'expired-token' }
-  /** GraphQL: part of the answer is null and an error says why. */
+  /** Status 200, but part of the answer is missing and an error beside the data says why. */
   | { readonly kind: 'partial' }
 
 export type FaultKind = Fault['kind']

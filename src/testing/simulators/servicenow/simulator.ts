@@ -1,0 +1,149 @@
+import { randomHex } from '../kit/ids.ts'
+import { json } from '../kit/json-response.ts'
+import { RateWindow } from '../kit/rate-window.ts'
+import type { Fields, SimulatorPorts } from '../kit/simulator.ts'
+import type { Version } from '../kit/truth-table.ts'
+import { VendorSimulator, type Call, type VendorOptions } from '../kit/vendor-simulator.ts'
+import { matchesQuery, orderRows, parseEncodedQuery, type TextRow } from './encoded-query.ts'
+
+export interface ServicenowOptions extends VendorOptions {
+  /** Columns beyond the system ones, per table. */
+  readonly tables?: Readonly<Record<string, readonly string[]>>
+  /** Rows the reader may not see. They count towards a page and are then left out of it. */
+  readonly hidden?: (table: string, row: TextRow) => boolean
+  /** Requests allowed in an hour, as an instance's rule would say. None by default. */
+  readonly requestsPerHour?: number
+  /** An instance may be told to answer a query it cannot read with no rows. By default it drops what it cannot read. */
+  readonly invalidQueryReturnsNoRows?: boolean
+}
+
+const AUDIT = 'sys_audit'
+const LIMIT_DEFAULT = 10_000
+const HOUR_MS = 3_600_000
+const SYSTEM_COLUMNS = ['sys_id', 'sys_created_on', 'sys_updated_on', 'sys_mod_count']
+const TABLES: Readonly<Record<string, readonly string[]>> = {
+  incident: ['number', 'short_description', 'state', 'active'],
+  sys_user: ['user_name', 'email'],
+}
+const AUDIT_COLUMNS = ['tablename', 'documentkey', 'fieldname', 'oldvalue', 'newvalue', 'user', 'reason']
+
+/** The Table API of one instance: encoded queries, offsets, whole seconds in UTC, and an audit of what was changed. */
+export class ServicenowSimulator extends VendorSimulator {
+  readonly #tables: Readonly<Record<string, readonly string[]>>
+  readonly #hidden: (table: string, row: TextRow) => boolean
+  readonly #noRows: boolean
+  readonly #perHour: number | undefined
+  readonly #window: RateWindow
+  readonly #rule: string
+
+  constructor(ports: SimulatorPorts, options: ServicenowOptions = {}) {
+    super(ports, options)
+    this.#tables = { ...(options.tables ?? TABLES), [AUDIT]: AUDIT_COLUMNS }
+    this.#hidden = options.hidden ?? (() => false)
+    this.#noRows = options.invalidQueryReturnsNoRows === true
+    this.#perHour = options.requestsPerHour
+    this.#window = new RateWindow(ports.clock, this.#perHour === undefined ? undefined : { requests: this.#perHour, perMs: HOUR_MS })
+    this.#rule = randomHex(ports.random, 32)
+  }
+
+  /** Random, so ids never follow time. */
+  protected newId(): string {
+    return randomHex(this.random, 32)
+  }
+
+  /** Every value is text, and what is missing is empty text. */
+  protected render(version: Version): Fields {
+    const row: Record<string, string> = { sys_id: version.id }
+    for (const column of this.#tables[version.type] ?? []) {
+      const value = version.fields[column] ?? ''
+      row[column] = typeof value === 'string' ? value : JSON.stringify(value)
+    }
+    const changes = this.records.history(version.type, version.id).filter((earlier) => earlier.serial <= version.serial).length
+    return { ...row, sys_created_on: stamp(version.createdAtMs), sys_updated_on: stamp(version.modifiedAtMs), sys_mod_count: String(changes - 1) }
+  }
+
+  protected override onWrite(kind: 'created' | 'updated' | 'deleted', version: Version, before: Version | undefined): void {
+    if (version.type === AUDIT || kind === 'created') return
+    const audit = (fieldname: string, oldvalue: unknown, newvalue: unknown) =>
+      this.records.insert(AUDIT, this.newId(), { tablename: version.type, documentkey: version.id, fieldname, oldvalue, newvalue, user: 'system', reason: '' })
+    if (kind === 'deleted') return void audit('DELETED', '', 'DELETED')
+    for (const [field, value] of Object.entries(version.fields)) if (before?.fields[field] !== value) audit(field, before?.fields[field] ?? '', value)
+  }
+
+  protected respond(call: Call): Response {
+    const match = /^\/api\/now(?:\/v\d)?\/table\/(\w+)(?:\/(\w+))?$/.exec(call.url.pathname)
+    if (match === null) return this.#error(400, 'Requested URI does not represent any resource', call.url.pathname)
+    if (!this.authorized(call.request)) return this.unauthorized()
+    if (!this.#window.take()) return this.rateLimited(undefined)
+    const table = match[1]!
+    if (this.#tables[table] === undefined) return this.#error(400, `Invalid table ${table}`, null)
+    if (match[2] === undefined) return this.#list(table, call)
+    const version = this.records.find(table, match[2])
+    if (version === undefined || version.deleted || this.#hidden(table, this.render(version) as TextRow)) return this.#error(404, 'No Record found', "Record doesn't exist or ACL restricts the record retrieval")
+    return json({ result: this.render(version) }, 200, this.#limits())
+  }
+
+  protected rateLimited(retryAfter: string | undefined): Response {
+    const seconds = Math.max(1, Math.ceil((this.#window.resetAtMs - this.clock.now()) / 1_000))
+    return this.#error(429, 'Rate limit exceeded', 'The request exceeds the rate limit of this instance', { ...this.#limits(), 'retry-after': retryAfter ?? String(seconds) })
+  }
+
+  protected unauthorized(): Response {
+    return this.#error(401, 'User Not Authenticated', 'Required to provide Auth information', { 'www-authenticate': 'BASIC realm="Service-now"' })
+  }
+
+  protected serverError(status: number): Response {
+    return this.#error(status, 'Internal Server Error', null)
+  }
+
+  #list(table: string, call: Call): Response {
+    const params = call.url.searchParams
+    const limit = Math.max(0, Number(params.get('sysparm_limit') ?? LIMIT_DEFAULT))
+    const offset = Math.max(0, Number(params.get('sysparm_offset') ?? 0))
+    if (!Number.isInteger(limit) || !Number.isInteger(offset)) return this.#error(400, 'Pagination not supported', 'sysparm_limit and sysparm_offset must be whole numbers')
+    const query = parseEncodedQuery(params.get('sysparm_query') ?? '', new Set([...SYSTEM_COLUMNS, ...this.#tables[table]!]))
+    const rows = this.records.indexed(table).filter((version) => !version.deleted).map((version) => this.render(version) as TextRow)
+    const matching = query.unreadable.length > 0 && this.#noRows ? [] : rows.filter((row) => matchesQuery(row, query))
+    // What the query leaves equal, the database may return in any order.
+    const shuffled = matching.map((row) => ({ row, at: this.random.next() })).toSorted((a, b) => a.at - b.at).map(({ row }) => row)
+    const found = orderRows(shuffled, query)
+    const page = found.slice(offset, offset + (call.shortPage ? Math.max(1, Math.floor(limit / 2)) : limit)).filter((row) => !this.#hidden(table, row))
+    const fields = params.get('sysparm_fields')?.split(',').map((name) => name.trim())
+    const result = page.map((row) => (fields === undefined ? row : Object.fromEntries(fields.filter((name) => name in row).map((name) => [name, row[name]]))))
+    const headers = { ...this.#limits(), ...this.#paging(call, found.length, limit, offset) }
+    if (!call.partial) return json({ result }, 200, headers)
+    return json({ result: result.slice(0, Math.floor(result.length / 2)), error: { message: 'Transaction cancelled: maximum execution time exceeded', detail: 'Transaction cancelled: maximum execution time exceeded Check logs for error trace or enable glide.rest.debug property to verify REST request processing' }, status: 'failure' }, 200, headers)
+  }
+
+  /** Counts and links speak of what matches, whether the reader may see it or not. */
+  #paging(call: Call, total: number, limit: number, offset: number): Record<string, string> {
+    const params = call.url.searchParams
+    const headers: Record<string, string> = params.get('sysparm_no_count') === 'true' ? {} : { 'x-total-count': String(total) }
+    if (params.get('sysparm_suppress_pagination_header') === 'true' || limit === 0) return headers
+    const more = call.lie === undefined ? offset + limit < total : call.lie === 'more'
+    if (total <= limit && !more) return headers
+    const link = (to: number, rel: string): string => {
+      const url = new URL(call.url)
+      url.searchParams.set('sysparm_limit', String(limit))
+      url.searchParams.set('sysparm_offset', String(to))
+      return `<${url.href}>;rel="${rel}"`
+    }
+    const last = Math.max(0, Math.ceil(total / limit) - 1) * limit
+    headers['link'] = [link(0, 'first'), ...(offset > 0 ? [link(Math.max(0, offset - limit), 'prev')] : []), ...(more ? [link(offset + limit, 'next')] : []), link(last, 'last')].join(',')
+    return headers
+  }
+
+  #limits(): Record<string, string> {
+    if (this.#perHour === undefined) return {}
+    return { 'x-ratelimit-limit': String(this.#perHour), 'x-ratelimit-reset': String(Math.ceil(this.#window.resetAtMs / 1_000)), 'x-ratelimit-rule': this.#rule }
+  }
+
+  #error(status: number, message: string, detail: string | null, headers: Record<string, string> = {}): Response {
+    return json({ error: { message, detail }, status: 'failure' }, status, headers)
+  }
+}
+
+/** Whole seconds in UTC, without saying so. */
+function stamp(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 19).replace('T', ' ')
+}
