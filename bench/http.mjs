@@ -27,7 +27,7 @@ const time = async (part, body) => {
       return { type: 'upsert', database: 'accounts', key: record.id, text: recordText, hash: hash('sha1', recordText, 'hex'), cursor: null, upstreamAt: null }
     }))
     const outcome = await time('land', () => landStore.commit({
-      lease: taken.lease, version: 0, at: Date.now(), move: { kind: 'continue', cycle: begun.inflight.cycle, page: page + 1, state: '1' },
+      lease: taken.lease, version: 0, at: Date.now(), move: { kind: 'continue', cycle: begun.inflight.cycle, page: page + 1, state: '1', tidemark: null, scope: null },
       owner: 'bench', landings, quarantined: [], columns: {}, readFrom: 0, upstreamToleranceMs: 0, pacers: {},
     }))
     if (outcome.kind !== 'landed') throw new Error(outcome.kind)

@@ -89,7 +89,7 @@ function inlineWorker<State>(name: string | undefined, sync: InlineSync<State>):
 
 function cycleOptions(store: Store, options: RunOptions): CycleOptions {
   const { signal, fresh, allowDeletes, onProgress } = options
-  const { clock = systemClock, random = systemRandom, fetch = systemFetch, holder = holderName(), trigger = 'library' } = options
+  const { clock = systemClock, random = systemRandom, fetch = systemFetch, holder = `${holderName()}#${++cycles}`, trigger = 'library' } = options
   const log = options.log ?? createLog({ level: parseLogLevel(process.env['TIDEMARK_LOG'] || 'warn'), now: () => clock.now() })
   return {
     store,
@@ -105,6 +105,9 @@ function cycleOptions(store: Store, options: RunOptions): CycleOptions {
     ...(onProgress === undefined ? {} : { onProgress }),
   }
 }
+
+/** Cycles begun by this process: each bears a name of its own. */
+let cycles = 0
 
 function isSecrets(secrets: RunOptions['secrets']): secrets is Secrets {
   return typeof secrets?.get === 'function'

@@ -59,6 +59,9 @@ export interface Inflight {
   /** What the next page is asked with. */
   readonly state: StateText
   readonly startedAt: number
+  /** What its pages told so far of Page.scope and of how far they reach. */
+  readonly scope: string | null
+  readonly tidemark: string | null
   /** The tenant's sequence when the cycle began: rows written later are not this cycle's to sweep (invariant 5). */
   readonly startSequence: number
 }

@@ -31,8 +31,6 @@ export const ERROR_CODES = {
   CURSOR_STALLED: entry('bug', 'failed', 'The source returned the same page and position again. The state must advance with every page.'),
   CURSOR_CYCLE: entry('bug', 'failed', 'The source returned to a position it had left in the same cycle.'),
   EMPTY_PAGES: entry('bug', 'failed', 'Too many empty pages in a row claimed that more would come. Raise `emptyPagesMax` if that is normal here.'),
-  PAGE_BUDGET: entry('retry', 'failed', 'The cycle used up its pages. The next one continues where it stopped; raise `pagesMax` to do more at once.'),
-  TIME_BUDGET: entry('retry', 'failed', 'The cycle used up its time. The next one continues where it stopped; raise `minutesMax` to do more at once.'),
   CANCELLED: entry('retry', 'interrupted', 'Stopped as asked. The next cycle continues after the last landed page.'),
   // The record
   KEY_INVALID: entry('fix', 'failed', 'A key is a non-empty string of at most 1024 bytes of well-formed text without NUL.'),

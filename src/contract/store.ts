@@ -130,7 +130,14 @@ export interface Commit {
 
 export type Move =
   /** A page inside the cycle. `page` must be one more than what `inflight` says. */
-  | { readonly kind: 'continue'; readonly cycle: number; readonly page: number; readonly state: StateText }
+  | {
+      readonly kind: 'continue'
+      readonly cycle: number
+      readonly page: number
+      readonly state: StateText
+      readonly tidemark: string | null
+      readonly scope: string | null
+    }
   /** The last page: `committed` moves, `inflight` is cleared, the sweep runs, and the cycle is on record as complete even if nobody lives to release it. */
   | {
       readonly kind: 'complete'
@@ -268,7 +275,7 @@ export interface AuditEntry {
   readonly version: number
   readonly at: number
   readonly actor: string
-  /** complete, set, abandon, conflict, pause, resume */
+  /** complete, set, abandon, pause, resume */
   readonly action: string
   readonly reason: string
   readonly cycle: number | null

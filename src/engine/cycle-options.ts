@@ -6,7 +6,7 @@ export interface CycleOptions {
   /** The bare way out; the engine adds the pacer and the cycle's signal. */
   readonly fetch: (input: string | URL, init?: RequestInit) => Promise<Response>
   readonly secrets: Secrets
-  /** Who is running: shown to others as the holder of the sync. Different for every process. */
+  /** Who is running: shown to others as the holder of the sync. Different for every process, and for every cycle inside one. */
   readonly holder: string
   /** Why it runs: manual, schedule, trigger, library … */
   readonly trigger: string

@@ -136,6 +136,9 @@ class Cycle {
     this.#inflight = begun.inflight
     this.#resumed = begun.resumed
     this.#position = begun.position
+    // What the pages before an interruption told counts as if there had been none.
+    this.#scope = begun.inflight.scope ?? this.#plan.scope
+    this.#tidemark = laterTidemark(this.#checkpoint.tidemark, begun.inflight.tidemark)
     this.#guard = new LoopGuard(sync, limits.emptyPagesMax, begun.inflight.state)
     onProgress?.({ kind: 'begun', cycle: begun.inflight.cycle, resumed: begun.resumed, page: begun.inflight.page })
     return begun.inflight
@@ -166,14 +169,15 @@ class Cycle {
   }
 
   #moveFor({ cycle, page, state: asked }: Inflight, { checked, prepared }: ReadPage): Move {
-    if (checked.hasMore) return { kind: 'continue', cycle, page: page + 1, state: checked.state }
-    const replace = this.#plan.mode === 'replace'
     const scope = this.#scopeWith(checked.scope)
+    const tidemark = laterTidemark(this.#tidemark, prepared.tidemark)
+    if (checked.hasMore) return { kind: 'continue', cycle, page: page + 1, state: checked.state, tidemark, scope }
+    const replace = this.#plan.mode === 'replace'
     return {
       kind: 'complete', cycle, page: page + 1,
       // Replace: state is only for paging. Incremental without a new state: what this page was asked with still holds.
       state: replace ? null : (checked.state ?? asked),
-      tidemark: laterTidemark(this.#tidemark, prepared.tidemark),
+      tidemark,
       scope,
       sweep: replace ? this.#sweepFor(scope) : null,
     }
@@ -265,7 +269,8 @@ async function takeLease(plan: SyncPlan, { ports, holder, isDead }: CycleOptions
   const ref: SyncRef = { worker: plan.worker, sync: plan.sync }
   const request = { holder, ttlMs: plan.limits.leaseTtlMs, at: ports.clock.now() }
   const first = await door.call((store) => store.acquire(ref, request))
-  if (first.kind === 'held' && isDead?.(first.by) === true) return door.call((store) => store.acquire(ref, { ...request, evict: first.by }))
+  // Our own name there means that an answer was lost: no two cycles bear the same.
+  if (first.kind === 'held' && (first.by === holder || isDead?.(first.by) === true)) return door.call((store) => store.acquire(ref, { ...request, evict: first.by }))
   return first
 }
 

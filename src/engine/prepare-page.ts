@@ -65,6 +65,9 @@ export class PagePreparer {
         landings[earlier] = null
       }
       placeOf.set(prepared.key, landings.push(prepared) - 1)
+      // Told again, and well this time.
+      const bad = quarantined.findIndex((item) => item.key === prepared.key && item.database === prepared.database)
+      if (bad !== -1) quarantined.splice(bad, 1)
     }
     return { landings: landings.filter((landing) => landing !== null), quarantined, columns: met.columns(), tidemark: newest ?? lastCursor }
   }

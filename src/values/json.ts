@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from '../contract/index.ts'
+import { SyncError, type JsonObject, type JsonValue } from '../contract/index.ts'
 
 /** Sixteen digits in a row may be an integer that a double cannot hold: only then is the slower parse worth its time. */
 const LONG_DIGITS = /\d{16}/
@@ -56,9 +56,13 @@ function writeValue(value: JsonValue): string {
   return `{${members.join(',')}}`
 }
 
+/** Far below what the stack holds; records are refused long before. */
+const DEPTH_MAX = 1_000
+
 /** Reads text that is known to be JSON. */
 class LosslessParser {
   #at = 0
+  #depth = 0
   readonly #text: string
   readonly #onDuplicate: (name: string) => void
 
@@ -68,6 +72,13 @@ class LosslessParser {
   }
 
   parse(): JsonValue {
+    if (++this.#depth > DEPTH_MAX) throw new SyncError('SOURCE_INVALID', `The text is nested more than ${DEPTH_MAX} deep.`)
+    const value = this.#value()
+    this.#depth--
+    return value
+  }
+
+  #value(): JsonValue {
     this.#skipSpace()
     const char = this.#text[this.#at]
     if (char === '{') return this.#object()

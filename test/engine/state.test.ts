@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { SyncError } from '../../src/contract/index.ts'
 import { planOf, Scene, scripted, storeWith, upsert } from './scene.ts'
 
 let scene: Scene
@@ -37,4 +38,35 @@ test('XA4 there is nothing between rows and state to crash in: one call carries 
   expect(calls).toEqual(['2 rows with complete'])
   expect(await scene.keys()).toEqual([])
   expect((await scene.checkpoint()).committed).toBeNull()
+})
+
+test('XE11 a scope told on the first page alone is not forgotten when the cycle is interrupted after it', async () => {
+  const source = scripted(
+    { changes: [upsert('a'), upsert('b')], hasMore: true, nextState: 1, scope: 'account 1' },
+    new Error('away'),
+    { changes: [upsert('c')], hasMore: false },
+  )
+  const plan = planOf({ mode: 'replace', execute: source.execute })
+  expect((await scene.run(plan)).stopReason).toBe('error')
+  expect((await scene.run(plan)).stopReason).toBe('complete')
+  expect((await scene.checkpoint()).scope).toBe('account 1')
+})
+
+test('a lost answer to acquire does not lock a cycle out of its own lease', async () => {
+  let lost = 0
+  const forgetful = storeWith(scene.store, {
+    acquire: async (ref, request) => {
+      const taken = await scene.store.acquire(ref, request)
+      if (lost++ === 0) throw new SyncError('STORE_BUSY', 'the answer was lost')
+      return taken
+    },
+  })
+  const { execute } = scripted({ changes: [upsert('a')], hasMore: false })
+  expect((await scene.run(planOf({ execute }), { store: forgetful })).stopReason).toBe('complete')
+})
+
+test('a record that is bad, and told again well on the same page, is landed and not in quarantine', async () => {
+  const { execute } = scripted({ changes: [upsert('a', { n: Number.NaN }), upsert('a', { n: 1 }), upsert('b', { n: Number.NaN })], hasMore: false })
+  expect((await scene.run(planOf({ execute }))).counts).toMatchObject({ created: 1, quarantined: 1 })
+  expect((await scene.store.quarantined()).map(({ key }) => key)).toEqual(['b'])
 })

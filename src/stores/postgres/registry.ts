@@ -92,7 +92,7 @@ export function begin(session: Session, lease: Lease, request: BeginRequest): Pr
     ))!
     // A replace cycle pages from the start; an incremental one goes on from what is committed.
     const state = request.mode === 'replace' ? null : entry.committed
-    const inflight: Inflight = { cycle, mode: request.mode, page: 0, state, startedAt: request.at, startSequence: position }
+    const inflight: Inflight = { cycle, mode: request.mode, page: 0, state, startedAt: request.at, scope: null, tidemark: null, startSequence: position }
     writeInflight(transaction, entry.sync_id, inflight)
     return { inflight, resumed: false, position }
   })
@@ -172,6 +172,8 @@ export interface RegistryEntry {
   inflight_page: number | null
   inflight_state: StateText
   inflight_started_at: number | null
+  inflight_scope: string | null
+  inflight_tidemark: string | null
   inflight_start_sequence: number | null
   scope: string | null
   tidemark: string | null
@@ -217,10 +219,10 @@ export async function lockTenant(transaction: Transaction): Promise<{ sequence: 
 
 export function writeInflight(transaction: Transaction, syncId: number, inflight: Inflight | null): void {
   transaction.send(
-    `update tidemark.registry set inflight_cycle = $3, inflight_mode = $4, inflight_page = $5, inflight_state = $6, inflight_started_at = $7, inflight_start_sequence = $8
+    `update tidemark.registry set inflight_cycle = $3, inflight_mode = $4, inflight_page = $5, inflight_state = $6, inflight_started_at = $7, inflight_start_sequence = $8, inflight_scope = $9, inflight_tidemark = $10
      where tenant_id = $1 and sync_id = $2`,
     transaction.tenant, syncId, inflight?.cycle ?? null, inflight?.mode ?? null, inflight?.page ?? null, inflight?.state ?? null,
-    inflight?.startedAt ?? null, inflight?.startSequence ?? null,
+    inflight?.startedAt ?? null, inflight?.startSequence ?? null, withoutNul(inflight?.scope ?? null), withoutNul(inflight?.tidemark ?? null),
   )
 }
 
@@ -239,7 +241,7 @@ export function toInflight(entry: RegistryEntry): Inflight | null {
   if (entry.inflight_cycle === null) return null
   return {
     cycle: entry.inflight_cycle, mode: entry.inflight_mode!, page: entry.inflight_page!, state: entry.inflight_state,
-    startedAt: entry.inflight_started_at!, startSequence: entry.inflight_start_sequence!,
+    startedAt: entry.inflight_started_at!, scope: entry.inflight_scope, tidemark: entry.inflight_tidemark, startSequence: entry.inflight_start_sequence!,
   }
 }
 
@@ -293,7 +295,7 @@ interface CycleRow extends SyncRef {
 
 const NEVER_RUN: RegistryEntry = {
   sync_id: 0, version: 0, committed: null, committed_by: null, inflight_cycle: null, inflight_mode: null, inflight_page: null,
-  inflight_state: null, inflight_started_at: null, inflight_start_sequence: null, scope: null, tidemark: null, paused: false,
+  inflight_state: null, inflight_started_at: null, inflight_scope: null, inflight_tidemark: null, inflight_start_sequence: null, scope: null, tidemark: null, paused: false,
   triggered_at: null, failures: 0, error_code: null, error_message: null, error_at: null, retry_at: null,
   last_success_at: null, epoch: 0, holder: null, held_until: null, now: 0,
 }

@@ -51,6 +51,8 @@ create table tidemark.registry (
   inflight_page bigint,
   inflight_state text,
   inflight_started_at bigint,
+  inflight_scope text,
+  inflight_tidemark text,
   inflight_start_sequence bigint,
   scope text,
   tidemark text,

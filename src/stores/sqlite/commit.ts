@@ -98,7 +98,7 @@ function moveCheckpoint(session: Session, entry: RegistryEntry, { move, at }: Co
   const { connection, tenantId } = session
   switch (move.kind) {
     case 'continue':
-      writeInflight(session, entry.sync_id, { ...toInflight(entry)!, page: move.page, state: move.state })
+      writeInflight(session, entry.sync_id, { ...toInflight(entry)!, page: move.page, state: move.state, scope: move.scope, tidemark: move.tidemark })
       return entry.version
     case 'abandon':
       writeInflight(session, entry.sync_id, null)

@@ -84,7 +84,7 @@ export function begin(session: Session, lease: Lease, request: BeginRequest): Be
     ).lastInsertRowid
     // A replace cycle pages from the start; an incremental one goes on from what is committed.
     const state = request.mode === 'replace' ? null : entry.committed
-    const inflight: Inflight = { cycle, mode: request.mode, page: 0, state, startedAt: request.at, startSequence: position }
+    const inflight: Inflight = { cycle, mode: request.mode, page: 0, state, startedAt: request.at, scope: null, tidemark: null, startSequence: position }
     writeInflight(session, entry.sync_id, inflight)
     return { inflight, resumed: false, position }
   })
@@ -167,6 +167,8 @@ export interface RegistryEntry {
   inflight_page: number | null
   inflight_state: StateText
   inflight_started_at: number | null
+  inflight_scope: string | null
+  inflight_tidemark: string | null
   inflight_start_sequence: number | null
   scope: string | null
   tidemark: string | null
@@ -197,10 +199,10 @@ export function extendLease(session: Session, entry: RegistryEntry, until: numbe
 
 export function writeInflight(session: Session, syncId: number, inflight: Inflight | null): void {
   session.connection.run(
-    `update tidemark_registry set inflight_cycle = ?, inflight_mode = ?, inflight_page = ?, inflight_state = ?, inflight_started_at = ?, inflight_start_sequence = ?
+    `update tidemark_registry set inflight_cycle = ?, inflight_mode = ?, inflight_page = ?, inflight_state = ?, inflight_started_at = ?, inflight_scope = ?, inflight_tidemark = ?, inflight_start_sequence = ?
      where tenant_id = ? and sync_id = ?`,
     inflight?.cycle ?? null, inflight?.mode ?? null, inflight?.page ?? null, inflight?.state ?? null,
-    inflight?.startedAt ?? null, inflight?.startSequence ?? null, session.tenantId, syncId,
+    inflight?.startedAt ?? null, inflight?.scope ?? null, inflight?.tidemark ?? null, inflight?.startSequence ?? null, session.tenantId, syncId,
   )
 }
 
@@ -223,7 +225,7 @@ export function toInflight(entry: RegistryEntry): Inflight | null {
   if (entry.inflight_cycle === null) return null
   return {
     cycle: entry.inflight_cycle, mode: entry.inflight_mode!, page: entry.inflight_page!, state: entry.inflight_state,
-    startedAt: entry.inflight_started_at!, startSequence: entry.inflight_start_sequence!,
+    startedAt: entry.inflight_started_at!, scope: entry.inflight_scope, tidemark: entry.inflight_tidemark, startSequence: entry.inflight_start_sequence!,
   }
 }
 
@@ -274,7 +276,7 @@ interface CycleRow extends SyncRef {
 
 const NEVER_RUN: RegistryEntry = {
   sync_id: 0, version: 0, committed: null, committed_by: null, inflight_cycle: null, inflight_mode: null, inflight_page: null,
-  inflight_state: null, inflight_started_at: null, inflight_start_sequence: null, scope: null, tidemark: null, paused: 0,
+  inflight_state: null, inflight_started_at: null, inflight_scope: null, inflight_tidemark: null, inflight_start_sequence: null, scope: null, tidemark: null, paused: 0,
   triggered_at: null, failures: 0, error_code: null, error_message: null, error_at: null, retry_at: null,
   last_success_at: null, epoch: 0, holder: null, held_until: null,
 }

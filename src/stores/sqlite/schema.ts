@@ -48,6 +48,8 @@ create table tidemark_registry (
   inflight_page integer,
   inflight_state text,
   inflight_started_at integer,
+  inflight_scope text,
+  inflight_tidemark text,
   inflight_start_sequence integer,
   scope text,
   tidemark text,

@@ -18,7 +18,7 @@ export const beginCases: readonly StoreCase[] = [
     const { inflight, resumed, position } = await driver.begin({ at: START + 5 })
     assert.equal(resumed, false)
     assert.equal(position, 0)
-    assert.deepEqual(inflight, { cycle: inflight.cycle, mode: 'incremental', page: 0, state: null, startedAt: START + 5, startSequence: 0 })
+    assert.deepEqual(inflight, { cycle: inflight.cycle, mode: 'incremental', page: 0, state: null, startedAt: START + 5, scope: null, tidemark: null, startSequence: 0 })
     const checkpoint = await store.read(driver.ref)
     assert.deepEqual(checkpoint.inflight, inflight)
     assert.deepEqual([checkpoint.version, checkpoint.committed, checkpoint.committedBy], [0, null, null])

@@ -57,6 +57,16 @@ export const commitCases: readonly StoreCase[] = [
     )
     assert.equal((await driver.begin()).inflight.state, '"old"')
   }),
+  rule('XE11 what a page tells of scope and tidemark is kept with it, for whoever takes the cycle up', async ({ store }) => {
+    const driver = await SyncDriver.take(store, { mode: 'replace' })
+    await driver.begin()
+    await driver.page([upsert('a', { n: 1 })], { scope: 'account 1', tidemark: 'line 1' })
+    assert.deepEqual([driver.inflight!.scope, (await store.read(driver.ref)).inflight?.scope, (await store.read(driver.ref)).inflight?.tidemark], [null, 'account 1', 'line 1'])
+    assert.deepEqual([(await store.read(driver.ref)).scope, (await store.read(driver.ref)).tidemark], [null, null])
+    const heir = await SyncDriver.take(store, { mode: 'replace', holder: 'runner-2', evict: 'runner-1' })
+    const { inflight } = await heir.begin()
+    assert.deepEqual([inflight.scope, inflight.tidemark], ['account 1', 'line 1'])
+  }),
   rule('NX4 an operator sets the state: failures, error, wait and tidemark of what was before are gone', async ({ store }) => {
     const driver = await SyncDriver.take(store)
     await driver.cycle([upsert('a', { n: 1 }, { at: 1 })], { tidemark: 'line' })
@@ -99,11 +109,11 @@ export const commitCases: readonly StoreCase[] = [
       { move: driver.lastPage(), version: 2 },
       { move: { kind: 'set', state: '1', actor: 'ana', reason: '' }, version: 0 },
       ...[1, 3].flatMap((page): Array<{ move: Move }> => [
-        { move: { kind: 'continue', cycle, page, state: '1' } },
+        { move: { kind: 'continue', cycle, page, state: '1', tidemark: null, scope: null } },
         { move: { kind: 'complete', cycle, page, state: '1', tidemark: null, scope: null, sweep: null } },
         { move: { kind: 'abandon', cycle, page, reason: '' } },
       ]),
-      ...[cycle - 1, cycle + 1].map((other): { move: Move } => ({ move: { kind: 'continue', cycle: other, page: 2, state: '1' } })),
+      ...[cycle - 1, cycle + 1].map((other): { move: Move } => ({ move: { kind: 'continue', cycle: other, page: 2, state: '1', tidemark: null, scope: null } })),
     ]
     const before = await snapshot(store)
     for (const { move, version = driver.version } of wrong) {
@@ -119,8 +129,8 @@ export const commitCases: readonly StoreCase[] = [
     await driver.complete([])
     const before = await snapshot(store)
     const moves: Move[] = [
-      { kind: 'continue', cycle, page: 2, state: '1' },
-      { kind: 'continue', cycle, page: 1, state: '1' },
+      { kind: 'continue', cycle, page: 2, state: '1', tidemark: null, scope: null },
+      { kind: 'continue', cycle, page: 1, state: '1', tidemark: null, scope: null },
       { kind: 'complete', cycle, page: 2, state: '1', tidemark: null, scope: null, sweep: null },
       { kind: 'abandon', cycle, page: 2, reason: '' },
     ]

@@ -202,9 +202,10 @@ export class SyncDriver {
     })
   }
 
-  nextPage({ state }: { state?: StateText } = {}): Move {
+  nextPage(given: Pick<CommitOverrides, 'state' | 'tidemark' | 'scope'> = {}): Move {
     const { cycle, page } = this.inflight!
-    return { kind: 'continue', cycle, page: page + 1, state: state === undefined ? `{"page":${page + 1}}` : state }
+    const { state = `{"page":${page + 1}}`, tidemark = null, scope = null } = given
+    return { kind: 'continue', cycle, page: page + 1, state, tidemark, scope }
   }
 
   lastPage(given: Pick<CommitOverrides, 'state' | 'sweep' | 'tidemark' | 'scope'> = {}): Move {
