@@ -76,8 +76,8 @@ export const faults: readonly Fault[] = [
   {
     name: 'commits with every page',
     patches: [{
-      file: COMMIT, from: '...toInflight(entry)!, page: move.page, state: move.state })\n',
-      to: "...toInflight(entry)!, page: move.page, state: move.state })\n      connection.run('update tidemark_registry set committed = ? where tenant_id = ? and sync_id = ?', move.state, tenantId, entry.sync_id)\n",
+      file: COMMIT, from: '...toInflight(entry)!, page: move.page, state: move.state, scope: move.scope, tidemark: move.tidemark })\n',
+      to: "...toInflight(entry)!, page: move.page, state: move.state, scope: move.scope, tidemark: move.tidemark })\n      connection.run('update tidemark_registry set committed = ? where tenant_id = ? and sync_id = ?', move.state, tenantId, entry.sync_id)\n",
     }],
     caughtBy: ['invariant 1: a page lands its rows', 'a fresh begin gives the unfinished cycle up'],
   },
