@@ -1,0 +1,171 @@
+import { compareText, randomText } from '../kit/ids.ts'
+import { json } from '../kit/json-response.ts'
+import { RateWindow } from '../kit/rate-window.ts'
+import type { Fields, SimulatorPorts } from '../kit/simulator.ts'
+import type { Version } from '../kit/truth-table.ts'
+import { VendorSimulator, type Call, type VendorOptions } from '../kit/vendor-simulator.ts'
+
+export interface AirtableOptions extends VendorOptions {
+  readonly baseId?: string
+  readonly tables?: readonly string[]
+  /** Five requests a second, and thirty seconds of refusal after one too many. Counted only when true. */
+  readonly limited?: boolean
+  /** An iteration nobody continues ends after this long. The vendor does not say how long; this is a guess. */
+  readonly iteratorTtlMs?: number
+}
+
+interface Iterator {
+  readonly table: string
+  /** The order was fixed by the first request; later records do not join. */
+  readonly ids: readonly string[]
+  usedAtMs: number
+}
+
+const PAGE_SIZE_MAX = 100
+const PENALTY_MS = 30_000
+
+/** The records of one base, listed by iterators that time out. There is no stamp of change and no sign of deletion. */
+export class AirtableSimulator extends VendorSimulator {
+  readonly #baseId: string
+  readonly #tables: readonly string[]
+  readonly #limited: boolean
+  readonly #iteratorTtlMs: number
+  readonly #window: RateWindow
+  readonly #iterators = new Map<string, Iterator>()
+  #refusedUntilMs = -Infinity
+
+  constructor(ports: SimulatorPorts, options: AirtableOptions = {}) {
+    super(ports, options)
+    this.#baseId = options.baseId ?? 'appSimulated00001'
+    this.#tables = options.tables ?? ['Tasks']
+    this.#limited = options.limited === true
+    this.#iteratorTtlMs = options.iteratorTtlMs ?? 10 * 60_000
+    this.#window = new RateWindow(ports.clock, { requests: 5, perMs: 1_000 })
+  }
+
+  protected newId(): string {
+    return `rec${randomText(this.random, 14)}`
+  }
+
+  /** Empty fields are left out: null, false, empty text and empty lists do not appear. */
+  protected render(version: Version): Fields {
+    const fields = Object.entries(version.fields).filter(([, value]) => value !== null && value !== undefined && value !== false && value !== '' && !(Array.isArray(value) && value.length === 0))
+    return { id: version.id, createdTime: new Date(version.createdAtMs).toISOString(), fields: Object.fromEntries(fields) }
+  }
+
+  protected respond(call: Call): Response {
+    const match = /^\/v0\/(\w+)\/([^/]+)(?:\/(\w+))?$/.exec(call.url.pathname)
+    if (match === null) return error(404, 'NOT_FOUND', 'Not found')
+    if (!this.authorized(call.request)) return this.unauthorized()
+    if (!this.#admitted()) return this.rateLimited(undefined)
+    const table = decodeURIComponent(match[2]!)
+    if (match[1] !== this.#baseId || !this.#tables.includes(table)) return error(403, 'INVALID_PERMISSIONS_OR_MODEL_NOT_FOUND', 'Invalid permissions, or the requested model was not found. Check that both your user and your token have the required permissions, and that the model names and/or ids are correct.')
+    const post = match[3] === 'listRecords' && call.request.method === 'POST'
+    if (match[3] !== undefined && !post) return this.#one(table, match[3])
+    return this.#list(table, post ? fromBody(call.body) : fromQuery(call.url.searchParams), call)
+  }
+
+  protected rateLimited(retryAfter: string | undefined): Response {
+    return json({ errors: [{ error: 'RATE_LIMIT_REACHED', message: 'Rate limit exceeded. Please try again later' }] }, 429, retryAfter === undefined ? {} : { 'retry-after': retryAfter })
+  }
+
+  protected unauthorized(): Response {
+    return error(401, 'AUTHENTICATION_REQUIRED', 'Authentication required')
+  }
+
+  protected serverError(status: number): Response {
+    return error(status, 'SERVER_ERROR', 'Server error')
+  }
+
+  #one(table: string, id: string): Response {
+    const version = this.records.find(table, id)
+    return version === undefined || version.deleted ? error(404, 'NOT_FOUND', 'Record not found') : json(this.render(version))
+  }
+
+  #list(table: string, asked: Asked, call: Call): Response {
+    const { pageSize, offset } = asked
+    if (!Number.isInteger(pageSize) || pageSize < 1 || pageSize > PAGE_SIZE_MAX) return error(422, 'INVALID_REQUEST_UNKNOWN', 'Invalid request: parameter validation failed. Check your request data.')
+    let id: string
+    let from: number
+    if (offset === undefined) {
+      id = `itr${randomText(this.random, 14)}`
+      from = 0
+      this.#iterators.set(id, { table, ids: this.#order(table, asked.sort), usedAtMs: this.clock.now() })
+    } else {
+      const match = /^(itr\w{14})\/(rec\w{14})$/.exec(offset)
+      if (match === null) return error(422, 'INVALID_OFFSET_VALUE', `The value of offset ${offset} is invalid`)
+      id = match[1]!
+      const known = this.#iterators.get(id)
+      if (known === undefined || known.table !== table || call.expiredToken || this.clock.now() - known.usedAtMs > this.#iteratorTtlMs) {
+        this.#iterators.delete(id)
+        return error(422, 'LIST_RECORDS_ITERATOR_NOT_AVAILABLE', 'The iterator is no longer available. Please restart the iteration.')
+      }
+      known.usedAtMs = this.clock.now()
+      from = known.ids.indexOf(match[2]!) + 1
+    }
+    const { ids } = this.#iterators.get(id)!
+    const size = call.shortPage ? Math.max(1, Math.floor(pageSize / 2)) : pageSize
+    const end = Math.min(ids.length, from + size, asked.maxRecords)
+    // A record deleted meanwhile leaves its place empty: the page is short though more follow.
+    const records = ids.slice(from, end).map((recordId) => this.records.find(table, recordId)!).filter((version) => !version.deleted).map((version) => this.#selected(version, asked.fields))
+    const more = call.lie === undefined ? end < Math.min(ids.length, asked.maxRecords) : call.lie === 'more' && end > 0
+    if (!more) this.#iterators.delete(id)
+    return json(more ? { records, offset: `${id}/${ids[end - 1]!}` } : { records })
+  }
+
+  #order(table: string, sort: Asked['sort']): string[] {
+    const text = (version: Version, field: string): string => {
+      const value = version.fields[field]
+      return typeof value === 'string' ? value : value === undefined || value === null ? '' : JSON.stringify(value)
+    }
+    return this.records.current(table).toSorted((a, b) => {
+      for (const { field, descending } of sort) {
+        const compared = compareText(text(a, field), text(b, field))
+        if (compared !== 0) return descending ? -compared : compared
+      }
+      return 0
+    }).map((version) => version.id)
+  }
+
+  #selected(version: Version, fields: readonly string[]): Fields {
+    const shown = this.render(version) as { fields: Fields }
+    return fields.length === 0 ? shown : { ...shown, fields: Object.fromEntries(Object.entries(shown.fields).filter(([name]) => fields.includes(name))) }
+  }
+
+  #admitted(): boolean {
+    if (!this.#limited) return true
+    if (this.clock.now() < this.#refusedUntilMs) return false
+    if (this.#window.take()) return true
+    this.#refusedUntilMs = this.clock.now() + PENALTY_MS
+    return false
+  }
+}
+
+interface Asked {
+  readonly pageSize: number
+  readonly maxRecords: number
+  readonly offset: string | undefined
+  readonly fields: readonly string[]
+  readonly sort: ReadonlyArray<{ readonly field: string; readonly descending: boolean }>
+}
+
+function fromQuery(query: URLSearchParams): Asked {
+  const sort: Array<{ field: string; descending: boolean }> = []
+  for (let at = 0; query.has(`sort[${at}][field]`); at++) sort.push({ field: query.get(`sort[${at}][field]`)!, descending: query.get(`sort[${at}][direction]`) === 'desc' })
+  return {
+    pageSize: Number(query.get('pageSize') ?? PAGE_SIZE_MAX),
+    maxRecords: Number(query.get('maxRecords') ?? Infinity),
+    offset: query.get('offset') ?? undefined,
+    fields: [...query].filter(([name]) => /^fields\[\d*\]$/.test(name)).map(([, value]) => value),
+    sort,
+  }
+}
+
+function fromBody(body: string): Asked {
+  const given = JSON.parse(body === '' ? '{}' : body) as { pageSize?: number; maxRecords?: number; offset?: string; fields?: string[]; sort?: Array<{ field: string; direction?: string }> }
+  return { pageSize: given.pageSize ?? PAGE_SIZE_MAX, maxRecords: given.maxRecords ?? Infinity, offset: given.offset, fields: given.fields ?? [], sort: (given.sort ?? []).map(({ field, direction }) => ({ field, descending: direction === 'desc' })) }
+}
+
+function error(status: number, type: string, message: string): Response {
+  return json({ error: { type, message } }, status)
+}

@@ -1,0 +1,78 @@
+import { describe, expect, test } from 'vitest'
+import { AirtableSimulator, type AirtableOptions } from '../../src/testing/simulators/airtable/simulator.ts'
+import { asFetch } from '../../src/testing/simulators/kit/as-fetch.ts'
+import { portsOf } from './ports.ts'
+
+interface Page {
+  records: Array<{ id: string; createdTime: string; fields: Record<string, unknown> }>
+  offset?: string
+}
+
+function open(options: AirtableOptions = {}) {
+  const ports = portsOf()
+  const simulator = new AirtableSimulator(ports, options)
+  const fetch = asFetch(simulator)
+  const get = (params: Record<string, string> = {}) => fetch(`https://api.airtable.com/v0/appSimulated00001/Tasks?${new URLSearchParams(params).toString()}`, { headers: { authorization: 'Bearer t' } })
+  const list = async (params: Record<string, string> = {}) => (await (await get(params)).json()) as Page
+  return { ...ports, simulator, get, list }
+}
+
+describe('the airtable simulator', () => {
+  test('an iteration by offsets sees what existed at its start, once, and ends without an offset', async () => {
+    const { simulator, list } = open()
+    const ids = Array.from({ length: 7 }, (_, n) => simulator.create('Tasks', { Name: `t${n}` }))
+    const first = await list({ pageSize: '3' })
+    simulator.create('Tasks', { Name: 'late' })
+    simulator.remove('Tasks', ids[4]!)
+    const second = await list({ pageSize: '3', offset: first.offset! })
+    const third = await list({ pageSize: '3', offset: second.offset! })
+    expect([first, second, third].map((page) => page.records.map((record) => record.fields['Name']))).toEqual([['t0', 't1', 't2'], ['t3', 't5'], ['t6']])
+    expect(third.offset).toBeUndefined()
+  })
+
+  test('an iteration that nobody continues is no longer available', async () => {
+    const { simulator, clock, get, list } = open()
+    for (let n = 0; n < 3; n++) simulator.create('Tasks')
+    const { offset } = await list({ pageSize: '1' })
+    clock.advance(10 * 60_000 + 1)
+    const refused = await get({ offset: offset! })
+    expect([refused.status, await refused.json()]).toMatchObject([422, { error: { type: 'LIST_RECORDS_ITERATOR_NOT_AVAILABLE' } }])
+    const rubbish = await get({ offset: '10' })
+    expect([rubbish.status, await rubbish.json()]).toEqual([422, { error: { type: 'INVALID_OFFSET_VALUE', message: 'The value of offset 10 is invalid' } }])
+  })
+
+  test('empty fields are left out, and only the asked ones are shown', async () => {
+    const { simulator, list } = open()
+    simulator.create('Tasks', { Name: 'a', Done: false, Notes: '', Tags: [], Left: null, Points: 0 })
+    expect((await list()).records[0]).toMatchObject({ createdTime: '2026-01-01T00:00:00.000Z', fields: { Name: 'a', Points: 0 } })
+    expect((await list({ 'fields[]': 'Name' })).records[0]!.fields).toEqual({ Name: 'a' })
+  })
+
+  test('a sixth request in a second is refused, and everything for thirty seconds after it', async () => {
+    const { clock, get } = open({ limited: true })
+    const statuses: number[] = []
+    for (let n = 0; n < 6; n++) statuses.push((await get()).status)
+    clock.advance(29_999)
+    statuses.push((await get()).status)
+    clock.advance(1)
+    statuses.push((await get()).status)
+    expect(statuses).toEqual([200, 200, 200, 200, 200, 429, 429, 200])
+  })
+
+  test('a page of more than 100 and an unknown table are refused', async () => {
+    const { simulator, get } = open()
+    expect((await get({ pageSize: '101' })).status).toBe(422)
+    const unknown = await asFetch(simulator)('https://api.airtable.com/v0/appSimulated00001/None', { headers: { authorization: 'Bearer t' } })
+    expect([unknown.status, await unknown.json()]).toMatchObject([403, { error: { type: 'INVALID_PERMISSIONS_OR_MODEL_NOT_FOUND' } }])
+  })
+
+  test('a sort and a largest number of records hold over all pages', async () => {
+    const { simulator, list } = open()
+    for (const name of ['b', 'a', 'd', 'c']) simulator.create('Tasks', { Name: name })
+    const params = { 'sort[0][field]': 'Name', 'sort[0][direction]': 'desc', maxRecords: '3', pageSize: '2' }
+    const first = await list(params)
+    const second = await list({ ...params, offset: first.offset! })
+    expect([...first.records, ...second.records].map((record) => record.fields['Name'])).toEqual(['d', 'c', 'b'])
+    expect(second.offset).toBeUndefined()
+  })
+})
