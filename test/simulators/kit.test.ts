@@ -94,6 +94,17 @@ describe('faults', () => {
   })
 })
 
+describe('the date of an answer', () => {
+  test('comes from the clock of the simulator, behind fetch and behind a socket', async () => {
+    const { simulator, clock, get } = open()
+    clock.advance(90_000)
+    expect((await get()).headers.get('date')).toBe('Thu, 01 Jan 2026 00:01:30 GMT')
+    await using server = await serve(simulator)
+    const response = await fetch(`${server.url}${PATH}`, { headers: HEADERS })
+    expect(response.headers.get('date')).toBe('Thu, 01 Jan 2026 00:01:30 GMT')
+  })
+})
+
 describe('the truth table', () => {
   test('keeps every version, and a newer one that shows first hides an older that shows later', () => {
     const { clock, random } = portsOf()

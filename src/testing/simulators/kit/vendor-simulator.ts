@@ -70,6 +70,8 @@ export abstract class VendorSimulator implements Simulator {
     const body = request.method === 'GET' || request.method === 'HEAD' ? '' : await request.text()
     const logged = this.requests.add(request, body, this.clock.now())
     const response = await this.#answer(request, body, this.faults.take(request))
+    // The vendor's own clock speaks, also behind a socket that would otherwise stamp the machine's.
+    response.headers.set('date', new Date(this.clock.now()).toUTCString())
     logged.status = response.status
     return response
   }
