@@ -43,10 +43,15 @@ export interface EventFeedState {
  * come before the backfill, or give the delta the `anchor` that was captured before it.
  *
  * ```ts
- * const customers = eventFeed<StripeEvent>({
- *   anchor: async ({ fetch }) => (await eventsOf(await fetch(`${api}/events?limit=1`))).data[0],
+ * import { eventFeed } from 'tidemark'
+ *
+ * type Event = { id: string; created: number; type: string; object: { id: string; name: string } }
+ * type Events = { data: Event[]; has_more: boolean }
+ *
+ * export const customers = eventFeed<Event>({
+ *   anchor: async ({ fetch }) => ((await (await fetch('https://pay.example/events?limit=1')).json()) as Events).data[0],
  *   read: async ({ after }, { fetch }) => {
- *     const { data, has_more } = await eventsOf(await fetch(`${api}/events?limit=100&ending_before=${after}`))
+ *     const { data, has_more } = (await (await fetch(`https://pay.example/events?ending_before=${after}`)).json()) as Events
  *     return { events: data, hasMore: has_more }
  *   },
  *   time: (event) => new Date(event.created * 1_000).toISOString(),

@@ -20,9 +20,26 @@ export type FlipFlopState<Delta, Deletes> =
  *     └──────caught up, end of cycle──────┘
  *
  * ```ts
- * const incidents = flipFlop({
- *   delta: keyset<Incident>({ … }),
- *   deletes: keyset<AuditEntry>({ … }),
+ * import { flipFlop, keyset, type KeysetQuery, type SyncContext } from 'tidemark'
+ *
+ * type Incident = { id: string; updatedAt: string; title: string }
+ * type Deletion = { id: string; deletedAt: string; incident: string }
+ *
+ * const read = (table: string) => async <Item>({ after, until, limit }: KeysetQuery, { fetch }: SyncContext) => {
+ *   const response = await fetch(`https://desk.example/${table}?limit=${limit}&until=${until ?? ''}&after=${after?.timestamp ?? ''},${after?.id ?? ''}`)
+ *   const items = (await response.json()) as Item[]
+ *   return { items, end: items.length < limit }
+ * }
+ *
+ * export const incidents = flipFlop({
+ *   delta: keyset<Incident>({
+ *     read: read('incidents'), timestamp: ({ updatedAt }) => updatedAt, id: ({ id }) => id, lagMs: 15_000, limit: 100,
+ *     toChange: (incident) => ({ type: 'upsert', key: incident.id, record: incident, upstreamUpdatedAt: incident.updatedAt }),
+ *   }),
+ *   deletes: keyset<Deletion>({
+ *     read: read('audit'), timestamp: ({ deletedAt }) => deletedAt, id: ({ id }) => id, lagMs: 15_000, limit: 100,
+ *     toChange: ({ incident, deletedAt }) => ({ type: 'delete', key: incident, upstreamUpdatedAt: deletedAt }),
+ *   }),
  * })
  * ```
  */

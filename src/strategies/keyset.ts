@@ -65,9 +65,14 @@ export interface KeysetState {
  * Incremental cycles stay behind a horizon that is fixed when they begin; replace cycles read to the end.
  *
  * ```ts
- * const accounts = keyset<Account>({
+ * import { keyset } from 'tidemark'
+ *
+ * type Account = { id: string; updatedAt: string; name: string }
+ *
+ * export const accounts = keyset<Account>({
  *   read: async ({ after, until, limit }, { fetch }) => {
- *     const response = await fetch(accountsUrl({ after, until, limit }))
+ *     const above = after === undefined ? '' : `&after=${after.timestamp},${after.id}`
+ *     const response = await fetch(`https://crm.example/accounts?sort=updatedAt,id&limit=${limit}&until=${until ?? ''}${above}`)
  *     const items = (await response.json()) as Account[]
  *     return { items, end: items.length < limit, serverTime: response.headers.get('date') }
  *   },

@@ -19,9 +19,13 @@ export interface OffsetState {
  * A total does not notice a row that goes while another comes; leave it out where that matters more than a second pass.
  *
  * ```ts
- * const tickets = offset({
+ * import { offset } from 'tidemark'
+ *
+ * type Tickets = { rows: { id: string; subject: string }[]; total: number }
+ *
+ * export const tickets = offset({
  *   read: async ({ offset, limit }, { fetch }) => {
- *     const { rows, total } = await ticketsOf(await fetch(ticketsUrl({ offset, limit })))
+ *     const { rows, total } = (await (await fetch(`https://desk.example/tickets?offset=${offset}&limit=${limit}`)).json()) as Tickets
  *     return { changes: rows.map((row) => ({ type: 'upsert', key: row.id, record: row })), total }
  *   },
  *   limit: 100,

@@ -17,9 +17,13 @@ export interface PageNumberState {
  * For lists read by page number, in replace mode only, with the same care as `offset`: until two passes agree, or a total does.
  *
  * ```ts
- * const projects = pageNumber({
+ * import { pageNumber } from 'tidemark'
+ *
+ * type Projects = { items: { id: string; name: string }[]; pages: number }
+ *
+ * export const projects = pageNumber({
  *   read: async ({ page }, { fetch }) => {
- *     const { items, pages } = await projectsOf(await fetch(projectsUrl({ page })))
+ *     const { items, pages } = (await (await fetch(`https://work.example/projects?page=${page}`)).json()) as Projects
  *     return { changes: items.map((item) => ({ type: 'upsert', key: item.id, record: item })), end: page >= pages }
  *   },
  * })

@@ -41,13 +41,22 @@ export interface RelayNestedState {
  * before the next page of parents, so the state never holds more than one page of them.
  *
  * ```ts
- * const issues = relayNested({
+ * import { relayNested, type Change, type PageInfo } from 'tidemark'
+ *
+ * type Repository = { id: string; issues: { nodes: { id: string; title: string }[]; pageInfo: PageInfo } }
+ * type Fetch = (url: string, init: { method: string; body: string }) => Promise<{ json(): Promise<unknown> }>
+ *
+ * const ask = async <Answer>(fetch: Fetch, query: string, variables: object): Promise<Answer> =>
+ *   (await (await fetch('https://forge.example/graphql', { method: 'POST', body: JSON.stringify({ query, variables }) })).json()) as Answer
+ * const issuesOf = (repository: Repository | null): Change[] => (repository?.issues.nodes ?? []).map((issue) => ({ type: 'upsert', key: issue.id, record: issue }))
+ *
+ * export const issues = relayNested({
  *   readOuter: async ({ after }, { fetch }) => {
- *     const { nodes, pageInfo } = (await ask(fetch, REPOSITORIES, { after })).organization.repositories
- *     return { changes: nodes.flatMap(issuesOf), pageInfo, parents: nodes.map((node) => ({ id: node.id, pageInfo: node.issues.pageInfo })) }
+ *     const { nodes, pageInfo } = await ask<{ nodes: Repository[]; pageInfo: PageInfo }>(fetch, '…', { after })
+ *     return { changes: nodes.flatMap(issuesOf), pageInfo, parents: nodes.map(({ id, issues }) => ({ id, pageInfo: issues.pageInfo })) }
  *   },
  *   readInner: async ({ parents }, { fetch }) => {
- *     const nodes = await askEach(fetch, ISSUES, parents)
+ *     const nodes = await ask<Array<Repository | null>>(fetch, '…', { parents })
  *     return { changes: nodes.flatMap(issuesOf), parents: parents.map(({ id }, index) => ({ id, pageInfo: nodes[index]?.issues.pageInfo ?? null })) }
  *   },
  * })

@@ -23,10 +23,15 @@ export interface RelayState {
  * For GraphQL connections: `first`, `after`, `pageInfo`. Every cycle begins at the first page.
  *
  * ```ts
- * const repositories = relay({
+ * import { relay, type Budget, type PageInfo } from 'tidemark'
+ *
+ * type Answer = { repositories: { nodes: { id: string; name: string }[]; pageInfo: PageInfo }; rateLimit: Budget }
+ *
+ * export const repositories = relay({
  *   read: async ({ after }, { fetch }) => {
- *     const { organization, rateLimit } = await ask(fetch, REPOSITORIES, { after })
- *     const { nodes, pageInfo } = organization.repositories
+ *     const response = await fetch('https://forge.example/graphql', { method: 'POST', body: JSON.stringify({ query: '…', variables: { after } }) })
+ *     const { repositories, rateLimit } = (await response.json()) as Answer
+ *     const { nodes, pageInfo } = repositories
  *     return { changes: nodes.map((node) => ({ type: 'upsert', key: node.id, record: node })), pageInfo, budget: rateLimit }
  *   },
  * })

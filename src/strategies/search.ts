@@ -72,14 +72,19 @@ interface DeadlockState {
  *   delta ──a full page of one millisecond──▶ deadlock ──an empty page──▶ delta, one millisecond later
  *
  * ```ts
- * const contacts = search<Contact>({
- *   read: async ({ fromMs, untilMs, sortBy, afterId, limit }, { fetch }) => {
- *     const response = await fetch(searchUrl, { method: 'POST', body: searchBody({ fromMs, untilMs, sortBy, afterId, limit }) })
- *     return { items: ((await response.json()) as { results: Contact[] }).results }
+ * import { search } from 'tidemark'
+ *
+ * type Contact = { id: string; modifiedMs: number; email: string }
+ *
+ * export const contacts = search<Contact>({
+ *   read: async ({ fromMs, untilMs, sortBy, afterId, throughId, limit }, { fetch }) => {
+ *     const body = JSON.stringify({ modified: { from: fromMs, until: untilMs }, id: { above: afterId, upTo: throughId }, sortBy, limit })
+ *     const response = await fetch('https://crm.example/contacts/search', { method: 'POST', body })
+ *     return (await response.json()) as { items: Contact[]; total: number }
  *   },
- *   modifiedMs: (contact) => Date.parse(contact.updatedAt),
+ *   modifiedMs: (contact) => contact.modifiedMs,
  *   id: (contact) => contact.id,
- *   toChange: (contact) => ({ type: 'upsert', key: contact.id, record: contact, upstreamUpdatedAt: contact.updatedAt }),
+ *   toChange: (contact) => ({ type: 'upsert', key: contact.id, record: contact }),
  *   lagMs: 10_000,
  *   limit: 100,
  *   lookBackMs: 300_000,

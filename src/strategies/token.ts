@@ -22,10 +22,15 @@ export interface TokenState {
  * For sources that hand out a token for the next page.
  *
  * ```ts
- * const contacts = token({
+ * import { token } from 'tidemark'
+ *
+ * type Contacts = { results: { id: string; email: string }[]; paging?: { next: { after: string } } }
+ *
+ * export const contacts = token({
  *   read: async ({ token }, { fetch }) => {
- *     const { results, paging } = await contactsOf(await fetch(contactsUrl({ limit: 100, after: token })))
- *     return { changes: results.map((contact) => ({ type: 'upsert', key: contact.id, record: contact })), next: paging?.next?.after }
+ *     const response = await fetch(`https://crm.example/contacts?limit=100${token === undefined ? '' : `&after=${token}`}`)
+ *     const { results, paging } = (await response.json()) as Contacts
+ *     return { changes: results.map((contact) => ({ type: 'upsert', key: contact.id, record: contact })), next: paging?.next.after }
  *   },
  * })
  * ```

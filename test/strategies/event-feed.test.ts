@@ -46,6 +46,16 @@ describe('the anchor', () => {
     expect(await state()).toMatchObject({ cursor: 'evt_1' })
   })
 
+  test('D5 as a control: whoever notes an empty id is refused by the source from then on', async () => {
+    const planted: Execute<{ cursor: string }> = async (given) => {
+      if (given === undefined) return { changes: [], hasMore: false, nextState: { cursor: log.newest()?.id ?? '' } }
+      return { changes: log.endingBefore(given.cursor, 100).data.map(({ object }) => ({ type: 'upsert', key: object.id, record: { ...object } })), hasMore: false }
+    }
+    await cycle(planted)
+    log.change('a')
+    for (let round = 0; round < 3; round++) expect(await cycle(planted)).toMatchObject({ stopReason: 'error' })
+  })
+
   test('N78 N79 scenario 5: captured before the backfill, it finds the twenty objects that change meanwhile; the end of the backfill does not', async () => {
     const run = async (startFrom: 'before' | 'after'): Promise<boolean> => {
       scene = await Scene.open()

@@ -67,6 +67,21 @@ describe('a backfill', () => {
     await cycle(keysetOf(table), { mode: 'replace', afterMs: 0 })
     expect(await scene.rows()).toEqual(table.truth())
   })
+
+  test('N10 N12 N16 scenario 6: broken off on page three of five it deletes nothing; taken up, it removes exactly who is gone, and spares what a delta brought meanwhile', async () => {
+    fill(10)
+    const byCreation = (): Execute<KeysetState> => keysetOf(table, { limit: 2 })
+    await cycle(byCreation(), { mode: 'replace' })
+    table.remove('r0001')
+    table.remove('r0008')
+    expect(await cycle(byCreation(), { mode: 'replace', pagesMax: 3 })).toMatchObject({ stopReason: 'max_pages' })
+    expect(await scene.keys()).toHaveLength(10)
+    // Behind the backfill's position, so only the delta can bring it.
+    table.put('r0000a', { at: table.truth().r0000!.at })
+    await cycle(keysetOf(table), { sync: 'delta' })
+    expect(await cycle(byCreation(), { mode: 'replace' })).toMatchObject({ stopReason: 'complete', resumed: true, counts: { swept: 2 } })
+    expect(await scene.rows()).toEqual(table.truth())
+  })
 })
 
 describe('a delta', () => {
@@ -490,6 +505,27 @@ describe('what a source sends is not trusted', () => {
     const items = [row('a', '2026-02-28T12:00:45Z'), row('b', '2026-02-28T12:00:45.123Z'), row('c', '2026-02-28T14:00:45.2+02:00')]
     expect(await cycle(sends(items))).toMatchObject({ counts: { created: 3 } })
     expect(await state()).toEqual({ cursorTimestamp: '2026-02-28T14:00:45.2+02:00', cursorId: 'c' })
+  })
+
+  test('D10 as a control: the lesser of two texts is the later instant, and the cursor passes a late row', async () => {
+    const lesser = (a: string, b: string): string => (a < b ? a : b)
+    const planted: Execute<{ at: string }> = async (given, { clock }) => {
+      const items = table.select({ after: given && { timestamp: given.at, id: '\uffff' }, until: undefined, limit: 100 })
+      const cap = new Date(clock.now() - LAG).toISOString().replace('.000Z', 'Z')
+      return { changes: items.map(toChange), hasMore: false, nextState: { at: lesser(items.at(-1)?.at ?? given?.at ?? cap, cap) } }
+    }
+    const run = async (execute: Execute<any>): Promise<boolean> => {
+      scene = await Scene.open()
+      table = new Table(scene.clock)
+      const at = scene.clock.now() - LAG
+      table.put('prompt', { at: iso(at + 123) })
+      table.put('late', { at: iso(at + 100), lateMs: SECOND })
+      await cycle(execute, { afterMs: 0 })
+      await cycle(execute)
+      return Object.hasOwn(await scene.rows(), 'late')
+    }
+    expect(await run(planted)).toBe(false)
+    expect(await run(keysetOf(table, { read: (query) => table.read(query) }))).toBe(true)
   })
 
   test('XC21 microseconds count, and the cursor keeps them as they were written', async () => {

@@ -235,6 +235,13 @@ describe('a deadlock', () => {
     expect(await run(searchOf(index, { read: (query) => index.read(query), limit: 10, lookBackMs: HOUR }))).toBe(150)
   })
 
+  test('D11 a source that knows no filter by id is found out, and does not send the same page for ever', async () => {
+    fill(30, () => scene.clock.now())
+    const result = await cycle(searchOf(index, { limit: 10, read: (query) => index.read({ ...query, sortBy: 'modified', afterId: undefined }) }))
+    expect(result).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_INVALID' } })
+    expect(index.asked.length).toBeLessThan(5)
+  })
+
   test('D8 T3 as a control: left while it is young, it loses who comes late; behind the horizon it cannot be young', async () => {
     const run = async (execute: Execute<any>): Promise<number> => {
       await fresh()
