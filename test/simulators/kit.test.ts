@@ -121,6 +121,17 @@ describe('the truth table', () => {
     expect(table.history('t', '1').map((version) => version.fields['n'])).toEqual([0, 1, 2])
   })
 
+  test('shows a late record nowhere until its hour, while the truth has it at once', () => {
+    const { clock, random } = portsOf()
+    const table = new TruthTable({ clock, random }, { share: 1, maxMs: 5_000 })
+    const { visibleAtMs } = table.insert('t', '1', {})
+    expect([table.current('t').length, table.indexed('t').length]).toEqual([1, 0])
+    clock.advance(visibleAtMs - clock.now() - 1)
+    expect(table.indexed('t')).toEqual([])
+    clock.advance(1)
+    expect(table.indexed('t')).toHaveLength(1)
+  })
+
   test('refuses to write what does not exist', () => {
     const table = new TruthTable(portsOf())
     table.insert('t', '1', {})
