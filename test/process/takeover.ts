@@ -5,7 +5,7 @@ import { Child } from './child.ts'
 import { readFacts } from './facts.ts'
 import type { Stand } from './stand.ts'
 
-const LEASE_MS = 3_000
+const LEASE_MS = 5_000
 
 export function describeTakeover(build: () => Build, stand: () => Stand): void {
   test('XA11 a runner frozen beyond its lease lands nothing after another has taken over', async () => {
@@ -28,7 +28,7 @@ export function describeTakeover(build: () => Build, stand: () => Stand): void {
   test('XA12 a runner whose event loop was blocked beyond its lease has its commit refused', async () => {
     const url = await stand().fresh()
     const blocked = new Child(build(), 'run-sync.mjs', {
-      input: { url, name: 'blocked', leaseTtlMs: LEASE_MS, pageMs: 200, block: { page: 3, ms: LEASE_MS * 3 } },
+      input: { url, name: 'blocked', leaseTtlMs: LEASE_MS, pageMs: 200, block: { page: 3, ms: LEASE_MS * 2 } },
     })
     await blocked.until('landed', ({ page }) => page === 2)
     await takeOver(build(), url)
