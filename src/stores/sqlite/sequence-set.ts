@@ -22,8 +22,12 @@ export class SequenceSet {
     for (const chunk of [...this.#chunks.keys()].toSorted((a, b) => a - b)) {
       const bits = this.#chunks.get(chunk)!
       for (let at = 0; at < CHUNK; at++) {
-        const sequence = chunk * CHUNK + at
+        if (bits[at >> 3] === 0) {
+          at |= 7
+          continue
+        }
         if ((bits[at >> 3]! & (1 << (at & 7))) === 0) continue
+        const sequence = chunk * CHUNK + at
         if (first !== null && sequence > last + 1) {
           yield [first, last]
           first = null
