@@ -20,3 +20,4 @@ export type {
   LogEntry, LogFields, Mode, Move, Pacing, Page, Ports, Quarantined, QuarantineEntry, Random, Remedy, Row, Secrets, StateText,
   StopReason, Store, Sweep, SyncContext, SyncErrorOptions, SyncRef,
 } from './contract/index.ts'
+export { binaryIds, eventFeed, flipFlop, keyset, numericIds, offset, pageNumber, relay, relayNested, search, token } from './strategies/index.ts'

@@ -10,25 +10,28 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   contract: { folders: [], packages: [] },
   values: { folders: ['contract'], packages: [] },
   engine: { folders: ['contract', 'values'], packages: ['node:crypto'] },
+  strategies: { folders: ['contract', 'values'], packages: [] },
+  'sources/kit': { folders: ['contract', 'values'], packages: ['node:crypto', 'node:util'] },
+  'sources/rest': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
   'stores/kit': { folders: ['contract', 'values'], packages: ['node:crypto'] },
   'stores/sqlite': { folders: ['contract', 'values', 'stores/kit'], packages: ['node:fs', 'node:path', 'node:worker_threads', '@photostructure/sqlite'] },
   'stores/postgres': { folders: ['contract', 'values', 'stores/kit'], packages: ['node:crypto', 'pg'] },
-  platform: { folders: ['contract', 'values'], packages: ['node:crypto', 'node:os', 'node:timers/promises', 'node:fs', 'node:process', 'undici'] },
+  platform: { folders: ['contract', 'values'], packages: ['node:crypto', 'node:os', 'node:timers/promises', 'node:fs', 'node:process', 'node:stream', 'node:stream/web', 'node:zlib', 'undici'] },
   config: {
     folders: ['.', 'contract', 'values', 'engine', 'platform', 'stores/sqlite', 'stores/postgres'],
     packages: ['node:crypto', 'node:fs', 'node:module', 'node:path', 'node:url', 'node:util', 'ajv', 'croner', 'jiti'],
   },
   runner: { folders: ['contract', 'engine', 'config', 'platform'], packages: [] },
-  testing: { folders: ['contract', 'values', 'engine', 'config', 'stores/sqlite', 'stores/kit', 'runner'], packages: ['node:assert/strict', 'node:crypto', 'node:test', 'node:timers/promises', 'node:util'] },
+  testing: { folders: ['contract', 'values', 'engine', 'config', 'stores/sqlite', 'stores/kit', 'runner'], packages: ['node:assert/strict', 'node:crypto', 'node:http', 'node:net', 'node:stream', 'node:test', 'node:timers/promises', 'node:util'] },
   cli: {
     folders: ['contract', 'values', 'engine', 'config', 'platform', 'runner', 'testing', 'stores/sqlite', 'stores/postgres'],
     packages: ['node:fs', 'node:fs/promises', 'node:path', 'node:process', 'node:url', 'node:util', 'node:os', 'node:crypto', 'node:child_process', 'node:timers/promises', 'commander', 'picocolors', 'pg', '@photostructure/sqlite'],
   },
-  '.': { folders: ['contract', 'values', 'engine', 'config', 'platform'], packages: [] },
+  '.': { folders: ['contract', 'values', 'engine', 'strategies', 'config', 'platform'], packages: [] },
 }
 
 /** Folders that reach time, chance, the network and the environment only through ports. */
-const PURE = ['contract', 'values', 'engine', 'stores/kit', 'runner']
+const PURE = ['contract', 'values', 'engine', 'strategies', 'sources/kit', 'sources/rest', 'stores/kit', 'runner']
 const IMPURE = [
   /\bDate\.now\b/, /\bnew Date\(\)/, /\bMath\.random\b/, /\bset(?:Timeout|Interval|Immediate)\b/, /\bperformance\./, /\bprocess\./,
   /\bglobalThis\b/, /(?<![.\w])fetch\(/, /\brandom(?:UUID|Bytes|Int)\b/, /\bcrypto\.getRandomValues\b/, /\bqueueMicrotask\b/,
