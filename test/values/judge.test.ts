@@ -14,12 +14,13 @@ const all = (verdict: Verdict): readonly [Verdict, Verdict, Verdict] => [verdict
 /** Times do not tell, so the order of reading must; and when it cannot either, nobody guesses. */
 const byRead = (verdict: Verdict): readonly [Verdict, Verdict, Verdict] => [verdict, verdict, 'overlap']
 
+/** A sweep has no time of its own: only a reading after it can bring a row back. */
 const listedAgain: Cells = {
-  newer: all('create'), equal: byRead('create'), near: byRead('create'), older: all('stale'),
+  newer: byRead('create'), equal: byRead('create'), near: byRead('create'), older: all('stale'),
   'landing without time': byRead('create'), 'row without time': byRead('create'), 'both without time': byRead('create'),
 }
 /** A fact as old as the one that was deleted is that fact told again. */
-const toldAgain: Cells = { ...listedAgain, equal: all('stale') }
+const toldAgain: Cells = { ...listedAgain, newer: all('create'), equal: all('stale') }
 
 const TABLE: Readonly<Record<RowStatus, Readonly<Record<What, Cells>>>> = {
   live: {

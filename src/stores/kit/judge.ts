@@ -50,7 +50,8 @@ export function judge(landing: Landing, row: StoredRow | undefined, read: ReadFa
     // A fact as old as the row was when somebody deleted it is that same fact told again. A swept row was only not
     // listed; if it is listed again with the same time, it lives.
     if (order < 0 || (row.status === 'deleted' && order === 0 && landing.upstreamAt === row.upstreamAt)) return 'stale'
-    return order > 0 || isLaterRead(row, read) ? 'create' : 'overlap'
+    // A sweep has no time to compare with: a row it missed is back only if it was read after the sweep.
+    return (order > 0 && row.status === 'deleted') || isLaterRead(row, read) ? 'create' : 'overlap'
   }
 
   if (landing.hash === row.hash) {
