@@ -19,12 +19,12 @@ const report = { records: count, node: process.version }
 
 if (!existsSync(join(here, '../dist/index.js'))) spawnSync('npm', ['run', 'build'], { cwd: join(here, '..'), stdio: 'inherit' })
 try {
-  if (only.includes('sqlite')) report.sqlite = bench('SQLite', 'raw-sqlite.mjs', (n) => [join(folder, `raw${n}.db`)], `sqlite:${join(folder, 'land.db')}`)
+  if (only.includes('sqlite')) report.sqlite = bench('SQLite', 'raw-sqlite.mjs', (n) => [join(folder, `raw${n}.db`)], `sqlite:${join(folder, 'land.db')}`, `sqlite:${join(folder, 'commit.db')}`)
   if (only.includes('postgres')) {
     const { startPostgres } = await createJiti(import.meta.url).import(join(here, '../test/setup/postgres-server.ts'))
     const server = await startPostgres({ fsync: true })
     try {
-      report.postgres = bench('PostgreSQL', 'raw-postgres.mjs', () => [server.url], server.url)
+      report.postgres = bench('PostgreSQL', 'raw-postgres.mjs', () => [server.url], server.url, server.url)
     } finally {
       await server.stop()
     }
@@ -35,18 +35,22 @@ try {
 }
 if (values.json) console.log(JSON.stringify(report))
 
-function bench(name, rawScript, rawArguments, url) {
+function bench(name, rawScript, rawArguments, url, commitUrl) {
   say(`\n${name}: ${count.toLocaleString('en')} records of about 350 bytes, pages of 1,000`)
   const before = child(rawScript, ...rawArguments(1), count).rate
+  const { rates } = child('commit.mjs', commitUrl, count)
   const { passes, peakMb } = child('land.mjs', url, count)
   const after = child(rawScript, ...rawArguments(2), count).rate
   const raw = (before + after) / 2
   say(`  raw limit            ${thousands(raw)} rows/s (${thousands(before)} before, ${thousands(after)} after)`)
+  say('  landing: the store alone')
+  for (const [pass, rate] of Object.entries(rates)) say(`    ${pass.padEnd(18)} ${thousands(rate)} rows/s = ${(rate / raw).toFixed(2)} × raw`)
+  say('  cycle: making, checking, serialising, hashing and landing')
   for (const [pass, { rate, firstTenth, lastTenth }] of Object.entries(passes)) {
-    say(`  ${pass.padEnd(20)} ${thousands(rate)} rows/s = ${(rate / raw).toFixed(2)} × raw   first tenth ${thousands(firstTenth)}, last tenth ${thousands(lastTenth)}`)
+    say(`    ${pass.padEnd(18)} ${thousands(rate)} rows/s = ${(rate / raw).toFixed(2)} × raw   first tenth ${thousands(firstTenth)}, last tenth ${thousands(lastTenth)}`)
   }
   say(`  peak memory          ${peakMb.toFixed(0)} MB`)
-  return { raw: { before, after }, passes, peakMb }
+  return { raw: { before, after }, landing: rates, cycle: passes, peakMb }
 }
 
 async function benchHttp() {

@@ -1,0 +1,38 @@
+// node bench/commit.mjs <store url> <records>: landing alone, as one JSON line. Pages come serialised and hashed, as the raw
+// limit's do, and only the store's commit is timed: log, rows and checkpoint in one transaction per page.
+import { hash } from 'node:crypto'
+import { openStore } from '../dist/index.js'
+import { PAGE, PASSES, recordOf } from './records.mjs'
+
+const [url, count] = [process.argv[2], Number(process.argv[3])]
+const store = await openStore(url)
+const { lease } = await store.acquire({ worker: 'bench', sync: 'commit' }, { holder: 'bench', ttlMs: 3_600_000, at: Date.now() })
+const rates = {}
+let version = 0
+for (const [name, versionOf] of Object.entries(PASSES)) {
+  const { inflight } = await store.begin(lease, { at: Date.now(), mode: 'replace', trigger: 'bench', fresh: false, databases: ['commits'] })
+  let ms = 0
+  for (let page = 1, from = 0; from < count; page++, from += PAGE) {
+    const landings = []
+    for (let i = from; i < from + PAGE; i++) {
+      const record = recordOf(i, versionOf(i))
+      const text = JSON.stringify(record)
+      landings.push({ type: 'upsert', database: 'commits', key: record.id, text, hash: hash('sha1', text, 'hex').slice(0, 24), cursor: null, upstreamAt: `${record.updated_at.slice(0, 19)}.000000Z` })
+    }
+    const last = from + PAGE >= count
+    const move = last
+      ? { kind: 'complete', cycle: inflight.cycle, page, state: null, tidemark: null, scope: null, sweep: { maxShare: 0.5, allowEmpty: false } }
+      : { kind: 'continue', cycle: inflight.cycle, page, state: `${from}`, tidemark: null, scope: null }
+    const startedAt = performance.now()
+    const outcome = await store.commit({
+      lease, version, at: Date.now(), move, owner: 'bench', landings, quarantined: [], columns: {}, readFrom: 0, upstreamToleranceMs: 0, pacers: {},
+    })
+    ms += performance.now() - startedAt
+    if (outcome.kind !== 'landed') throw new Error(outcome.kind)
+    version = outcome.version
+  }
+  rates[name] = count / (ms / 1000)
+}
+await store.release(lease)
+await store.close()
+console.log(JSON.stringify({ rates }))
