@@ -69,6 +69,15 @@ describe('a body', () => {
     }
   })
 
+  test('XD8: ends with the reason of the signal also where the body is the first to know, and says something else', async () => {
+    const controller = new AbortController()
+    const reason = new Error('lease lost')
+    const stream = new ReadableStream<Uint8Array>({ start: (body) => controller.signal.addEventListener('abort', () => body.error(new Error('aborted'))) })
+    const reading = readBody({ response: new Response(stream), place: 'GET /x', clock: new FakeClock(), signal: controller.signal }, LIMITS)
+    controller.abort(reason)
+    await expect(reading).rejects.toBe(reason)
+  })
+
   test('XD12, Z39: nested too deep is let go before it is parsed', async () => {
     expect(await read(bodyOf(['['.repeat(10), ']'.repeat(10)]))).toHaveLength(20)
     const body = bodyOf(['['.repeat(6), '['.repeat(5), 'never read'])

@@ -84,12 +84,15 @@ describe('client credentials', () => {
 describe('a token', () => {
   test('NX9, XD4: that is refused is renewed once, for everybody who was refused', async () => {
     const provider = await Provider.start()
-    const ask = provider.client()
+    const store = new WatchedStore()
+    const ask = provider.client(store)
     await ask()
     provider.access = 'revoked at the other side'
     const answers = await Promise.all(Array.from({ length: 8 }, () => ask()))
     expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 8 }, () => 200))
     expect(provider.renewals.map(({ form }) => form.get('refresh_token'))).toEqual(['r0', 'r1'])
+    // Together: nobody had to look whether another was done.
+    expect(store.reads).toBe(2)
   })
 
   test('NX9, XD4: that is refused when it is new is not renewed again', async () => {
@@ -164,7 +167,7 @@ describe('a rotated refresh token', () => {
 
   test('that could not be stored is stored with the next try, before anything else', async () => {
     const provider = await Provider.start()
-    const store = new FailingStore()
+    const store = new WatchedStore()
     const ask = provider.client(store)
     store.failures = [null, new Error('disk full')]
     await expect(ask()).rejects.toThrow('disk full')
@@ -265,11 +268,13 @@ describe('a renewal', () => {
   })
 })
 
-class FailingStore implements TokenStore {
+class WatchedStore implements TokenStore {
   failures: Array<Error | null> = []
+  reads = 0
   readonly #inner = new MemoryTokenStore()
 
   read(): Promise<StoredTokens | null> {
+    this.reads++
     return this.#inner.read()
   }
 

@@ -1,0 +1,115 @@
+import { SyncError, type Execute, type SyncContext } from '../../contract/index.ts'
+import { flipFlop } from '../../strategies/flip-flop.ts'
+import { createHttpClient, type HttpClient, type HttpClientOptions } from '../kit/http-client.ts'
+import { readChanges, readList, type Listing } from './reading.ts'
+import { changeOf, deleteOf } from './record.ts'
+import type { DeletedStream, RestStream } from './stream.ts'
+
+export { anonymous, apiKey, basic, bearer, type Auth } from '../kit/auth.ts'
+export { clientCredentials, refreshToken } from '../kit/oauth.ts'
+export type { TokenStore } from '../kit/token-store.ts'
+export type { HttpLimits, Query } from '../kit/http-client.ts'
+export type { Judge, Verdict } from '../kit/judge.ts'
+export { Secret } from '../kit/secret.ts'
+export type { Pointer } from './pointer.ts'
+export type { TimeForm } from './record.ts'
+export type {
+  DeletedStream, EventPaging, Following, KeysetPaging, LinkPaging, ListPaging, OffsetPaging, PageNumberPaging, PageSize, RestStream,
+  TimestampPaging, TokenPaging, WholePaging, WindowPaging,
+} from './stream.ts'
+
+export interface RestOptions<Streams extends readonly RestStream[]> extends HttpClientOptions {
+  readonly streams: Streams
+}
+
+/** A stream without a trace of its changes: read whole, for `worker.sync`. */
+export interface ListedStream {
+  readonly mode: 'replace'
+  readonly execute: Execute<any>
+}
+
+/** A stream that can be followed, for `worker.track`. */
+export interface TrackedStream {
+  readonly backfill: Execute<any>
+  readonly delta: Execute<any>
+  readonly anchor: (context: SyncContext) => Promise<any>
+}
+
+export type RestSource<Streams extends readonly RestStream[]> = { readonly [Stream in Streams[number] as Stream['name']]: SourceOf<Stream> }
+
+type SourceOf<Stream extends RestStream> =
+  Stream extends { readonly deletes: 'sweep' } ? ListedStream
+  : Stream extends { readonly follow: object } ? TrackedStream
+  // Not known before it runs, where the stream is not written out.
+  : 'follow' extends keyof Stream ? ListedStream | TrackedStream
+  : ListedStream
+
+/**
+ * Any HTTP API, by how it can be read:
+ *
+ *   is there a log of events?            follow: events, and the backfill begins with its anchor
+ *   a filter by time?                    follow: keyset (time and id), timestamp (time alone), or window (pages inside)
+ *   neither                              no follow: the whole list each time, what is gone is swept
+ *   are deletions told?                  in the record (`deleted`), in an event (`deletions`), or elsewhere (`deletes: { … }`)
+ *   not told, and they matter            deletes: 'sweep', the whole list each time after all
+ *   not told, and they do not            deletes: 'ignore'
+ *
+ * ```ts
+ * const crm = rest({
+ *   baseUrl: 'https://api.example.com/v1',
+ *   auth: bearer('CRM_TOKEN'),
+ *   streams: [
+ *     { name: 'countries', path: '/countries', key: 'code', page: { kind: 'none' } },
+ *     {
+ *       name: 'contacts', path: '/contacts', records: 'data', key: 'id', updatedAt: 'updated_at', deleted: 'archived',
+ *       page: { kind: 'token', parameter: 'after', next: 'paging.next' },
+ *       follow: { kind: 'window', since: 'updated_since', page: { kind: 'token', parameter: 'after', next: 'paging.next' } },
+ *     },
+ *   ],
+ * })
+ * worker.sync('countries', { database: countries, ...crm.countries })
+ * worker.track('contacts', { database: contacts, source: crm.contacts })
+ * ```
+ */
+export function rest<const Streams extends readonly RestStream[]>(options: RestOptions<Streams>): RestSource<Streams> {
+  const { streams, ...http } = options
+  const client = createHttpClient(http)
+  const names = streams.map(({ name }) => name)
+  const twice = names.find((name, index) => names.indexOf(name) !== index)
+  if (twice !== undefined) throw new SyncError('NAME_TAKEN', `Two streams are named "${twice}".`)
+  return Object.fromEntries(streams.map((stream) => [stream.name, sourceOf(stream, client)])) as RestSource<Streams>
+}
+
+const LAG_MS = 30_000
+
+function sourceOf(stream: RestStream, client: HttpClient): ListedStream | TrackedStream {
+  checkStream(stream)
+  const { name, path, query = {}, records = '', lagMs = LAG_MS, page, follow, deletes } = stream
+  const listing: Listing = { client, name, path, query, records, shape: stream, lagMs, toChange: (record) => changeOf(record, stream) }
+  const list = readList(listing, page)
+  if (follow === undefined || deletes === 'sweep') return { mode: 'replace', execute: list }
+  const isTold = stream.deleted !== undefined || (follow.kind === 'events' && follow.deletions !== undefined)
+  if (deletes === undefined && !isTold) {
+    throw new SyncError('SYNC_INVALID', `Stream "${name}": how are deletions told? Give \`deleted\` or \`deletes: { … }\`; or say \`deletes: 'sweep'\` to read the whole list each time, or \`deletes: 'ignore'\`.`)
+  }
+  const delta = readChanges(listing, follow)
+  if (deletes === undefined || deletes === 'ignore') return { backfill: list, delta, anchor: delta.anchor }
+
+  const gone = readChanges(deletedListing(listing, deletes), deletes.follow)
+  return {
+    backfill: list,
+    delta: flipFlop<unknown, unknown>({ delta, deletes: gone }),
+    anchor: async (context) => ({ phase: 'delta', deltaCursor: await delta.anchor(context), deletesCursor: await gone.anchor(context) }),
+  }
+}
+
+/** For those who write it without a compiler at hand. */
+function checkStream(stream: Partial<RestStream>): void {
+  const missing = (['name', 'path', 'key', 'page'] as const).find((name) => stream?.[name] === undefined)
+  if (missing !== undefined) throw new SyncError('SYNC_INVALID', `Stream "${stream?.name ?? ''}" has no \`${missing}\`.`)
+}
+
+function deletedListing(listing: Listing, deletes: DeletedStream): Listing {
+  const { path, query = {}, records = '' } = deletes
+  return { ...listing, path, query, records, shape: deletes, toChange: (record) => deleteOf(record, deletes) }
+}

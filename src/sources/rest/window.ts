@@ -1,0 +1,66 @@
+import type { Change, Execute, SyncContext } from '../../contract/index.ts'
+import type { Anchored } from '../../strategies/kit/anchored.ts'
+import { lowerHorizon, pinHorizon, timed, type ServerClock } from '../../strategies/kit/horizon.ts'
+import { isoOf } from '../../strategies/kit/instants.ts'
+import { requireMode, requireNumber, unreadable } from '../../strategies/kit/refusals.ts'
+import { canonicalInstant } from '../../values/instant.ts'
+
+export interface WindowOptions {
+  /** All that changed from `since` on, and no later than `until` where the source can be asked so, page by page. */
+  read(query: { readonly since: string | undefined; readonly until: string; readonly token: string | undefined }, context: SyncContext): Promise<WindowAnswer>
+  lagMs: number
+  /** How far each window begins before the end of the one before it. */
+  overlapMs?: number
+}
+
+export interface WindowAnswer extends ServerClock {
+  readonly changes: readonly Change[]
+  readonly next: string | null
+}
+
+export interface WindowState {
+  /** Null before the first window is complete. */
+  readonly since: string | null
+  /** The horizon of this cycle; see pinHorizon. */
+  readonly untilMs?: number
+  readonly token?: string
+}
+
+const OVERLAP_MS = 1_000
+
+/**
+ * For sources that tell what changed since a moment, in pages linked by tokens: one window per cycle, its end fixed
+ * before the first page, the next one beginning where it ended. A row above the end that comes all the same is landed,
+ * and read again.
+ */
+export function window({ read, lagMs, overlapMs = OVERLAP_MS }: WindowOptions): Anchored<WindowState> {
+  requireNumber('window', 'lagMs', lagMs, 0)
+  requireNumber('window', 'overlapMs', overlapMs, 0)
+
+  const execute: Execute<WindowState> = async (state, context) => {
+    requireMode('window', 'incremental', context, 'what changed since a moment is not everything there is')
+    const pinnedMs = pinHorizon('window', context.cycle, lagMs, state?.untilMs)
+    const since = sinceIn(state)
+    const { answer, tookMs } = await timed(context, () => read({ since, until: isoOf(pinnedMs), token: state?.token }, context))
+    const untilMs = lowerHorizon(pinnedMs, lagMs, answer, tookMs)
+    const changes = [...answer.changes]
+    if (answer.next !== null) return { changes, hasMore: true, nextState: { since: since ?? null, untilMs, token: answer.next } }
+    // Also back, when the position came from a clock that was ahead: no window is left out.
+    return { changes, hasMore: false, nextState: { since: isoOf(untilMs - overlapMs) } }
+  }
+  return Object.assign(execute, {
+    anchor: async (context: SyncContext) => {
+      const untilMs = pinHorizon('window', context.cycle, lagMs, undefined)
+      // One question, only to hear the source's time.
+      const { answer, tookMs } = await timed(context, () => read({ since: isoOf(untilMs), until: isoOf(untilMs), token: undefined }, context))
+      return { since: isoOf(lowerHorizon(untilMs, lagMs, answer, tookMs) - overlapMs) }
+    },
+  })
+}
+
+function sinceIn(state: WindowState | undefined): string | undefined {
+  if (state === undefined || state.since === null) return undefined
+  if (typeof state.since !== 'string' || canonicalInstant(state.since) === null) throw unreadable('window', '`since` is not an instant')
+  if (state.token !== undefined && typeof state.token !== 'string') throw unreadable('window', '`token` is not a text')
+  return state.since
+}

@@ -1,0 +1,39 @@
+import type { FakeClock } from '../../engine/fake-clock.ts'
+
+export type Handler = (url: URL, init: RequestInit | undefined) => unknown
+
+export interface Asked {
+  readonly path: string
+  readonly query: Record<string, string>
+}
+
+/** An API in memory, under the test's clock. What a handler returns is the JSON of the answer, or the answer itself. */
+export class Api {
+  readonly asked: Asked[] = []
+  /** How far the API's clock is off. */
+  skewMs = 0
+  tellsTime = true
+  readonly #clock: FakeClock
+  readonly #handlers: Record<string, Handler>
+
+  constructor(clock: FakeClock, handlers: Record<string, Handler>) {
+    this.#clock = clock
+    this.#handlers = handlers
+  }
+
+  readonly fetch = async (input: string | URL, init?: RequestInit): Promise<Response> => {
+    const url = new URL(input)
+    this.asked.push({ path: url.pathname, query: Object.fromEntries(url.searchParams) })
+    const answer = this.#handlers[url.pathname]?.(url, init)
+    if (answer instanceof Response) return answer
+    const headers: Record<string, string> = this.tellsTime ? { date: new Date(this.#clock.now() + this.skewMs).toUTCString() } : {}
+    return answer === undefined ? Response.json({ message: 'not found' }, { status: 404, headers }) : Response.json(answer, { headers })
+  }
+
+  /** The queries of one path, and what came before them forgotten. */
+  taken(): Array<Record<string, string>> {
+    return this.asked.splice(0).map(({ query }) => query)
+  }
+}
+
+export const BASE = 'https://api.example.com'
