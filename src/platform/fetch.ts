@@ -56,7 +56,7 @@ export function createFetch(options: FetchOptions = {}): Fetch {
 /** One for the process, so that cycles share its connections. */
 export const systemFetch: Fetch = createFetch()
 
-/** Not fetch of the same package: that one unfolds any chain of encodings by itself, and takes half as long again for a page. */
+/** Not fetch of the same package: that one unfolds any chain of encodings by itself, up to the end, and is slower for a page. */
 async function connect(limits: Required<FetchOptions>): Promise<Ask> {
   const undici = await import('undici')
   const dispatcher = new undici.Agent({
