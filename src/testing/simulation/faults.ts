@@ -4,7 +4,7 @@ export const FAULT_KINDS = [
   // A process
   'crash', 'freeze', 'terminate', 'clock-step',
   // The store
-  'store-busy', 'store-unavailable', 'applied-unknown', 'applied-late',
+  'store-busy', 'store-unavailable', 'applied-unknown', 'applied-late', 'lost-unknown',
   // The source
   'rate-limited', 'server-error', 'truncated', 'timeout-before', 'timeout-after', 'late-answer',
   // The page

@@ -44,6 +44,9 @@ async function call(inner: Store, options: FaultyStoreOptions, method: StoreMeth
       throw new SyncError('STORE_BUSY', 'The simulated database is locked.')
     case 'store-unavailable':
       throw new SyncError('STORE_UNAVAILABLE', 'The simulated database cannot be reached.')
+    case 'lost-unknown':
+      await process.wait(`${label}:after`, latencyMs())
+      throw new SyncError('COMMIT_UNKNOWN', 'The simulated connection broke before the call arrived.')
     case 'applied-late':
       later(1 + fault.amount * 10_000, apply)
       await process.wait(`${label}:after`, latencyMs())
@@ -60,7 +63,7 @@ async function call(inner: Store, options: FaultyStoreOptions, method: StoreMeth
   }
 }
 
-const WRITE_FAULTS = ['store-busy', 'store-unavailable', 'applied-unknown', 'applied-late'] as const
+const WRITE_FAULTS = ['store-busy', 'store-unavailable', 'applied-unknown', 'applied-late', 'lost-unknown'] as const
 const READ_FAULTS = ['store-busy', 'store-unavailable'] as const
 
 const METHODS: readonly StoreMethod[] = [

@@ -26,8 +26,11 @@ interface SyncModel {
   version: number
   committed: StateText
   committedBy: number | null
-  inflight: Inflight | null
+  inflight: Unfinished | null
 }
+
+/** What the oracle follows of an unfinished cycle. */
+type Unfinished = Pick<Inflight, 'cycle' | 'mode' | 'page' | 'state' | 'startedAt' | 'startSequence'>
 
 export interface OracleOptions {
   readonly store: Store
@@ -54,6 +57,7 @@ export class Oracle {
   readonly #dead = new Map<string, number>()
   /** When another sync last landed a page with the key on it: key → sync → true time. */
   readonly #sighted = new Map<string, Map<string, number>>()
+  readonly #finished = new Set<number>()
   readonly #options: OracleOptions
   /** The last complete cycle of each sync. */
   readonly completed = new Map<string, { beganAt: number; count: number }>()
@@ -144,7 +148,7 @@ export class Oracle {
 
   async #compareRegistry(model: SyncModel): Promise<void> {
     const { version, committed, committedBy, inflight } = await this.#options.store.read({ worker: this.#options.worker, sync: model.facts.sync })
-    const actual = JSON.stringify([version, committed, committedBy, inflight])
+    const actual = JSON.stringify([version, committed, committedBy, inflight && pickUnfinished(inflight)])
     const expected = JSON.stringify([model.version, model.committed, model.committedBy, model.inflight])
     if (actual !== expected) this.violate('O5', `${model.facts.sync}: the registry holds ${actual}; by what was committed it should be ${expected}`)
   }
@@ -194,6 +198,7 @@ export class Oracle {
     }
     await this.#compareRegistry(model)
     if (move.kind !== 'complete' || inflight === null || this.violations.length > 0) return
+    this.#finished.add(move.cycle)
     const beganAt = this.#beganAt.get(move.cycle) ?? 0
     const completed = this.completed.get(model.facts.sync)
     // Its horizon is that of the clock it began by, and its answer may have been long on the way.
@@ -259,7 +264,7 @@ export class Oracle {
 
   // ── O1, O6, O9: every completed cycle ──────────────────────────────────────────────────────────────────────────────
 
-  #judgeCompleted(facts: SyncFacts, inflight: Inflight, beganAt: number, state: StateText): void {
+  #judgeCompleted(facts: SyncFacts, inflight: Unfinished, beganAt: number, state: StateText): void {
     const { source, now } = this.#options
     if (facts.mode === 'replace') {
       for (const id of source.ids()) {
@@ -291,6 +296,11 @@ export class Oracle {
         this.violate(passed ? 'O6' : 'O9', `after a complete ${facts.sync}, ${id} is ${nameOf(row)}; version ${latest.v}${latest.deleted ? ' (deleted)' : ''} has the stamp ${latest.stamp}, the horizon was ${horizon}, the frontier is ${frontier}`)
       }
     }
+  }
+
+  /** XB5: what a cycle says of itself has happened. */
+  judgeResult(sync: string, cycle: number | null): void {
+    if (cycle === null || !this.#finished.has(cycle)) this.violate('O5', `${sync}: cycle ${cycle} says that it is complete; it was never committed`)
   }
 
   // ── at any moment ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -340,6 +350,10 @@ export class Oracle {
   rowKeys(): string[] {
     return [...this.#mirror.rows.keys()]
   }
+}
+
+function pickUnfinished({ cycle, mode, page, state, startedAt, startSequence }: Inflight): Unfinished {
+  return { cycle, mode, page, state, startedAt, startSequence }
 }
 
 function holds(row: MirrorRow | undefined, id: string, version: Version): boolean {

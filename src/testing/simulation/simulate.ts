@@ -1,6 +1,7 @@
 import { runWorld, type Verdict, type WorldOptions } from './world.ts'
 import { shrink, type Shrunk } from './shrink.ts'
 import { tripWire } from './trip-wire.ts'
+import { FAULT_KINDS } from './faults.ts'
 import { hashOf } from './random.ts'
 import type { WorldKind } from './world-config.ts'
 
@@ -98,7 +99,7 @@ export async function simulate(options: SimulateOptions): Promise<SimulationRepo
   const seconds = (performance.now() - startedAt) / 1_000
   return {
     seeds: done, firstSeed, perSecond: done / seconds, virtualHours: virtualMs / 3_600_000, steps, cycles, requests, faults, faultsByPlace,
-    kindsNeverHit: EXPECTED_KINDS.filter((kind) => faultsByPlace[kind] === undefined), repeated, failures,
+    kindsNeverHit: FAULT_KINDS.filter((kind) => faultsByPlace[kind] === undefined), repeated, failures,
     digest: digest.toString(16).padStart(8, '0'), sentence: strength(done, faults, failures),
   }
 }
@@ -107,11 +108,5 @@ function strength(worlds: number, faults: number, failures: readonly Failure[]):
   if (failures.length > 0) return `${failures.length} of ${worlds} worlds broke a promise; the first is seed ${failures[0]!.seed}.`
   return `No promise was broken in ${worlds} worlds with ${faults} faults: at 95 % confidence fewer than ${((3 / worlds) * 100).toPrecision(2)} % of worlds like these would break one (3/N).`
 }
-
-const EXPECTED_KINDS = [
-  'crash', 'freeze', 'terminate', 'clock-step', 'store-busy', 'store-unavailable', 'applied-unknown', 'applied-late', 'rate-limited',
-  'server-error', 'truncated', 'timeout-before', 'timeout-after', 'late-answer', 'page-repeated', 'rows-duplicated', 'short-page', 'empty-page',
-  'end-flag-early', 'end-flag-never', 'listing-lie',
-] as const
 
 export type { Verdict }

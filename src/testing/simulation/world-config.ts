@@ -35,6 +35,8 @@ export interface WorldConfig extends SourceContract {
   readonly deadlineMs: number
   readonly retriesMax: number
   readonly pagesMax: number
+  /** How much longer than the window nothing happens before the last cycles begin. */
+  readonly restMs: number
   readonly lie: 'none' | 'most' | 'all'
   readonly rates: Readonly<Partial<Record<FaultKind, number>>>
 }
@@ -57,7 +59,8 @@ export function drawConfig(seed: number, kind?: WorldKind, overrides: Partial<Wo
     runnerSkewMs: chance.pick([0, 0, 500, 5_000]),
     asksTime: chance.chance(0.3),
     deletions: chance.pick(['none', 'inline', 'apart']),
-    stamped: chance.chance(0.75),
+    // A listing without times beside a delta with them is a case of its own; see the tests.
+    stamped: chance.chance(0.75) || drawn === 'pair',
     records: chance.chance(0.3) ? chance.int(2, 6) : chance.int(3, 40),
     deleteShare: chance.pick([0.15, 0.15, 0.4]),
     operations: chance.int(10, 50),
@@ -72,11 +75,14 @@ export function drawConfig(seed: number, kind?: WorldKind, overrides: Partial<Wo
     deadlineMs: chance.pick([15_000, 60_000]),
     retriesMax: chance.int(1, 5),
     pagesMax: chance.pick([3, 100_000, 100_000]),
+    restMs: 0,
     lie: drawn === 'lie' ? chance.pick(['most', 'all']) : 'none',
     rates: { ...drawRates(chance), ...(drawn === 'lie' && { 'listing-lie': 0.6 }) },
   }
+  // A tombstone that moves leaves no entry, and so no mark of when it was read: there, times must tell by themselves.
+  const told = drawn === 'pair' && config.deletions !== 'none' && { skewMs: 0 }
   const behind = chance.chance(0.15) && (drawn === 'pair' || drawn === 'replace')
-  return { ...config, ...(behind && BEHIND), ...overrides }
+  return { ...config, ...told, ...(behind && BEHIND), ...overrides }
 }
 
 /** Listings from a copy that is behind: only distinct stamps can tell which of two versions is the newer one. */
@@ -95,7 +101,7 @@ function drawRates(chance: Stream): Partial<Record<FaultKind, number>> {
   for (const kind of FAULT_KINDS) {
     if (kind === 'listing-lie') continue
     const on = chance.chance(0.7)
-    const share = PROCESS_KINDS.has(kind) ? process / 3 : kind.startsWith('store-') || kind.startsWith('applied-') ? store / 3 : PAGE_KINDS.has(kind) ? page / 4 : source / 4
+    const share = PROCESS_KINDS.has(kind) ? process / 3 : kind.startsWith('store-') || kind.endsWith('-unknown') || kind === 'applied-late' ? store / 3 : PAGE_KINDS.has(kind) ? page / 4 : source / 4
     if (on && share > 0) rates[kind] = share
   }
   return rates

@@ -24,7 +24,8 @@ export interface WorldOptions {
   readonly openStore?: () => Promise<Store>
   /** Told of every cycle that ended, and of what it asked of the source. */
   readonly onResult?: (result: CycleResult, requests: number) => void
-  /** Runs when the workload has ended, before the world heals; for directed tests. */
+  /** For directed tests: before the first step, and when the workload has ended but the world is not healed yet. */
+  readonly onStart?: (world: World) => void
   readonly beforeHeal?: (world: World) => void
 }
 
@@ -107,6 +108,7 @@ export class World {
     for (let i = 0; i < config.runners; i++) this.#startRunner(`runner${i + 1}`)
     for (let i = 0; i < 2; i++) void this.#consume(scheduler.start(`consumer${i + 1}`), new Stream(this.#options.seed, `consumer${i}`))
 
+    this.#options.onStart?.(this)
     let busy = true
     void this.#work().then(() => void (busy = false))
     await this.#until(() => !busy, STEPS_MAX, 'the workload did not end')
@@ -117,7 +119,7 @@ export class World {
     // Half the worlds heal by a restart of everything, the others while old cycles are still under way.
     if (this.#schedule.chance(0.5)) for (const runner of this.#runners.values()) this.#crash(runner)
     let settled = false
-    void this.#fate.idle(this.#windowMs + 2 * config.skewMs + config.runnerSkewMs + config.granularityMs + 1_000).then(() => void (settled = true))
+    void this.#fate.idle(this.#windowMs + 2 * config.skewMs + config.runnerSkewMs + config.granularityMs + 1_000 + config.restMs).then(() => void (settled = true))
     await this.#until(() => settled, STEPS_MAX, 'time stood still')
     const syncs = this.#syncs()
     for (const facts of syncs) await this.#rest(facts)
@@ -134,6 +136,16 @@ export class World {
       steps: scheduler.steps, virtualMs: scheduler.now - TIME_ZERO, cycles: this.#cycles, requests: this.source.requests,
       rows: oracle.digest(), trail: this.#trace.recent(),
     }
+  }
+
+  /** Does something after so much virtual time. */
+  at(ms: number, act: () => void): void {
+    void this.#fate.idle(ms).then(act)
+  }
+
+  /** Sets the clocks of all runners at work, right or wrong. */
+  setClocks(errorMs: number): void {
+    for (const { clock } of this.#runners.values()) clock.errorMs = errorMs
   }
 
   /** Deltas come before the listing that would hide what they missed. */
@@ -296,7 +308,10 @@ export class World {
   #noteResult(plan: SyncPlan, result: CycleResult, requests: number): void {
     this.#options.onResult?.(result, requests)
     const code = result.error?.code
-    if (result.stopReason === 'complete') this.#confirmed.delete(plan.sync)
+    if (result.stopReason === 'complete') {
+      this.#confirmed.delete(plan.sync)
+      this.oracle.judgeResult(plan.sync, result.cycle)
+    }
     // Whoever looks at an honest source confirms; at a lying one, not before it has come to its senses.
     if (code === 'MASS_DELETE' && (this.config.lie === 'none' || this.#chosen !== null)) this.#confirmed.add(plan.sync)
     if (code === 'MASS_DELETE' && result.counts.swept > 0) this.oracle.violate('O2', `${plan.sync} was refused its sweep and swept ${result.counts.swept}`)

@@ -1,0 +1,303 @@
+import { SyncError, type Clock, type Pacing, type Row, type Secrets, type SyncContext } from '../../contract/index.ts'
+import { runCycle } from '../../engine/cycle.ts'
+import type { CycleOptions, CycleResult } from '../../engine/cycle-options.ts'
+import type { SyncPlan } from '../../engine/sync-plan.ts'
+import { openSqliteStore } from '../../stores/sqlite/store.ts'
+import { Faults, type FaultKind } from './faults.ts'
+import { faultyStore } from './faulty-store.ts'
+import { Stream, Trace } from './random.ts'
+import { Scheduler, TIME_ZERO, type Process } from './scheduler.ts'
+import { VirtualClock } from './virtual-clock.ts'
+
+type Fetch = CycleOptions['fetch']
+
+export interface SimulateWorkerOptions {
+  /** Faulty runs of each sync. */
+  readonly seeds: number
+  readonly firstSeed?: number
+  /** The real way out. Every answer is asked for once and then played back. */
+  readonly fetch: Fetch
+  readonly secrets: Secrets
+  readonly onProgress?: (progress: { sync: string; done: number; of: number }) => void
+}
+
+export interface WorkerReport {
+  readonly syncs: readonly SyncReport[]
+  readonly faults: number
+  readonly sentence: string
+}
+
+export interface SyncReport {
+  readonly sync: string
+  readonly rows: number
+  readonly pages: number
+  readonly requests: number
+  readonly seeds: number
+  /** Kind → how often. */
+  readonly faults: Readonly<Record<string, number>>
+  /** Null when every faulty run landed what the run without faults did. */
+  readonly failure: WorkerFailure | null
+}
+
+export interface WorkerFailure {
+  /** 0 when it takes no faults. */
+  readonly seed: number
+  readonly problem: 'fails' | 'differs by itself' | 'never completes' | 'lands other rows' | 'ends in another state'
+  readonly message: string
+  /** The fewest faults found that show it. */
+  readonly faults: readonly string[]
+}
+
+/**
+ * A user's own syncs under virtual time: first without faults, twice, to see whether they do the same; then again and
+ * again with crashes, lost answers, refusals and time-outs. Whatever happens, the same rows must land.
+ */
+export async function simulateWorker(plans: readonly SyncPlan[], options: SimulateWorkerOptions): Promise<WorkerReport> {
+  const syncs: SyncReport[] = []
+  for (const plan of plans) syncs.push(await simulateSync(plan, options))
+  const faults = syncs.reduce((sum, { faults: kinds }) => sum + Object.values(kinds).reduce((a, b) => a + b, 0), 0)
+  const broken = syncs.filter(({ failure }) => failure !== null)
+  const sentence = broken.length === 0
+    ? `${syncs.length} syncs landed the same rows through ${faults} faults.`
+    : `${broken.length} of ${syncs.length} syncs did not: ${broken.map(({ sync, failure }) => `${sync} ${failure!.problem}`).join(', ')}.`
+  return { syncs, faults, sentence }
+}
+
+async function simulateSync(plan: SyncPlan, options: SimulateWorkerOptions): Promise<SyncReport> {
+  const { seeds, firstSeed = 1, onProgress } = options
+  const tape = new Map<string, TapedAnswer>()
+  const counts: Record<string, number> = {}
+  const first = await play(plan, options, tape, 0, NONE)
+  const report = (done: number, failure: WorkerFailure | null): SyncReport => ({
+    sync: plan.sync, rows: first.rows.length, pages: first.pages, requests: first.requests, seeds: done, faults: counts, failure,
+  })
+  const explain = (run: Run, seed: number): WorkerFailure | null => {
+    const fault = (problem: WorkerFailure['problem'], message: string): WorkerFailure => ({ seed, problem, message, faults: run.faults.map(({ id, kind }) => `${kind} at ${id}`) })
+    if (run.error !== null) return fault(seed === 0 ? 'fails' : 'never completes', run.error)
+    const difference = compareRows(first.rows, run.rows)
+    if (difference !== null) return fault(seed === 0 ? 'differs by itself' : 'lands other rows', difference)
+    if (run.state !== first.state) return fault(seed === 0 ? 'differs by itself' : 'ends in another state', 'The committed state is not that of the run without faults.')
+    return null
+  }
+  const unaided = explain(first, 0) ?? explain(await play(plan, options, tape, 0, NONE), 0)
+  if (unaided !== null) return report(0, unaided)
+  for (let seed = firstSeed; seed < firstSeed + seeds; seed++) {
+    const run = await play(plan, options, tape, seed, null)
+    for (const { kind } of run.faults) counts[kind] = (counts[kind] ?? 0) + 1
+    const failure = explain(run, seed)
+    onProgress?.({ sync: plan.sync, done: seed - firstSeed + 1, of: seeds })
+    if (failure !== null) return report(seed - firstSeed + 1, await fewest(failure, run, (only) => play(plan, options, tape, seed, only), explain))
+  }
+  return report(seeds, null)
+}
+
+/** Leaves out one fault after the other, for as long as the same problem stays. */
+async function fewest(failure: WorkerFailure, run: Run, again: (only: ReadonlySet<string>) => Promise<Run>, explain: (run: Run, seed: number) => WorkerFailure | null): Promise<WorkerFailure> {
+  let kept = run.faults.map(({ id }) => id)
+  let least = failure
+  for (const id of run.faults.map((fault) => fault.id)) {
+    const fewer = kept.filter((other) => other !== id)
+    const shown = explain(await again(new Set(fewer)), failure.seed)
+    if (shown?.problem !== failure.problem) continue
+    kept = fewer
+    least = shown
+  }
+  return least
+}
+
+interface Run {
+  readonly rows: readonly Row[]
+  readonly state: string | null
+  readonly pages: number
+  readonly requests: number
+  readonly faults: Faults['injected']
+  readonly error: string | null
+}
+
+const NONE: ReadonlySet<string> = new Set()
+const RATES: Partial<Record<FaultKind, number>> = {
+  crash: 0.02, freeze: 0.005, 'store-busy': 0.03, 'store-unavailable': 0.01, 'applied-unknown': 0.03, 'lost-unknown': 0.02,
+  'rate-limited': 0.08, 'server-error': 0.08, 'timeout-before': 0.03, 'timeout-after': 0.03, truncated: 0.04,
+}
+/** Cycles that must complete: the second shows whether the first left a state to go on from. */
+const CYCLES = 2
+const LIVES_MAX = 300
+/** How long a call may take in real time before it counts as one that never answers. */
+const REAL_MS_MAX = 60_000
+
+/** One run in a store of its own, until its cycles are complete. Faults strike until a third of the lives are spent. */
+async function play(plan: SyncPlan, options: SimulateWorkerOptions, tape: Map<string, TapedAnswer>, seed: number, only: ReadonlySet<string> | null): Promise<Run> {
+  const store = await openSqliteStore({ file: ':memory:' })
+  const scheduler = new Scheduler(seed, new Trace())
+  const faults = new Faults(seed, RATES, only)
+  const chance = new Stream(seed, 'latency')
+  const calls = new UserCalls()
+  const fate = scheduler.start('fate')
+  let [lives, completed, pages, requests] = [0, 0, 0, 0]
+  let fatal: string | null = null
+
+  const isOver = (): boolean => completed >= CYCLES || fatal !== null
+
+  const live = async (): Promise<void> => {
+    if (++lives > LIVES_MAX / 3) faults.enabled = false
+    const process = scheduler.start('runner')
+    const clock = new VirtualClock(process)
+    const wrapped: SyncPlan = { ...plan, execute: (state, context) => calls.run(() => plan.execute(state, watched(context, calls))) }
+    while (!isOver()) {
+      const result = await runCycle(wrapped, {
+        store: faultyStore(store, { process, faults, latencyMs: () => chance.int(1, 50), later: () => {} }),
+        ports: { clock, random: chance, log: SILENT }, secrets: options.secrets, holder: `life${lives}`, trigger: 'simulation', isDead: () => true,
+        fetch: (input, init) => calls.waiting(async () => {
+          requests++
+          return faultyFetch(process, faults, chance, input, init, () => calls.real(() => taped(tape, options.fetch, input, init)))
+        }),
+      }).catch((error: unknown): Pick<CycleResult, 'stopReason' | 'pages' | 'error'> => ({ stopReason: 'error', pages: 0, error: error instanceof SyncError ? { code: error.code, message: error.message, advice: '' } : null }))
+      pages += result.pages
+      if (result.stopReason === 'complete') completed++
+      else if (!faults.enabled && ++lives > LIVES_MAX) fatal = `${result.error?.code ?? result.stopReason}: ${result.error?.message ?? ''}`
+      else if (result.error !== null && FATAL.has(result.error.code)) fatal = `${result.error.code}: ${result.error.message}`
+      await process.idle(60_000)
+    }
+  }
+  scheduler.onWait = (process, label) => {
+    if (process === fate) return
+    const fault = faults.draw('runner', label, ['crash', 'freeze'])
+    if (fault?.kind === 'freeze') process.hold(Math.round(plan.limits.leaseTtlMs * (0.5 + 2 * fault.amount)))
+    if (fault?.kind !== 'crash') return
+    process.crash()
+    void fate.idle(1_000).then(live)
+  }
+  if (only !== null && only.size === 0) faults.enabled = false
+  void live()
+  try {
+    while (!isOver()) {
+      if (!(await calls.settle(REAL_MS_MAX))) fatal = `\`execute\` did not answer within ${REAL_MS_MAX / 1_000} s.`
+      else if (!(await scheduler.step()) || scheduler.now - TIME_ZERO > 400 * 24 * 3_600_000) fatal = 'The cycle does not go on.'
+    }
+    const rows: Row[] = []
+    for (const { name } of plan.databases) rows.push(...(await store.rows({ database: name, limit: 1_000_000 })))
+    const { committed } = await store.read({ worker: plan.worker, sync: plan.sync })
+    return { rows, state: committed, pages, requests, faults: faults.injected, error: fatal }
+  } finally {
+    await store.close()
+  }
+}
+
+const SILENT = { debug() {}, info() {}, warn() {}, error() {} }
+
+/** Errors that no repetition mends. */
+const FATAL: ReadonlySet<string> = new Set([
+  'CONNECTOR_FAILED', 'PAGE_INVALID', 'STATE_MISSING', 'STATE_INVALID', 'STATE_TOO_LARGE', 'CURSOR_STALLED', 'CURSOR_CYCLE', 'EMPTY_PAGES', 'AUTH_REJECTED',
+  'SECRET_MISSING', 'DATABASE_UNKNOWN', 'PACER_UNKNOWN', 'MASS_DELETE', 'SCOPE_CHANGED', 'INTERNAL',
+])
+
+// ── the user's code, and real time ───────────────────────────────────────────────────────────────────────────────────
+
+/** Virtual time stands still while the user's code is at work in real time, and goes on when all it does is wait. */
+class UserCalls {
+  #running = 0
+  #waiting = 0
+  #real = 0
+  #changed: () => void = () => {}
+
+  async run<T>(call: () => Promise<T>): Promise<T> {
+    this.#running++
+    try {
+      return await call()
+    } finally {
+      this.#running--
+      this.#changed()
+    }
+  }
+
+  async waiting<T>(call: () => Promise<T>): Promise<T> {
+    this.#waiting++
+    this.#changed()
+    try {
+      return await call()
+    } finally {
+      this.#waiting--
+    }
+  }
+
+  async real<T>(call: () => Promise<T>): Promise<T> {
+    this.#real++
+    try {
+      return await call()
+    } finally {
+      this.#real--
+      this.#changed()
+    }
+  }
+
+  /** False when the time is up. */
+  async settle(msMax: number): Promise<boolean> {
+    let timeout: NodeJS.Timeout | undefined
+    const late = new Promise<false>((resolve) => void (timeout = setTimeout(() => resolve(false), msMax)))
+    try {
+      // A crashed life leaves calls behind that never end; those wait in virtual time and hold nobody up.
+      while (this.#real > 0 || (this.#running > 0 && this.#waiting === 0)) {
+        const changed = new Promise<true>((resolve) => void (this.#changed = () => resolve(true)))
+        if (!(await Promise.race([changed, late]))) return false
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+      return true
+    } finally {
+      clearTimeout(timeout)
+    }
+  }
+}
+
+function watched(context: SyncContext, calls: UserCalls): SyncContext {
+  const clock: Clock = { now: () => context.clock.now(), sleep: (ms, signal) => calls.waiting(() => context.clock.sleep(ms, signal)) }
+  const pacer: Pacing = { wait: (name) => calls.waiting(() => context.pacer.wait(name)) }
+  return { ...context, clock, pacer, fetch: (input, init) => calls.waiting(() => context.fetch(input, init)) }
+}
+
+// ── the network ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+interface TapedAnswer {
+  readonly status: number
+  readonly headers: Array<[string, string]>
+  readonly body: string
+}
+
+async function taped(tape: Map<string, TapedAnswer>, fetch: Fetch, input: string | URL, init: RequestInit = {}): Promise<TapedAnswer> {
+  const { signal: _, ...rest } = init
+  const key = `${init.method ?? 'GET'} ${String(input)} ${typeof init.body === 'string' ? init.body : ''}`
+  const known = tape.get(key)
+  if (known !== undefined) return known
+  const response = await fetch(input, rest)
+  const answer = { status: response.status, headers: [...response.headers], body: await response.text() }
+  tape.set(key, answer)
+  return answer
+}
+
+async function faultyFetch(process: Process, faults: Faults, chance: Stream, _input: string | URL, init: RequestInit | undefined, ask: () => Promise<TapedAnswer>): Promise<Response> {
+  const signal = init?.signal ?? undefined
+  await process.wait('fetch:before', chance.int(5, 500), signal)
+  const fault = faults.draw('runner', 'fetch', ['rate-limited', 'server-error', 'timeout-before', 'timeout-after', 'truncated'])
+  if (fault?.kind === 'rate-limited') return new Response('', { status: 429, headers: { 'retry-after': String(Math.ceil(fault.amount * 5)) } })
+  if (fault?.kind === 'server-error') return new Response('', { status: 503 })
+  if (fault?.kind === 'timeout-before') await process.wait('fetch:hangs', NEVER_MS, signal)
+  const { status, headers, body } = await ask()
+  if (fault?.kind === 'timeout-after') await process.wait('fetch:hangs', NEVER_MS, signal)
+  await process.wait('fetch:after', chance.int(5, 500), signal)
+  const text = fault?.kind === 'truncated' ? body.slice(0, Math.floor(body.length * fault.amount)) : body
+  return new Response(NO_BODY.has(status) ? null : text, { status, headers: headers.filter(([name]) => name !== 'content-length' && name !== 'content-encoding') })
+}
+
+const NEVER_MS = 400 * 24 * 3_600_000
+const NO_BODY: ReadonlySet<number> = new Set([204, 205, 304])
+
+function compareRows(expected: readonly Row[], actual: readonly Row[]): string | null {
+  const rows = new Map(actual.map((row) => [`${row.database} ${row.key}`, row.text]))
+  for (const row of expected) {
+    const name = `${row.database} ${row.key}`
+    if (!rows.has(name)) return `${row.key} of ${row.database} is missing.`
+    if (rows.get(name) !== row.text) return `${row.key} of ${row.database} has another content.`
+    rows.delete(name)
+  }
+  const [left] = rows.keys()
+  return left === undefined ? null : `${left.slice(left.indexOf(' ') + 1)} of ${left.slice(0, left.indexOf(' '))} should not be there.`
+}
