@@ -13,6 +13,13 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   strategies: { folders: ['contract', 'values'], packages: [] },
   'sources/kit': { folders: ['contract', 'values'], packages: ['node:crypto', 'node:util'] },
   'sources/rest': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
+  'sources/airtable': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
+  'sources/github': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
+  'sources/hubspot': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
+  'sources/linear': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
+  'sources/salesforce': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
+  'sources/servicenow': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
+  'sources/stripe': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
   'stores/kit': { folders: ['contract', 'values'], packages: ['node:crypto'] },
   'stores/sqlite': { folders: ['contract', 'values', 'stores/kit'], packages: ['node:fs', 'node:path', 'node:worker_threads', '@photostructure/sqlite'] },
   'stores/postgres': { folders: ['contract', 'values', 'stores/kit'], packages: ['node:crypto', 'pg'] },
@@ -31,7 +38,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
 }
 
 /** Folders that reach time, chance, the network and the environment only through ports. */
-const PURE = ['contract', 'values', 'engine', 'strategies', 'sources/kit', 'sources/rest', 'stores/kit', 'runner']
+const PURE = ['contract', 'values', 'engine', 'strategies', 'sources/kit', 'sources/rest', 'sources/airtable', 'sources/github', 'sources/hubspot', 'sources/linear', 'sources/salesforce', 'sources/servicenow', 'sources/stripe', 'stores/kit', 'runner']
 const IMPURE = [
   /\bDate\.now\b/, /\bnew Date\(\)/, /\bMath\.random\b/, /\bset(?:Timeout|Interval|Immediate)\b/, /\bperformance\./, /\bprocess\./,
   /\bglobalThis\b/, /(?<![.\w])fetch\(/, /\brandom(?:UUID|Bytes|Int)\b/, /\bcrypto\.getRandomValues\b/, /\bqueueMicrotask\b/,

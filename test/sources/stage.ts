@@ -1,0 +1,130 @@
+import { Worker } from '../../src/config/worker.ts'
+import type { TrackSource } from '../../src/config/track-options.ts'
+import type { Execute } from '../../src/contract/index.ts'
+import type { CycleResult } from '../../src/engine/cycle-options.ts'
+import type { Limits, SyncPlan } from '../../src/engine/sync-plan.ts'
+import { asFetch, type Fields, type LoggedRequest, type SimulatorPorts, type VendorSimulator } from '../../src/testing/simulators/index.ts'
+import { answerFailure } from '../../src/platform/answer-failure.ts'
+import { Stream } from '../../src/testing/simulation/random.ts'
+import { DATABASE, MINUTE, Scene, WORKER } from '../engine/scene.ts'
+
+interface RunChoices {
+  /** How long after whatever came before. */
+  readonly afterMs?: number
+  /** A run of so many pages: the next one takes the cycle up, as after a crash. */
+  readonly pagesMax?: number
+  readonly retriesMax?: number
+  /** Before each request reaches the vendor: the moment to change something, or to throw. */
+  readonly onRequest?: (request: number) => void
+}
+
+/** A vendor behind fetch and the production engine on a store in memory, under one clock. */
+export class Stage<Vendor extends VendorSimulator> {
+  readonly scene: Scene
+  readonly vendor: Vendor
+  #plans: { backfill: SyncPlan; delta: SyncPlan } | null = null
+  #list: SyncPlan | null = null
+
+  private constructor(scene: Scene, vendor: Vendor) {
+    this.scene = scene
+    this.vendor = vendor
+  }
+
+  static async open<Vendor extends VendorSimulator>(make: (ports: SimulatorPorts) => Vendor, seed = 1): Promise<Stage<Vendor>> {
+    const scene = await Scene.open()
+    return new Stage(scene, make({ clock: scene.clock, random: new Stream(seed, 'vendor') }))
+  }
+
+  track(source: TrackSource, databases: readonly string[] = []): this {
+    const worker = new Worker({ name: WORKER })
+    const handles = databases.map((name) => worker.database(name))
+    const { backfill, delta } = worker.track('sync', { database: worker.database(DATABASE), databases: handles, source })
+    this.#plans = { backfill: worker.plan(backfill), delta: worker.plan(delta) }
+    return this
+  }
+
+  list(source: { readonly mode: 'replace'; readonly execute: Execute<any> }, databases: readonly string[] = []): this {
+    const worker = new Worker({ name: WORKER })
+    const handles = databases.map((name) => worker.database(name))
+    worker.sync('sync', { database: worker.database(DATABASE), databases: handles, ...source })
+    this.#list = worker.plan('sync')
+    return this
+  }
+
+  backfill(choices: RunChoices = {}): Promise<CycleResult> {
+    return this.#run(this.#list ?? this.#plans!.backfill, choices)
+  }
+
+  delta(choices: RunChoices = {}): Promise<CycleResult> {
+    return this.#run(this.#plans!.delta, choices)
+  }
+
+  /** Runs that break off with their second request, until one does not; how many that were. */
+  async untilComplete(half: 'backfill' | 'delta'): Promise<number> {
+    for (let runs = 1; runs < 50; runs++) {
+      const result = await this[half]({
+        onRequest(request) {
+          if (request > 1) throw new Error('broken off')
+        },
+      })
+      if (result.stopReason === 'complete') return runs
+    }
+    throw new Error('it does not end')
+  }
+
+  async #run(plan: SyncPlan, { afterMs = 5 * MINUTE, pagesMax, retriesMax = 0, onRequest }: RunChoices): Promise<CycleResult> {
+    this.scene.clock.step(afterMs)
+    const ask = asFetch(this.vendor)
+    let requests = 0
+    const fetch = async (input: string | URL, init?: RequestInit): Promise<Response> => {
+      onRequest?.(++requests)
+      const response = await ask(input, init)
+      return response.body === null ? response : new Response(failing(response.body, new URL(input)), response)
+    }
+    const limits: Limits = { ...plan.limits, retriesMax, ...(pagesMax !== undefined && { pagesMax }) }
+    return this.scene.run({ ...plan, limits }, { fetch })
+  }
+
+  /** What was asked since the last time. */
+  asked(): LoggedRequest[] {
+    return this.vendor.requests.entries.splice(0)
+  }
+
+  async state(sync = 'sync'): Promise<any> {
+    return JSON.parse((await this.scene.checkpoint(sync)).committed ?? 'null')
+  }
+
+  rows(database?: string): Promise<Record<string, unknown>> {
+    return this.scene.rows(database)
+  }
+
+  /** What the vendor holds, by key. */
+  truth(type: string, key = 'id'): Record<string, Fields> {
+    return Object.fromEntries(this.vendor.truth(type).map((record) => [String(record[key]), record]))
+  }
+
+  /** Lets time pass. */
+  pass(ms: number): void {
+    this.scene.clock.step(ms)
+  }
+
+  close(): Promise<void> {
+    return this.scene.close()
+  }
+}
+
+/** A body that breaks off says so as the production fetch would. */
+function failing(body: ReadableStream<Uint8Array>, url: URL): ReadableStream<Uint8Array> {
+  const reader = body.getReader()
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      try {
+        const { done, value } = await reader.read()
+        if (done) controller.close()
+        else controller.enqueue(value)
+      } catch (error) {
+        controller.error(answerFailure(error, url, null, 'body'))
+      }
+    },
+  })
+}

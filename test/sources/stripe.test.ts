@@ -1,0 +1,214 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { stripe } from '../../src/sources/stripe/source.ts'
+import { churn, StripeSimulator } from '../../src/testing/simulators/index.ts'
+import { Stream } from '../../src/testing/simulation/random.ts'
+import { SECOND } from '../engine/scene.ts'
+import { Stage } from './stage.ts'
+
+let stage: Stage<StripeSimulator>
+let vendor: StripeSimulator
+
+async function open(options: ConstructorParameters<typeof StripeSimulator>[1] = {}): Promise<void> {
+  stage = await Stage.open((ports) => new StripeSimulator(ports, options))
+  vendor = stage.vendor
+}
+beforeEach(() => open())
+afterEach(() => stage.close())
+
+const source = (options: Partial<Parameters<typeof stripe>[0]> = {}): ReturnType<typeof stripe> => stripe({ apiKey: 'STRIPE_KEY', ...options })
+const customers = (options?: Partial<Parameters<typeof stripe>[0]>): void => void stage.track(source(options).customers)
+const fill = (count: number): string[] => Array.from({ length: count }, (_, n) => vendor.create('customer', { name: `c${n}` }))
+const queries = (): string[] => stage.asked().map(({ path, query }) => `${path}?${new URLSearchParams(query).toString()}`)
+
+describe('the backfill', () => {
+  test('N32 N33 N34 N35: takes the anchor first, then follows the last id until has_more says no', async () => {
+    fill(250)
+    customers()
+    expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { created: 250 } })
+    const asked = queries()
+    expect(asked).toHaveLength(4)
+    expect(asked[0]).toBe('/v1/events?limit=1')
+    expect(asked[1]).toBe('/v1/customers?limit=100')
+    expect(asked[2]).toMatch(/^\/v1\/customers\?starting_after=cus_\w+&limit=100$/)
+    expect(await stage.rows()).toEqual(stage.truth('customer'))
+    expect(await stage.state('sync-backfill')).toBeNull()
+    expect((await stage.state()).cursor).toBe(vendor.events()[0]!.id)
+  })
+
+  test('N33: a short page is not the end, and a full one may be', async () => {
+    fill(200)
+    customers()
+    vendor.faults.plan({ kind: 'short-page' }, { on: (request) => request.url.includes('/customers') })
+    await stage.backfill()
+    expect(await stage.rows()).toEqual(stage.truth('customer'))
+    stage.asked()
+    await stage.backfill()
+    expect(queries()).toHaveLength(2)
+  })
+
+  test('an empty account lands nothing and ends', async () => {
+    customers()
+    expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { created: 0 } })
+  })
+})
+
+describe('the delta', () => {
+  test('N36 N41 NX13: alone brings what changed while the backfill was paging to the truth', async () => {
+    fill(230)
+    customers()
+    await stage.backfill({
+      onRequest(request) {
+        if (request === 1) return
+        stage.pass(2 * SECOND)
+        churn(vendor, { type: 'customer', writes: 25, random: new Stream(request, 'churn'), fields: (n) => ({ name: `r${request}-${n}` }), updates: 0.5, deletes: 0.2 })
+        vendor.update('customer', vendor.records.current('customer')[request]!.id, { name: `touched ${request}` })
+      },
+    })
+    await stage.delta()
+    expect(await stage.rows()).toEqual(stage.truth('customer'))
+  })
+
+  test('N37 N44: reads on from the newest event that was applied', async () => {
+    fill(3)
+    customers()
+    await stage.backfill()
+    const { cursor } = await stage.state()
+    stage.asked()
+    stage.pass(SECOND)
+    fill(250)
+    await stage.delta()
+    const asked = queries()
+    expect(asked[0]).toBe(`/v1/events?ending_before=${cursor}&limit=100`)
+    expect(asked).toHaveLength(3)
+    expect((await stage.state()).cursor).toBe(vendor.events()[0]!.id)
+    expect(await stage.rows()).toEqual(stage.truth('customer'))
+  })
+
+  test('N38 N39 N40: events younger than ten seconds wait, and move nothing', async () => {
+    fill(1)
+    customers()
+    await stage.backfill()
+    const before = await stage.state()
+    fill(150)
+    stage.asked()
+    expect(await stage.delta({ afterMs: 9 * SECOND })).toMatchObject({ stopReason: 'complete', counts: { created: 0 } })
+    expect(stage.asked()).toHaveLength(1)
+    expect(await stage.state()).toEqual(before)
+    await stage.delta({ afterMs: 3 * SECOND })
+    expect(await stage.rows()).toEqual(stage.truth('customer'))
+  })
+
+  test('N9: events that show late, below others, are not passed over', async () => {
+    await stage.close()
+    await open({ lag: { share: 0.5, maxMs: 9 * SECOND } })
+    fill(20)
+    customers()
+    await stage.backfill()
+    for (let round = 0; round < 25; round++) {
+      churn(vendor, { type: 'customer', writes: 12, random: new Stream(round, 'late'), fields: (n) => ({ name: `${round}-${n}` }), updates: 0.5, deletes: 0.2 })
+      await stage.delta({ afterMs: 1_700 })
+    }
+    await stage.delta({ afterMs: 30 * SECOND })
+    expect(await stage.rows()).toEqual(stage.truth('customer'))
+  })
+
+  test('what is made after the anchor of an empty log is landed from its first event on', async () => {
+    customers()
+    await stage.backfill()
+    expect(await stage.state()).toEqual({ cursor: null })
+    await stage.delta()
+    fill(120)
+    stage.pass(SECOND)
+    fill(130)
+    await stage.delta({ afterMs: 3 * SECOND })
+    expect(await stage.rows()).toEqual({})
+    await stage.delta()
+    expect(await stage.rows()).toEqual(stage.truth('customer'))
+  })
+
+  test('a key that is deleted within the second it was changed in stays deleted', async () => {
+    const [first, second] = fill(2)
+    customers()
+    await stage.backfill()
+    vendor.update('customer', first!, { name: 'x' })
+    vendor.remove('customer', first!)
+    vendor.update('customer', second!, { name: 'y' })
+    vendor.update('customer', second!, { name: 'z' })
+    await stage.delta()
+    expect(await stage.rows()).toEqual(stage.truth('customer'))
+  })
+
+  test('a position older than the log is not passed over in silence', async () => {
+    fill(1)
+    customers()
+    await stage.backfill()
+    expect((await stage.delta({ afterMs: 31 * 86_400_000 })).error).toMatchObject({ code: 'HISTORY_LOST' })
+  })
+})
+
+describe('faults', () => {
+  test.each([
+    ['a rate limit', { kind: 'rate-limit', retryAfter: '3' }], ['a server error', { kind: 'server-error', status: 503 }],
+    ['a body cut off', { kind: 'truncated', how: 'cut-off' }], ['half a body', { kind: 'truncated', how: 'short' }], ['a page of HTML', { kind: 'html' }],
+  ] as const)('%s is asked again, and nothing is lost', async (_, fault) => {
+    fill(150)
+    customers()
+    vendor.faults.plan(fault, { times: 2, on: (request) => request.url.includes('/customers') })
+    expect(await stage.backfill({ retriesMax: 5 })).toMatchObject({ stopReason: 'complete' })
+    stage.pass(SECOND)
+    fill(120)
+    vendor.faults.plan(fault, { times: 2 })
+    expect(await stage.delta({ retriesMax: 5 })).toMatchObject({ stopReason: 'complete' })
+    expect(await stage.rows()).toEqual(stage.truth('customer'))
+  })
+
+  test('refused credentials are not tried twice', async () => {
+    fill(1)
+    customers()
+    vendor.faults.plan({ kind: 'unauthorized' }, { times: 9 })
+    expect((await stage.backfill()).error).toMatchObject({ code: 'AUTH_REJECTED' })
+    expect(stage.asked()).toHaveLength(1)
+  })
+
+  test('a run that breaks off anywhere is taken up, and no page is read twice', async () => {
+    fill(450)
+    customers()
+    expect(await stage.untilComplete('backfill')).toBeGreaterThan(4)
+    expect(await stage.rows()).toEqual(stage.truth('customer'))
+    expect(queries().filter((text, index, all) => all.indexOf(text) !== index)).toEqual([])
+    stage.pass(SECOND)
+    fill(350)
+    expect(await stage.untilComplete('delta')).toBeGreaterThan(3)
+    expect(await stage.rows()).toEqual(stage.truth('customer'))
+  })
+})
+
+describe('objects inside objects', () => {
+  const nested = { payment_method: 'payment_methods' }
+
+  test('N42: are found and landed in their own database, and leave their id behind', async () => {
+    const methods = Array.from({ length: 5 }, () => vendor.create('payment_method', {}))
+    for (const method of methods) vendor.create('payment_intent', { payment_method: method, amount: 100 })
+    stage.track(source({ nested, expand: ['data.payment_method'] }).paymentIntents, ['payment_methods'])
+    await stage.backfill()
+    expect(await stage.rows()).toEqual(stage.truth('payment_intent'))
+    expect(await stage.rows('payment_methods')).toEqual(stage.truth('payment_method'))
+    vendor.create('payment_intent', { payment_method: methods[0]! })
+    vendor.update('payment_method', methods[0]!, { metadata: { note: 'new' } })
+    await stage.delta()
+    expect(await stage.rows()).toEqual(stage.truth('payment_intent'))
+  })
+
+  test('N43 NX10: a list inside an object is read to its end, within bounds', async () => {
+    const lines = Array.from({ length: 230 }, (_, n) => ({ amount: n, description: `line ${n}` }))
+    const invoice = vendor.create('invoice', { lines })
+    stage.track(source({ nested: { line_item: 'lines' } }).invoices, ['lines'])
+    await stage.backfill()
+    expect(Object.keys(await stage.rows('lines'))).toHaveLength(230)
+    const asked = queries()
+    expect(asked.filter((text) => text.includes(`/v1/invoices/${invoice}/lines`))).toHaveLength(3)
+
+    stage.track(source({ followUpsMax: 2 }).invoices)
+    expect((await stage.backfill()).error).toMatchObject({ code: 'CONNECTOR_FAILED' })
+  })
+})
