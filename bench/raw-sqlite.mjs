@@ -5,7 +5,7 @@ import { keyOf, PAGE, recordOf } from './records.mjs'
 
 const [file, count] = [process.argv[2], Number(process.argv[3])]
 const database = new DatabaseSync(file)
-database.exec('pragma page_size = 8192; pragma journal_mode = wal; pragma synchronous = full; pragma cache_size = -32768; pragma wal_autocheckpoint = 2000')
+database.exec('pragma page_size = 8192; pragma journal_mode = wal; pragma synchronous = full; pragma cache_size = -8192; pragma wal_autocheckpoint = 2000')
 database.exec('create table accounts (key text primary key, record text not null) without rowid')
 const insert = database.prepare('insert into accounts (key, record) values (?, ?)')
 let ms = 0

@@ -32,7 +32,7 @@ export class Connection {
       this.#readVersion(file)
       this.#db.exec('pragma page_size = 8192')
       if (file !== ':memory:') this.#db.exec('pragma journal_mode = wal')
-      this.#db.exec(`pragma synchronous = ${synchronous}; pragma cache_size = -16384; pragma wal_autocheckpoint = 2000; pragma journal_size_limit = 67108864`)
+      this.#db.exec(`pragma synchronous = ${synchronous}; pragma cache_size = -8192; pragma wal_autocheckpoint = 2000; pragma journal_size_limit = 67108864`)
       this.#migrate(file)
     } catch (error) {
       this.#db.close()

@@ -89,7 +89,7 @@ class ThreadCalls implements LedgerCalls {
     this.#worker = new Worker(new URL('./thread.js', import.meta.url), {
       workerData: options,
       // A page lives for one commit. By default its remains pile up to 48 MB before they are swept, and no faster for it.
-      resourceLimits: { maxYoungGenerationSizeMb: 12 },
+      resourceLimits: { maxYoungGenerationSizeMb: 4 },
     })
     this.#worker.unref()
     this.#worker.on('message', (answer: Answer) => this.#settle(answer))
