@@ -1,10 +1,9 @@
-import type { Change, SyncContext } from '../contract/index.ts'
+import { SyncError, type Change, type SyncContext } from '../contract/index.ts'
 import { canonicalInstant, instantMs } from '../values/instant.ts'
 import type { Anchored } from './kit/anchored.ts'
 import { lowerHorizon, pinHorizon, timed, type ServerClock } from './kit/horizon.ts'
 import { instantOf, instantOfMs } from './kit/instants.ts'
 import { invalid, requireMode, requireNumber, unreadable } from './kit/refusals.ts'
-import { SyncError } from '../contract/index.ts'
 
 export interface EventFeedOptions<Event> {
   /** The newest event there is, or nothing when the log is empty. */

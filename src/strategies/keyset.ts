@@ -1,11 +1,11 @@
 import type { SyncContext } from '../contract/index.ts'
+import { canonicalInstant, instantMs } from '../values/instant.ts'
 import type { Anchored } from './kit/anchored.ts'
 import { binaryIds, type CompareIds } from './kit/compare-ids.ts'
 import { lowerHorizon, pinHorizon, timed, type ServerClock } from './kit/horizon.ts'
 import { instantOf, instantOfMs, isoOf } from './kit/instants.ts'
 import { invalid, requireNumber, unreadable } from './kit/refusals.ts'
 import { toChanges, type Changes } from './kit/to-changes.ts'
-import { canonicalInstant, instantMs } from '../values/instant.ts'
 
 export interface KeysetOptions<Item> {
   /** Asks the source for items strictly above `after`, up to and including `until`, sorted by (timestamp, id). */

@@ -172,7 +172,8 @@ async function readDelta<Item>(state: DeltaState & { untilMs: number; isFirst?: 
     if (asked.some(({ modifiedMs }, index) => index > 0 && modifiedMs < asked[index - 1]!.modifiedMs)) throw invalid('A full page of the search is not sorted by the time of modification.')
     if (asked.length === 0) throw invalid('A full page of the search has only items from after the time it was asked to end with.')
   }
-  if (safe.length < asked.length || cursorMs > untilMs) return found.page(safe, false, { phase: 'delta', cursorMs: newestMs })
+  // Cut by the source's clock: sorted, so nothing below the horizon can follow.
+  if (safe.length < asked.length) return found.page(safe, false, { phase: 'delta', cursorMs: newestMs })
   if (found.isFull) {
     const isDeadlock = times.every((ms) => ms === newestMs)
     return found.page(safe, true, isDeadlock ? deadlock(newestMs, untilMs, widthMs) : { phase: 'delta', cursorMs: newestMs, untilMs, ...(widthMs !== undefined && { widthMs }) })
@@ -203,10 +204,7 @@ async function readDeadlock<Item>(state: DeadlockState, ask: Ask<Item>): Promise
   }, lastId)
   if (found.items.some(({ modifiedMs }) => modifiedMs < deadlockMs)) throw invalid('The search found an item of another time than the one it was asked for.')
   const last = found.items.at(-1)
-  if (last !== undefined) {
-    const tied = found.items.filter(({ modifiedMs }) => modifiedMs === deadlockMs)
-    return found.page(tied, true, { ...staying, lastId: last.id, ...(throughId !== undefined && { throughId }) })
-  }
+  if (last !== undefined) return found.page(found.items, true, { ...staying, lastId: last.id, ...(throughId !== undefined && { throughId }) })
   if (throughId !== undefined) return found.page([], true, { ...staying, lastId: throughId })
   // Only a millisecond behind the horizon can get no more rows; another is begun again by the next cycle.
   if (resumeCursorMs < untilMs) return found.page([], true, { phase: 'delta', cursorMs: resumeCursorMs + 1, untilMs, ...width })

@@ -126,6 +126,16 @@ describe('two streams of one sync', () => {
     expect(await state()).toEqual(before)
   })
 
+  test('N83 a stream that ends without a state keeps the one it was asked with', async () => {
+    const asked: unknown[] = []
+    const once = (name: string): Execute<string> => async (given) => {
+      asked.push([name, given])
+      return given === undefined ? { changes: [], hasMore: false, nextState: `${name} 1` } : { changes: [], hasMore: false }
+    }
+    for (let round = 0; round < 6; round++) await cycle(flipFlop({ delta: once('delta'), deletes: once('deletes') }))
+    expect(asked).toEqual([['delta', undefined], ['deletes', undefined], ['delta', 'delta 1'], ['deletes', 'deletes 1'], ['delta', 'delta 1'], ['deletes', 'deletes 1']])
+  })
+
   test('a stream that says there is more and forgets its state is told so', async () => {
     expect(await cycle(flipFlop({ delta: async () => ({ changes: [], hasMore: true }), deletes: async () => ({ changes: [], hasMore: false }) }))).toMatchObject({ error: { code: 'STATE_MISSING' } })
   })

@@ -90,6 +90,7 @@ describe('a delta', () => {
     await cycle(keysetOf(table, { limit: 2 }))
     expect(await state()).toEqual({ cursorTimestamp: table.truth().r0004!.at, cursorId: 'r0004' })
     expect(await scene.rows()).toEqual(table.truth())
+    expect((await scene.feed()).map(({ cursor }) => cursor)).toEqual(Object.values(table.truth()).map(({ at }) => at))
     expect(table.asked[2]!.after).toEqual({ timestamp: table.truth().r0003!.at, id: 'r0003' })
   })
 
@@ -301,8 +302,9 @@ describe('the horizon', () => {
     test('XD28 a clock of the source that is ahead raises nothing, and one that is no date says nothing', async () => {
       fill(1)
       table.put('fresh')
-      await cycle(withServerTime({}, 24 * HOUR), { afterMs: SECOND })
-      await cycle(keysetOf(table, { read: async (query) => ({ ...(await table.read(query)), serverTime: 'soon' }) }), { afterMs: SECOND })
+      for (const serverTime of [iso(table.now() + 24 * HOUR), 'soon', null, Number.NaN]) {
+        await cycle(keysetOf(table, { read: async (query) => ({ ...(await table.read({ ...query, until: undefined })), serverTime }) }), { afterMs: SECOND })
+      }
       expect(await scene.keys()).toEqual(['r0000'])
     })
 
@@ -319,7 +321,7 @@ describe('the horizon', () => {
 
     test('the time an answer took is taken off: it may have been found before it was stamped', async () => {
       const asked: number[] = []
-      const slow = withServerTime({
+      const slow = keysetOf(table, {
         limit: 1,
         read: async (query, { clock }) => {
           asked.push(Date.parse(query.until!))
@@ -328,10 +330,19 @@ describe('the horizon', () => {
           return { ...answer, serverTime: table.now() }
         },
       })
-      fill(3)
-      const { startedAt } = await cycle(slow, { pagesMax: 2, afterMs: 20 * SECOND })
-      expect(asked).toEqual([startedAt - LAG, startedAt - LAG])
+      for (const id of ['a', 'b', 'c']) table.put(id, { at: iso(scene.clock.now() - 2 * HOUR) })
+      table.clockErrorMs = -HOUR
+      const { startedAt } = await cycle(slow, { pagesMax: 2 })
+      expect(asked).toEqual([startedAt - LAG, startedAt - HOUR - LAG])
     })
+  })
+
+  test('a horizon that somebody wrote into the state cannot be later than the cycle\'s own', async () => {
+    fill(1)
+    table.put('fresh')
+    await setState(scene, { cursorTimestamp: null, cursorId: null, untilMs: scene.clock.now() + HOUR })
+    await cycle(keysetOf(table), { afterMs: SECOND })
+    expect(await scene.keys()).toEqual(['r0000'])
   })
 })
 
@@ -587,6 +598,39 @@ describe('where a cycle begins', () => {
     for (const id of ['r0000', 'r0001', 'r0002']) table.remove(id)
     for (let index = 0; index < 3; index++) await cycle(delta)
     expect(await state()).toEqual(before)
+  })
+
+  test('an overlap of several pages ends where the position was, even when the row there is gone', async () => {
+    const delta = keysetOf(table, { overlapMs: 2 * MINUTE, limit: 1 })
+    fill(4)
+    await cycle(delta)
+    const before = await state()
+    table.remove('r0002')
+    table.remove('r0003')
+    expect(await cycle(delta)).toMatchObject({ stopReason: 'complete', counts: { unchanged: 2 } })
+    expect(await state()).toEqual(before)
+  })
+
+  test('a beginning without an id is below every id, also below numeric ones', async () => {
+    const at = iso(scene.clock.now() - MINUTE)
+    table.put('0', { at })
+    table.put('7', { at })
+    await cycle(keysetOf(table, { since: at, compareIds: numericIds }))
+    expect(await scene.keys()).toEqual(['0', '7'])
+  })
+
+  test('N78 XC26 an anchor is taken by the source\'s clock where ours is ahead', async () => {
+    table.clockErrorMs = -HOUR
+    const delta = keysetOf(table, { read: async (query) => ({ ...(await table.read(query)), serverTime: table.now() }) })
+    let anchor: KeysetState | undefined
+    await cycle(async (_, context) => {
+      anchor = await delta.anchor(context)
+      return { changes: [], hasMore: false }
+    }, { sync: 'backfill', afterMs: 0 })
+    table.put('meanwhile')
+    await setState(scene, anchor)
+    await cycle(delta)
+    expect(await scene.keys()).toEqual(['meanwhile'])
   })
 
   test('N78 an anchor captured before a backfill finds all that changes meanwhile', async () => {

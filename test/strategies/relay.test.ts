@@ -131,8 +131,8 @@ describe('a budget', () => {
     const times: number[] = []
     const execute = paced({ limit: 1_800 }, times)
     await cycle(execute, { pagesMax: 1 })
-    await cycle(execute, { pagesMax: 1, afterMs: -HOUR })
-    expect(scene.clock.now() - times[0]!).toBeLessThanOrEqual(-HOUR + 2 * SECOND)
+    expect(await cycle(execute, { pagesMax: 1, afterMs: -HOUR })).toMatchObject({ stopReason: 'max_pages' })
+    expect(times[1]! - times[0]!).toBe(-HOUR + 2 * SECOND)
   })
 
   test.each([[{ limit: 0 }], [{ limit: Number.NaN }], [null]])('of nonsense (%o) paces nothing', async (budget) => {
@@ -207,6 +207,15 @@ describe('a connection inside a connection', () => {
     expect(await scene.keys()).toEqual(forge.truth())
   })
 
+  test('N65 an incremental sync begins anew each cycle', async () => {
+    forge.repos.set('A', names(101, 'a')).set('B', []).set('C', [])
+    const execute = forge.execute()
+    await cycle(execute, { mode: 'incremental' })
+    await cycle(execute, { mode: 'incremental' })
+    expect(forge.outerAsked).toEqual([null, 'cursor:2', null, 'cursor:2'])
+    expect(await scene.keys()).toEqual(forge.truth())
+  })
+
   test('N62 many unfinished ones are asked in groups, each until it is done', async () => {
     forge.first.repos = 10
     for (let index = 0; index < 10; index++) forge.repos.set(`R${index}`, names(150 + index * 30, `r${index}-`))
@@ -245,6 +254,11 @@ describe('a connection inside a connection', () => {
     forge.repos.set('A', names(150, 'a'))
     const result = await cycle(forge.execute({ readInner: async () => ({ changes: [], parents: parents() }) }))
     expect(result).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_INVALID' } })
+  })
+
+  test('a repository without an id fails: its cursor could not be kept', async () => {
+    const execute = forge.execute({ readOuter: async () => ({ changes: [], pageInfo: { hasNextPage: false }, parents: [{ id: '', pageInfo: { hasNextPage: true, endCursor: 'x' } }] }) })
+    expect(await cycle(execute)).toMatchObject({ error: { code: 'SOURCE_INVALID', message: expect.stringMatching(/no id/) } })
   })
 
   test('XC31 as a control: a connector that takes silence for the end loses what was left out', async () => {

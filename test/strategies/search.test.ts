@@ -50,6 +50,12 @@ describe('a search by time', () => {
     expect(await scene.keys()).toEqual(['2'])
   })
 
+  test('N51 looking back less far than the lag begins at the horizon, not ahead of it', async () => {
+    const { startedAt } = await cycle(searchOf(index, { lookBackMs: SECOND }))
+    expect(index.asked).toMatchObject([{ fromMs: startedAt - LAG, untilMs: startedAt - LAG }])
+    expect(await state()).toEqual({ phase: 'delta', cursorMs: startedAt - LAG })
+  })
+
   test('T1 N51 the first beginning is kept when it finds nothing: what comes in the hour until the next cycle is found', async () => {
     const delta = searchOf(index)
     await cycle(delta)
@@ -137,7 +143,7 @@ describe('a search by time', () => {
     for (let place = 0; place < 10; place++) index.put(place + 1, { at: at + place * SECOND })
     await setState(scene, { phase: 'delta', cursorMs: at })
     const delta = searchOf(index, { limit: 10, read: async (query) => ({ ...(await index.read(query)), serverTime: at + 4 * SECOND + LAG }) })
-    await cycle(delta)
+    expect(await cycle(delta)).toMatchObject({ stopReason: 'complete', pages: 1 })
     expect(await scene.keys()).toEqual(['1', '2', '3', '4', '5'])
     expect(await state()).toEqual({ phase: 'delta', cursorMs: at + 4 * SECOND })
   })
@@ -326,6 +332,15 @@ describe('more than the source searches through', () => {
     expect(index.asked.length).toBeLessThan(200)
   })
 
+  test('XC8 a source that refuses everything is given up, not asked for ever', async () => {
+    const result = await cycle(searchOf(index, { read: async (query) => {
+      index.asked.push(query)
+      return { items: [], total: 20_000 }
+    } }))
+    expect(result).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_INVALID', message: expect.stringMatching(/even a single id/) } })
+    expect(index.asked.length).toBeLessThan(100)
+  })
+
   test('N59 and all of that can be broken off after every page', async () => {
     const at = scene.clock.now()
     fill(200, (place) => at + (place < 120 ? 50 : place))
@@ -355,31 +370,32 @@ describe('what a source sends is not trusted', () => {
   const now = Date.parse('2026-03-01T00:00:00Z')
 
   test.each([
-    ['from before the cursor', [contact('1', now - HOUR)]],
-    ['XC20 in seconds', [contact('1', now / 1_000)]],
-    ['XC20 in microseconds', [contact('1', now * 1_000)]],
-    ['XC20 as text', [contact('1', String(now))]],
-    ['with no time', [contact('1', Number.NaN)]],
-    ['XC20 with a number for an id', [contact(1, now)]],
-    ['full and not sorted', [contact('1', now + 2), contact('2', now + 1), contact('3', now + 3)]],
-    ['full and newer than asked for', [contact('1', now + HOUR), contact('2', now + HOUR), contact('3', now + HOUR)]],
-  ])('a page %s fails, and nothing moves', async (_, items) => {
+    ['from before the cursor', /from before the time/, [contact('1', now - HOUR)]],
+    ['XC20 in seconds', /from before the time/, [contact('1', now / 1_000)]],
+    ['XC20 in microseconds', /not a time in milliseconds/, [contact('1', now * 1_000)]],
+    ['XC20 as text', /not a time in milliseconds/, [contact('1', String(now))]],
+    ['with no time', /not a time in milliseconds/, [contact('1', Number.NaN)]],
+    ['XC20 with a number for an id', /not a text/, [contact(1, now)]],
+    ['full and not sorted', /not sorted by the time/, [contact('1', now + 2), contact('2', now + 1), contact('3', now + 3)]],
+    ['full and newer than asked for', /only items from after/, [contact('1', now + HOUR), contact('2', now + HOUR), contact('3', now + HOUR)]],
+  ])('a page %s fails, and nothing moves', async (_, message, items) => {
     const before = { phase: 'delta', cursorMs: now }
     await setState(scene, before)
-    expect(await cycle(searchOf(index, { limit: 3, read: async () => ({ items }) }))).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_INVALID' } })
+    expect(await cycle(searchOf(index, { limit: 3, read: async () => ({ items }) }))).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_INVALID', message: expect.stringMatching(message) } })
     expect(await state()).toEqual(before)
     expect(await scene.keys()).toEqual([])
   })
 
   test.each([
-    ['not sorted by id', [contact('5', now), contact('4', now)]],
-    ['at the id it was to follow', [contact('3', now)]],
-    ['with an id that is no number', [contact('x', now)]],
-    ['of an earlier time', [contact('9', now - 1)]],
-  ])('a page of a deadlock %s fails, and nothing moves', async (_, items) => {
-    const before = { phase: 'deadlock', deadlockMs: now, resumeCursorMs: now, lastId: '3', untilMs: now + 1 }
+    ['not sorted by id', /not sorted by it/, [contact('5', now), contact('4', now)]],
+    ['at the id it was to follow', /not sorted by it/, [contact('3', now)]],
+    ['beyond the id it was to end with', /beyond the ids/, [contact('5', now), contact('21', now)]],
+    ['with an id that is no number', /not a whole number/, [contact('x', now)]],
+    ['of an earlier time', /another time/, [contact('9', now - 1)]],
+  ])('a page of a deadlock %s fails, and nothing moves', async (_, message, items) => {
+    const before = { phase: 'deadlock', deadlockMs: now, resumeCursorMs: now, lastId: '3', throughId: '20', idSpan: '17', untilMs: now + 1 }
     await setState(scene, before)
-    expect(await cycle(searchOf(index, { limit: 3, read: async () => ({ items }) }))).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_INVALID' } })
+    expect(await cycle(searchOf(index, { limit: 3, read: async () => ({ items }) }))).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_INVALID', message: expect.stringMatching(message) } })
     expect(await state()).toEqual(before)
   })
 
