@@ -1,11 +1,15 @@
 import { Command, Option } from 'commander'
+import { systemClock } from '../platform/clock.ts'
 import type { SimulationReport } from '../testing/simulation/simulate.ts'
+import type { WorkerReport } from '../testing/simulation/simulate-worker.ts'
 import { countArgument } from './arguments.ts'
 import type { Act, Cli } from './cli.ts'
 import { grouped } from './counts.ts'
 import { EXIT_OK, exitCodeOf } from './exit-code.ts'
 import { Foreign } from './json-document.ts'
+import { outsideOf } from './outside.ts'
 import { printable } from './printable.ts'
+import { workerTarget } from './target.ts'
 
 interface SimFlags {
   readonly seeds: number
@@ -17,13 +21,18 @@ export function simVerb(): Command {
   return new Command('sim')
     .summary('thousands of adversarial worlds, each from a seed')
     .description('Runs the engine in simulated worlds: sources that lie and break off, stores that lose answers, crashes, frozen processes, wrong clocks. A world is a pure function of its seed. Says which promise broke, in which seed, and the fewest faults that break it.')
-    .addOption(new Option('--seeds <n>', 'how many worlds').argParser(countArgument).default(1_000))
+    .argument('[worker]', 'a worker file of yours: run its syncs, instead of the engine’s own worlds, through crashes, lost answers and refusals')
+    .addOption(new Option('--seeds <n>', 'how many worlds, or runs of each sync').argParser(countArgument).default(1_000))
     .addOption(new Option('--first-seed <n>', 'where to begin').argParser(countArgument).default(1))
     .option('--seconds <n>', 'stop after so long, whatever is left', countArgument)
     .option('--json', 'answer in JSON, for programs')
 }
 
-export const sim: Act<[SimFlags]> = async (cli, flags) => {
+export const sim: Act<[string | undefined, SimFlags]> = async (cli, file, flags) => {
+  return file === undefined ? simWorlds(cli, flags) : simWorker(cli, file, flags)
+}
+
+async function simWorlds(cli: Cli, flags: SimFlags): Promise<number> {
   // Loaded here: no other command needs a world of its own.
   const { simulate } = await import('../testing/simulation/simulate.ts')
   const report = await simulate({
@@ -36,6 +45,37 @@ export const sim: Act<[SimFlags]> = async (cli, flags) => {
   if (cli.terminal.json) cli.terminal.document({ ...report, faultsByPlace: new Foreign(report.faultsByPlace) })
   else show(cli, report)
   return report.failures.length === 0 ? EXIT_OK : exitCodeOf('INTERNAL')
+}
+
+async function simWorker(cli: Cli, file: string, flags: SimFlags): Promise<number> {
+  const { simulateWorker } = await import('../testing/simulation/simulate-worker.ts')
+  const target = await workerTarget(cli, { file })
+  const { fetch, secrets } = outsideOf(cli, target)
+  const startedAt = systemClock.now()
+  const report = await simulateWorker(target.worker.plans(), {
+    seeds: flags.seeds, firstSeed: flags.firstSeed, fetch, secrets,
+    onProgress: ({ sync, done, of }) => {
+      if (cli.terminal.isLive && done % 20 === 0) cli.terminal.draw([`▸ ${sync}  ${grouped(done)} of ${grouped(of)} runs`])
+    },
+  })
+  if (cli.terminal.isLive) cli.terminal.draw([])
+  if (cli.terminal.json) cli.terminal.document({ worker: target.name, file: target.file, ...report })
+  else showWorker(cli, report, file, systemClock.now() - startedAt)
+  return report.syncs.every(({ failure }) => failure === null) ? EXIT_OK : exitCodeOf('CONNECTOR_FAILED')
+}
+
+function showWorker({ terminal }: Cli, report: WorkerReport, file: string, ms: number): void {
+  const { colors } = terminal
+  for (const { sync, rows, pages, seeds, faults, failure } of report.syncs) {
+    const injected = Object.values(faults).reduce((sum, count) => sum + count, 0)
+    terminal.print(`${failure === null ? colors.green('✓') : colors.red('✗')} ${sync}  ${grouped(rows)} rows in ${grouped(pages)} pages · ${grouped(seeds)} runs · ${grouped(injected)} faults`)
+    if (failure === null) continue
+    terminal.print(`  seed ${failure.seed}: ${colors.bold(failure.problem)}  ${printable(failure.message)}`)
+    terminal.print(`  It takes ${failure.faults.length === 0 ? 'no faults' : failure.faults.map((fault) => printable(fault)).join(', ')}.`)
+    if (failure.seed > 0) terminal.print(`  Again: npx tidemark sim ${file} --first-seed ${failure.seed} --seeds 1`)
+  }
+  const runs = report.syncs.reduce((sum, { seeds }) => sum + seeds, 0)
+  terminal.print(`${report.sentence} ${grouped(Math.round(runs / Math.max(0.001, ms / 1000)))} runs a second.`)
 }
 
 function show({ terminal }: Cli, report: SimulationReport): void {

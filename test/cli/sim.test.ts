@@ -8,3 +8,44 @@ test('sim says how many worlds, how fast and which faults; the same seeds give t
   expect((await project.json('sim', '--seeds', '5'))['digest']).toBe(first['digest'])
   expect((await project.run('sim', '--seeds', '2', '--first-seed', '7')).stdout).toMatch(/^2 worlds from seed 7 · .+ a second · .+ faults injected/)
 })
+
+const LIST = "const all = Array.from({ length: 12 }, (_, at) => ({ id: `k${at}` }))"
+
+test('sim with a worker of yours lands the same rows through every fault', { timeout: 180_000 }, async () => {
+  const project = new Project()
+  project.write('good.mjs', `import { Worker } from 'tidemark'
+${LIST}
+const worker = new Worker({ name: 'good' })
+worker.database('things')
+worker.sync('list', { database: 'things', execute: async (state) => {
+  const at = state?.at ?? 0
+  return { changes: all.slice(at, at + 3).map((record) => ({ type: 'upsert', key: record.id, record })), hasMore: at + 3 < all.length, nextState: { at: at + 3 } }
+} })
+export default worker
+`)
+  const { stdout, code: exitCode } = await project.run('sim', 'good.mjs', '--seeds', '40')
+  expect(stdout).toMatch(/✓ list {2}12 rows in \d+ pages · 40 runs · \d+ faults/)
+  expect(exitCode).toBe(0)
+})
+
+test('sim finds a worker that keeps its place where a crash forgets it, and names the seed', { timeout: 180_000 }, async () => {
+  const project = new Project()
+  project.write('bad.mjs', `import { Worker } from 'tidemark'
+${LIST}
+const worker = new Worker({ name: 'bad' })
+worker.database('things')
+let place = 0
+worker.sync('list', { database: 'things', mode: 'incremental', execute: async (state) => {
+  if (state === undefined) place = 0
+  const page = all.slice(place, place + 3)
+  place += 3 // moves on whether or not the page lands
+  return { changes: page.map((record) => ({ type: 'upsert', key: record.id, record })), hasMore: place < all.length, nextState: { place } }
+} })
+export default worker
+`)
+  const { stdout, code: exitCode } = await project.run('sim', 'bad.mjs', '--seeds', '200')
+  expect(stdout).toMatch(/✗ list/)
+  expect(stdout).toMatch(/lands other rows|ends in another state/)
+  expect(stdout).toMatch(/Again: npx tidemark sim bad\.mjs --first-seed \d+ --seeds 1/)
+  expect(exitCode).toBe(1)
+})
