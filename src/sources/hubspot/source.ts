@@ -1,0 +1,156 @@
+import { SyncError, type Change, type Execute, type JsonObject, type JsonValue, type SyncContext } from '../../contract/index.ts'
+import { flipFlop, search, token, type FlipFlopState, type SearchQuery, type SearchState, type TokenState } from '../../strategies/index.ts'
+import { bearer, type Auth, type SecretSource } from '../kit/auth.ts'
+import { createHttpClient, type HttpClient } from '../kit/http-client.ts'
+import { isObject } from '../kit/judge.ts'
+import { segment } from '../kit/origin.ts'
+
+export interface HubspotOptions {
+  /** Of a private app, or the name of the secret that holds it. */
+  readonly accessToken?: SecretSource
+  /** Instead of a token. */
+  readonly auth?: Auth
+  readonly baseUrl?: string
+  /** What to read beyond the usual, by object type. */
+  readonly properties?: Readonly<Record<string, readonly string[]>>
+  /** How long a change may take until the search finds it. */
+  readonly lagMs?: number
+  /** Of lists and of searches; 100 suits both. */
+  readonly limit?: number
+}
+
+export interface HubspotStream {
+  readonly backfill: Execute<TokenState>
+  readonly delta: Execute<HubspotDeltaState>
+  readonly anchor: (context: SyncContext) => Promise<HubspotDeltaState>
+}
+
+export type HubspotDeltaState = FlipFlopState<SearchState, TokenState>
+
+export interface HubspotSource {
+  readonly contacts: HubspotStream
+  readonly companies: HubspotStream
+  readonly deals: HubspotStream
+  readonly tickets: HubspotStream
+  /** Any other type of object, by its name or its id. */
+  object(type: string): HubspotStream
+}
+
+/**
+ * Lists for the backfill. The delta searches for what was modified, and every other time lists what was archived, which
+ * no search shows: `worker.track('contacts', { database, source: hubspot({ accessToken: 'HUBSPOT_TOKEN' }).contacts })`.
+ */
+export function hubspot(options: HubspotOptions): HubspotSource {
+  const portal = new Portal(options)
+  return {
+    contacts: portal.stream('contacts'),
+    companies: portal.stream('companies'),
+    deals: portal.stream('deals'),
+    tickets: portal.stream('tickets'),
+    object: (type) => portal.stream(type),
+  }
+}
+
+/** Lists and searches answer with other properties unless they are named. */
+const USUAL_PROPERTIES: Readonly<Record<string, readonly string[]>> = {
+  contacts: ['email', 'firstname', 'lastname'],
+  companies: ['name', 'domain'],
+  deals: ['dealname', 'amount', 'closedate', 'dealstage', 'pipeline'],
+  tickets: ['subject', 'content', 'hs_pipeline', 'hs_pipeline_stage', 'hs_ticket_priority'],
+}
+const LOOK_BACK_MS = 5 * 60_000
+
+class Portal {
+  readonly #client: HttpClient
+  readonly #options: HubspotOptions
+
+  constructor(options: HubspotOptions) {
+    const { accessToken, auth, baseUrl = 'https://api.hubapi.com' } = options
+    if ((accessToken === undefined) === (auth === undefined)) throw new SyncError('SYNC_INVALID', 'HubSpot needs either `accessToken` or `auth`.')
+    this.#client = createHttpClient({ baseUrl, auth: auth ?? bearer(accessToken!) })
+    this.#options = options
+  }
+
+  stream(type: string): HubspotStream {
+    const { lagMs = 10_000, limit = 100 } = this.#options
+    const path = `/crm/v3/objects/${segment(type)}`
+    // Contacts are older than the convention.
+    const modified = type === 'contacts' || type === '0-1' ? 'lastmodifieddate' : 'hs_lastmodifieddate'
+    const given = [...(USUAL_PROPERTIES[type] ?? []), ...(this.#options.properties?.[type] ?? [])]
+    const properties = [...new Set([...given, 'createdate', modified, 'hs_object_id'])]
+    const upsert = (item: JsonObject): Change => ({ type: 'upsert', key: idOf(item), record: item, upstreamUpdatedAt: timeOf(item, modified) })
+
+    const list = (archived: boolean, toChange: (item: JsonObject) => Change): Execute<TokenState> => token({
+      read: async ({ token: after }, context) => {
+        const query = { limit, after, properties: properties.join(','), ...(archived && { archived }) }
+        const { body } = await this.#client.get(path, query, context, after === undefined ? {} : { cursorRefusals: [400] })
+        return { changes: resultsOf(body).map(toChange), next: nextOf(body) }
+      },
+    })
+    const changes = search<JsonObject>({
+      read: async (query, context) => {
+        const { body, serverTime } = await this.#client.post(`${path}/search`, questionOf(query, modified, properties), context)
+        const total = isObject(body) ? body.total : undefined
+        return { items: resultsOf(body), serverTime, ...(typeof total === 'number' && { total }) }
+      },
+      modifiedMs: (item) => Date.parse(timeOf(item, modified)),
+      id: idOf,
+      toChange: upsert,
+      lagMs,
+      limit,
+      lookBackMs: LOOK_BACK_MS,
+    })
+    return {
+      backfill: list(false, upsert),
+      // All that was archived and is still kept, each time: the list knows no order and no time to begin with.
+      delta: flipFlop({ delta: changes, deletes: list(true, deletion) }),
+      anchor: async (context) => {
+        const deltaCursor = await changes.anchor(context)
+        return { phase: 'delta', ...(deltaCursor !== undefined && { deltaCursor }) }
+      },
+    }
+  }
+}
+
+function questionOf({ fromMs, untilMs, sortBy, afterId, throughId, limit }: SearchQuery, modified: string, properties: readonly string[]): JsonObject {
+  const filter = (propertyName: string, operator: string, value: string): JsonObject => ({ propertyName, operator, value })
+  const times = sortBy === 'id' ? [filter(modified, 'EQ', String(fromMs))] : [filter(modified, 'GTE', String(fromMs)), filter(modified, 'LTE', String(untilMs))]
+  const ids = [...(afterId === undefined ? [] : [filter('hs_object_id', 'GT', afterId)]), ...(throughId === undefined ? [] : [filter('hs_object_id', 'LTE', throughId)])]
+  return {
+    filterGroups: [{ filters: [...times, ...ids] }],
+    sorts: [{ propertyName: sortBy === 'id' ? 'hs_object_id' : modified, direction: 'ASCENDING' }],
+    properties: [...properties],
+    limit,
+  }
+}
+
+/** An archived object that is restored is modified later than this, and so comes back. */
+function deletion(item: JsonObject): Change {
+  if (item.archived !== true || typeof item.archivedAt !== 'string') throw new SyncError('SOURCE_INVALID', 'The list of what was archived has an object that was not.')
+  return { type: 'delete', key: idOf(item), upstreamUpdatedAt: item.archivedAt }
+}
+
+function resultsOf(body: JsonValue): JsonObject[] {
+  if (!isObject(body) || !Array.isArray(body.results) || !body.results.every(isObject)) throw new SyncError('SOURCE_INVALID', 'HubSpot answered without results.')
+  return body.results
+}
+
+/** The end is where there is no `paging` at all. */
+function nextOf(body: JsonValue): string | null {
+  const paging = isObject(body) ? body.paging : undefined
+  if (paging === undefined || paging === null) return null
+  const next = isObject(paging) ? paging.next : undefined
+  if (!isObject(next) || typeof next.after !== 'string') throw new SyncError('SOURCE_INVALID', 'HubSpot says that more follows, and not where.')
+  return next.after
+}
+
+function idOf({ id }: JsonObject): string {
+  if (typeof id !== 'string') throw new SyncError('SOURCE_INVALID', 'An object of HubSpot has no id.')
+  return id
+}
+
+function timeOf({ properties }: JsonObject, modified: string): string {
+  const time = isObject(properties) ? properties[modified] : undefined
+  if (typeof time !== 'string') throw new SyncError('SOURCE_INVALID', `An object of HubSpot has no \`${modified}\`.`)
+  return time
+}
