@@ -1,0 +1,128 @@
+import { SyncError, type Change, type Execute, type JsonObject, type JsonValue, type SyncContext } from '../../contract/index.ts'
+import { keyset, type Anchored, type KeysetAnswer, type KeysetQuery, type KeysetState } from '../../strategies/index.ts'
+import { canonicalInstant } from '../../values/instant.ts'
+import { bearer, type Auth, type SecretSource } from '../kit/auth.ts'
+import { createHttpClient, type HttpAnswer, type HttpClient } from '../kit/http-client.ts'
+import { isObject, type Judge } from '../kit/judge.ts'
+
+export interface SalesforceOptions {
+  /** Of the org: https://example.my.salesforce.com */
+  readonly instanceUrl: string
+  readonly accessToken?: SecretSource
+  /** Instead of a token; tokens of Salesforce expire, so usually one of the OAuth grants. */
+  readonly auth?: Auth
+  readonly apiVersion?: string
+  readonly limit?: number
+  /** How long a change may take until a query finds it. */
+  readonly lagMs?: number
+}
+
+export interface SalesforceStream {
+  readonly backfill: Execute<KeysetState>
+  readonly delta: Execute<KeysetState>
+  readonly anchor: (context: SyncContext) => Promise<KeysetState | undefined>
+}
+
+export interface SalesforceSource {
+  /** `fields` beyond the ones every object has; all there are unless given, which Salesforce allows for pages of up to 200. */
+  object(name: string, options?: { readonly fields?: readonly string[] }): SalesforceStream
+}
+
+/**
+ * By creation for the backfill; by the last change for the delta, which sees deleted rows too while they are in the recycle
+ * bin: `worker.track('accounts', { database, source: salesforce({ … }).object('Account') })`.
+ */
+export function salesforce({ instanceUrl, accessToken, auth, apiVersion = '60.0', limit = 100, lagMs = 15_000 }: SalesforceOptions): SalesforceSource {
+  if ((accessToken === undefined) === (auth === undefined)) throw new SyncError('SYNC_INVALID', 'Salesforce needs either `accessToken` or `auth`.')
+  const client = createHttpClient({ baseUrl: `${instanceUrl.replace(/\/+$/, '')}/services/data/v${apiVersion}`, auth: auth ?? bearer(accessToken!), judge })
+  return {
+    object(name, { fields } = {}) {
+      const columns = fields === undefined ? ['FIELDS(ALL)'] : [...new Set([...SYSTEM_FIELDS, ...fields])]
+      const wrong = [name, ...(fields ?? [])].find((word) => !/^[A-Za-z]\w*(?:\.[A-Za-z]\w*)*$/.test(word))
+      if (wrong !== undefined) throw new SyncError('SYNC_INVALID', `"${wrong}" is not a name of Salesforce.`)
+      const by = (stamp: 'CreatedDate' | 'SystemModstamp', resource: 'query' | 'queryAll'): Anchored<KeysetState> => keyset<JsonObject>({
+        read: (query, context) => read(client, resource, soqlOf(query, columns, name, stamp), query, context),
+        timestamp: (record) => textOf(record, stamp),
+        id: (record) => textOf(record, 'Id'),
+        toChange: changeOf,
+        // Stamps are whole seconds: a row may show that much later than it says.
+        lagMs: lagMs + STAMP_MS,
+        limit,
+      })
+      const delta = by('SystemModstamp', 'queryAll')
+      return { backfill: by('CreatedDate', 'query'), delta, anchor: delta.anchor }
+    },
+  }
+}
+
+const SYSTEM_FIELDS = ['Id', 'CreatedDate', 'SystemModstamp', 'IsDeleted']
+const STAMP_MS = 1_000
+
+function soqlOf({ after, until, limit }: KeysetQuery, columns: readonly string[], name: string, stamp: string): string {
+  const conditions: string[] = []
+  if (after !== undefined) {
+    const time = literalOf(after.timestamp)
+    conditions.push(after.id === '' ? `${stamp} >= ${time}` : `(${stamp} > ${time} OR (${stamp} = ${time} AND Id > '${idLiteral(after.id)}'))`)
+  }
+  if (until !== undefined) conditions.push(`${stamp} <= ${literalOf(until)}`)
+  const where = conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`
+  return `SELECT ${columns.join(', ')} FROM ${name}${where} ORDER BY ${stamp} ASC, Id ASC LIMIT ${limit}`
+}
+
+/** Salesforce writes +0000, and reads Z. */
+function literalOf(timestamp: string): string {
+  return `${canonicalInstant(timestamp)!.slice(0, 23)}Z`
+}
+
+/** From a state that may have been set by hand, and goes into a query. */
+function idLiteral(id: string): string {
+  if (!/^[A-Za-z\d]{15,18}$/.test(id)) throw new SyncError('STATE_UNREADABLE', 'The stored position has an id that is none of Salesforce.')
+  return id
+}
+
+async function read(client: HttpClient, resource: string, soql: string, { limit, locator }: KeysetQuery, context: SyncContext): Promise<KeysetAnswer<JsonObject>> {
+  const located = locator === undefined ? null : await client.get(locator, {}, context, { answers: [400, 404] })
+  // A locator lives for days only; the query finds the place again.
+  const answer = located !== null && located.status < 400 ? located : await client.get(`/${resource}`, { q: soql }, context)
+  const { records, isDone, next } = resultOf(answer.body)
+  return {
+    items: records,
+    // Neither is trusted alone.
+    end: isDone && records.length < limit,
+    serverTime: answer.serverTime,
+    locator: locatorOf(next, answer, client, context),
+  }
+}
+
+function locatorOf(next: string | null, answer: HttpAnswer, client: HttpClient, context: SyncContext): string | null {
+  return next === null ? null : client.link(next, answer, context)
+}
+
+function resultOf(body: JsonValue): { records: JsonObject[]; isDone: boolean; next: string | null } {
+  if (!isObject(body) || !Array.isArray(body.records) || !body.records.every(isObject) || typeof body.done !== 'boolean') {
+    throw new SyncError('SOURCE_INVALID', 'Salesforce answered with something that is not the result of a query.')
+  }
+  return { records: body.records, isDone: body.done, next: typeof body.nextRecordsUrl === 'string' ? body.nextRecordsUrl : null }
+}
+
+function changeOf(item: JsonObject): Change {
+  const record = { ...item }
+  delete record.attributes
+  const key = textOf(record, 'Id')
+  const upstreamUpdatedAt = textOf(record, 'SystemModstamp')
+  return record.IsDeleted === true ? { type: 'delete', key, upstreamUpdatedAt } : { type: 'upsert', key, record, upstreamUpdatedAt }
+}
+
+function textOf(record: JsonObject, field: string): string {
+  const value = record[field]
+  if (typeof value !== 'string' || value === '') throw new SyncError('SOURCE_INVALID', `A record of Salesforce has no \`${field}\`.`)
+  return value
+}
+
+/** Failures are lists of codes; the status alone takes a spent budget for a refusal. */
+const judge: Judge = ({ status, body }) => {
+  if (status < 400 || !Array.isArray(body)) return null
+  const codes = new Set(body.map((error) => (isObject(error) ? error.errorCode : undefined)))
+  if (codes.has('REQUEST_LIMIT_EXCEEDED')) return { code: 'RATE_LIMITED', reason: 'its limit of requests' }
+  return codes.has('QUERY_TIMEOUT') || codes.has('SERVER_UNAVAILABLE') ? { code: 'SOURCE_UNAVAILABLE', reason: 'a query it could not finish' } : null
+}

@@ -1,0 +1,144 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { salesforce } from '../../src/sources/salesforce/source.ts'
+import { churn, SalesforceSimulator } from '../../src/testing/simulators/index.ts'
+import { Stream } from '../../src/testing/simulation/random.ts'
+import { SECOND } from '../engine/scene.ts'
+import { Stage } from './stage.ts'
+
+let stage: Stage<SalesforceSimulator>
+let vendor: SalesforceSimulator
+
+async function open(options: ConstructorParameters<typeof SalesforceSimulator>[1] = {}): Promise<void> {
+  stage = await Stage.open((ports) => new SalesforceSimulator(ports, options))
+  vendor = stage.vendor
+  stage.track(salesforce({ instanceUrl: 'https://example.my.salesforce.com', accessToken: 'SF_TOKEN' }).object('Account'))
+}
+beforeEach(() => open())
+afterEach(() => stage.close())
+
+const fill = (count: number): string[] => Array.from({ length: count }, (_, n) => vendor.create('Account', { Name: `a${n}` }))
+const queries = (): string[] => stage.asked().map(({ path, query }) => `${path.split('/').at(-1)}: ${query.q}`)
+const truth = (): unknown => stage.truth('Account', 'Id')
+const literal = (ms: number): string => new Date(ms).toISOString()
+
+describe('the backfill', () => {
+  test('N20 N21 N22 N27 N28: reads by creation and id, also where many were created at once', async () => {
+    fill(230)
+    const at = stage.scene.clock.now()
+    expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { created: 230 } })
+    const [, first, second, third, ...more] = queries()
+    expect(first).toBe('query: SELECT FIELDS(ALL) FROM Account ORDER BY CreatedDate ASC, Id ASC LIMIT 100')
+    const [, id] = /Id > '(\w{18})'/.exec(second!)!
+    expect(second).toBe(`query: SELECT FIELDS(ALL) FROM Account WHERE (CreatedDate > ${literal(at)} OR (CreatedDate = ${literal(at)} AND Id > '${id}')) ORDER BY CreatedDate ASC, Id ASC LIMIT 100`)
+    expect(third).toContain('Id > ')
+    expect(more).toEqual([])
+    expect(await stage.rows()).toEqual(truth())
+    expect(await stage.state('sync-backfill')).toBeNull()
+  })
+
+  test.each([['end', 200], ['more', 150]] as const)('N27: a flag that says "%s" alone ends nothing', async (says, count) => {
+    fill(count)
+    vendor.faults.plan({ kind: 'end-flag', says }, { on: (request) => request.url.includes('CreatedDate') })
+    await stage.backfill()
+    expect(await stage.rows()).toEqual(truth())
+  })
+
+  test('only the fields that were asked for', async () => {
+    stage.track(salesforce({ instanceUrl: 'https://example.my.salesforce.com', accessToken: 'SF_TOKEN' }).object('Account', { fields: ['Name'] }))
+    fill(1)
+    await stage.backfill()
+    expect(Object.keys(Object.values(await stage.rows())[0] as object).toSorted()).toEqual(['CreatedDate', 'Id', 'IsDeleted', 'Name', 'SystemModstamp'])
+    expect(() => salesforce({ instanceUrl: 'https://x.example', accessToken: 'T' }).object('Account', { fields: ['Name FROM User--'] })).toThrow(/not a name/)
+  })
+})
+
+describe('the delta', () => {
+  test('NX13: alone brings what changed and went while the backfill was paging to the truth', async () => {
+    fill(230)
+    await stage.backfill({
+      onRequest(request) {
+        if (request === 1) return
+        stage.pass(2 * SECOND)
+        churn(vendor, { type: 'Account', writes: 25, random: new Stream(request, 'churn'), fields: (n) => ({ Name: `r${request}-${n}` }), updates: 0.5, deletes: 0.2 })
+      },
+    })
+    await stage.delta()
+    expect(await stage.rows()).toEqual(truth())
+  })
+
+  test('N23 N24 N29 N30: asks by the last change, up to the lag, which is in the query', async () => {
+    fill(3)
+    await stage.backfill()
+    stage.pass(SECOND)
+    fill(150)
+    stage.asked()
+    await stage.delta()
+    const until = literal(stage.scene.clock.now() - 16 * SECOND)
+    const [first, second, ...more] = queries()
+    expect(first).toMatch(/^queryAll: SELECT FIELDS\(ALL\) FROM Account WHERE SystemModstamp >= \S+ AND SystemModstamp <= (\S+) ORDER BY SystemModstamp ASC, Id ASC LIMIT 100$/)
+    expect(first).toContain(`<= ${until}`)
+    expect(second).toMatch(/WHERE \(SystemModstamp > (\S+) OR \(SystemModstamp = \1 AND Id > '\w{18}'\)\) AND SystemModstamp <= /)
+    expect(more).toEqual([])
+    expect(await stage.rows()).toEqual(truth())
+    const before = await stage.state()
+    fill(5)
+    await stage.delta({ afterMs: 10 * SECOND })
+    expect(await stage.state()).toEqual(before)
+    await stage.delta()
+    expect(await stage.rows()).toEqual(truth())
+  })
+
+  test('N25: what the index shows late is not passed over', async () => {
+    await stage.close()
+    await open({ lag: { share: 0.5, maxMs: 14 * SECOND } })
+    fill(20)
+    await stage.backfill()
+    for (let round = 0; round < 25; round++) {
+      churn(vendor, { type: 'Account', writes: 12, random: new Stream(round, 'late'), fields: (n) => ({ Name: `${round}-${n}` }), updates: 0.5, deletes: 0.2 })
+      await stage.delta({ afterMs: 1_700 })
+    }
+    await stage.delta({ afterMs: 60 * SECOND })
+    expect(await stage.rows()).toEqual(truth())
+  })
+
+  test('N22: more of one second than a page holds are neither skipped nor read twice', async () => {
+    fill(1)
+    await stage.backfill()
+    stage.pass(SECOND)
+    fill(350)
+    expect((await stage.delta()).counts).toMatchObject({ created: 350 })
+    expect(await stage.rows()).toEqual(truth())
+  })
+})
+
+describe('faults', () => {
+  test.each([
+    ['a server error', { kind: 'server-error', status: 503 }],
+    ['a body cut off', { kind: 'truncated', how: 'cut-off' }], ['half a body', { kind: 'truncated', how: 'short' }], ['a page of HTML', { kind: 'html' }],
+  ] as const)('%s is asked again, and nothing is lost', async (_, fault) => {
+    fill(150)
+    vendor.faults.plan(fault, { times: 2 })
+    expect(await stage.backfill({ retriesMax: 5 })).toMatchObject({ stopReason: 'complete' })
+    stage.pass(SECOND)
+    churn(vendor, { type: 'Account', writes: 60, random: new Stream(3, 'churn'), fields: (n) => ({ Name: `x${n}` }), deletes: 0.3, updates: 0.3 })
+    vendor.faults.plan(fault, { times: 2 })
+    expect(await stage.delta({ retriesMax: 5 })).toMatchObject({ stopReason: 'complete' })
+    expect(await stage.rows()).toEqual(truth())
+  })
+
+  test('NX2: a spent budget is a limit, whatever the status says', async () => {
+    fill(1)
+    vendor.faults.plan({ kind: 'rate-limit' }, { times: 9 })
+    expect((await stage.backfill()).error).toMatchObject({ code: 'RATE_LIMITED' })
+  })
+
+  test('a run that breaks off anywhere is taken up', async () => {
+    fill(450)
+    expect(await stage.untilComplete('backfill')).toBeGreaterThan(4)
+    expect(await stage.rows()).toEqual(truth())
+    stage.pass(SECOND)
+    fill(350)
+    expect(await stage.untilComplete('delta')).toBeGreaterThan(3)
+    expect(await stage.rows()).toEqual(truth())
+  })
+})
