@@ -37,7 +37,7 @@ export function offset({ read, limit }: OffsetOptions): Execute<OffsetState> {
   return async (state, context) => {
     refuseIncremental('offset', context)
     const { offset, pass } = state ?? { offset: 0, pass: FIRST_PASS }
-    if (!Number.isSafeInteger(offset) || typeof pass !== 'object') throw unreadable('offset', '`offset` is not a whole number')
+    if (!Number.isSafeInteger(offset) || !Number.isSafeInteger(pass?.count)) throw unreadable('offset', '`offset` or `pass` is missing')
     const answer = await read({ offset, limit }, context)
     const after = addPage(pass, answer)
     const changes = [...answer.changes]

@@ -34,7 +34,7 @@ export function pageNumber({ read, firstPage = 1 }: PageNumberOptions): Execute<
   return async (state, context) => {
     refuseIncremental('pageNumber', context)
     const { page, pass } = state ?? { page: firstPage, pass: FIRST_PASS }
-    if (!Number.isSafeInteger(page) || typeof pass !== 'object') throw unreadable('pageNumber', '`page` is not a whole number')
+    if (!Number.isSafeInteger(page) || !Number.isSafeInteger(pass?.count)) throw unreadable('pageNumber', '`page` or `pass` is missing')
     const answer = await read({ page }, context)
     const after = addPage(pass, answer)
     const changes = [...answer.changes]

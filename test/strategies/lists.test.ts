@@ -192,6 +192,11 @@ describe.each([['offset', 'byOffset'], ['pageNumber', 'byPage']] as const)('%s',
     expect(await scene.keys()).toEqual(list.rows)
   })
 
+  test.each([[{ offset: 'x', page: 'x', pass: {} }], [{ offset: 0, page: 0 }], [{ offset: 0, page: 0, pass: null }]])('a state that is not its own is refused: %o', async (stored) => {
+    await expect(list[way]()(stored as never, { cycle: { mode: 'replace' } } as never)).rejects.toMatchObject({ code: 'CURSOR_REJECTED' })
+    expect(list.calls).toBe(0)
+  })
+
   test('an empty list is one that stands still', async () => {
     list.rows = []
     expect(await cycle(list[way]())).toMatchObject({ stopReason: 'complete', pages: 2 })

@@ -395,7 +395,8 @@ describe('what a source sends is not trusted', () => {
   ])('a page of a deadlock %s fails, and nothing moves', async (_, message, items) => {
     const before = { phase: 'deadlock', deadlockMs: now, resumeCursorMs: now, lastId: '3', throughId: '20', idSpan: '17', untilMs: now + 1 }
     await setState(scene, before)
-    expect(await cycle(searchOf(index, { limit: 3, read: async () => ({ items }) }))).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_INVALID', message: expect.stringMatching(message) } })
+    const answers = [items]
+    expect(await cycle(searchOf(index, { limit: 3, read: async () => ({ items: answers.shift() ?? [] }) }))).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_INVALID', message: expect.stringMatching(message) } })
     expect(await state()).toEqual(before)
   })
 
