@@ -59,6 +59,8 @@ export class Oracle {
   readonly #sighted = new Map<string, Map<string, number>>()
   readonly #finished = new Set<number>()
   readonly #options: OracleOptions
+  /** How commits were answered. */
+  readonly outcomes: Partial<Record<CommitOutcome['kind'], number>> = {}
   /** The last complete cycle of each sync. */
   readonly completed = new Map<string, { beganAt: number; count: number }>()
 
@@ -159,6 +161,7 @@ export class Oracle {
     const model = this.#models.get(commit.lease.ref.sync)!
     const { move } = commit
     if (move.kind === 'set') return
+    this.outcomes[outcome.kind] = (this.outcomes[outcome.kind] ?? 0) + 1
     const held = this.#holds(model, commit.lease)
     const expected = model.version === commit.version && model.inflight?.cycle === move.cycle && model.inflight.page === move.page - 1
     if (outcome.kind === 'landed') {

@@ -39,7 +39,9 @@ export interface Verdict {
   readonly virtualMs: number
   readonly cycles: number
   readonly requests: number
-  /** Every row and its version at the end. */
+  /** How commits were answered. */
+  readonly outcomes: Oracle['outcomes']
+  /** Every row at the end, as text. */
   readonly rows: string
   /** The last things that happened, oldest first. */
   readonly trail: readonly string[]
@@ -133,7 +135,7 @@ export class World {
     }
     return {
       seed: this.#options.seed, kind: config.kind, hash: this.#trace.digest(), faults: this.faults.injected, violations: oracle.violations,
-      steps: scheduler.steps, virtualMs: scheduler.now - TIME_ZERO, cycles: this.#cycles, requests: this.source.requests,
+      steps: scheduler.steps, virtualMs: scheduler.now - TIME_ZERO, cycles: this.#cycles, requests: this.source.requests, outcomes: oracle.outcomes,
       rows: oracle.digest(), trail: this.#trace.recent(),
     }
   }

@@ -1,0 +1,11 @@
+import { expect, test } from 'vitest'
+import { crashMatrix } from '../../src/testing/simulation/crash-matrix.ts'
+
+test('XA9 a crash at every wait of a history, at the same wait of every life, and at pairs of waits leads to the same rows, checkpoints and feed', async () => {
+  const report = await crashMatrix({ pairs: 120 })
+  expect(report.failures).toEqual([])
+  expect(report.waits).toBeGreaterThan(100)
+  expect(report.runs).toBe(2 * report.waits + 120)
+  const places = ['acquire', 'pacers', 'begin', 'commit', 'release'].flatMap((method) => [`store.${method}:before`, `store.${method}:after`])
+  expect(report.labels).toEqual(expect.arrayContaining([...places, 'source.list:before', 'source.changes:after', 'source.deletions:after']))
+}, 300_000)

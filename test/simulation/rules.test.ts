@@ -1,0 +1,233 @@
+import { describe, expect, test } from 'vitest'
+import type { WorldConfig } from '../../src/testing/simulation/world-config.ts'
+import { observe, type Observed, type Worlds } from './worlds.ts'
+
+/** Worlds with one fault each, at a rate that no real system has, so that whatever it does to the engine shows. */
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+/** Everything else is well: no other faults, exact clocks, records that can be held. */
+const CALM: Partial<WorldConfig> = { rates: {}, skewMs: 0, runnerSkewMs: 0, lagMs: 0, unstorableShare: 0, plain: false, monotonic: true, pagesMax: 100_000 }
+
+async function calm(worlds: Partial<Worlds> & Pick<Worlds, 'kinds'>): Promise<Observed> {
+  const observed = await observe({ seeds: 15, ...worlds, overrides: { ...CALM, ...worlds.overrides } })
+  expect(observed.broken).toEqual([])
+  return observed
+}
+
+function countOf(observed: Observed, mark: RegExp): number {
+  let count = 0
+  for (const [name, times] of observed.marks) if (mark.test(name)) count += times
+  return count
+}
+
+function answered({ verdicts }: Observed, kind: 'fenced' | 'conflict' | 'overlap' | 'braked'): number {
+  return verdicts.reduce((sum, { outcomes }) => sum + (outcomes[kind] ?? 0), 0)
+}
+
+const codesOf = ({ results }: Observed): Set<string | undefined> => new Set(results.map((result) => result.error?.code))
+
+describe('crashes', () => {
+  test('XA1 XA2 XA5 XA8 crashes before a request, between answer and landing, after a commit, and again in the recovery leave no trace', async () => {
+    const crashed = await calm({ kinds: ['replace', 'delta', 'pair'], seeds: 45, overrides: { rates: { crash: 0.04 } } })
+    expect(countOf(crashed, /^crash source\.\w+:before/)).toBeGreaterThan(5)
+    expect(countOf(crashed, /^crash store\.commit:before/)).toBeGreaterThan(5)
+    expect(countOf(crashed, /^crash store\.commit:after/)).toBeGreaterThan(5)
+    expect(countOf(crashed, /^crash store\.(acquire|begin)/)).toBeGreaterThan(5)
+  })
+
+  test('XA11 a runner frozen for longer than its lease lands nothing after another took over', async () => {
+    const frozen = await calm({ kinds: ['replace', 'delta'], seeds: 30, overrides: { rates: { freeze: 0.04 }, leaseTtlMs: 2_000, runners: 3, runnerGapMs: 500 } })
+    expect(countOf(frozen, /^freeze/)).toBeGreaterThan(100)
+    expect(frozen.results.filter((result) => result.stopReason === 'lease_lost').length).toBeGreaterThan(5)
+    expect(answered(frozen, 'fenced')).toBeGreaterThan(0)
+  })
+
+  test('a runner told to stop ends its cycle as cancelled, and the next one goes on', async () => {
+    const stopped = await calm({ kinds: ['replace', 'delta'], overrides: { rates: { terminate: 0.03 } } })
+    expect(countOf(stopped, /^terminate/)).toBeGreaterThan(20)
+    expect(stopped.results.some((result) => result.stopReason === 'cancelled')).toBe(true)
+    expect(stopped.results.some((result) => result.resumed && result.stopReason === 'complete')).toBe(true)
+  })
+})
+
+describe('the store and the registry', () => {
+  test('XB1 of runners that start together one holds the sync, and the others ask nothing of the source', async () => {
+    // One request at a time can only be told apart where one runner is at work.
+    const alone = await calm({ kinds: ['replace'], overrides: { runners: 3, runnerGapMs: 500, operations: 20 } })
+    const held = alone.results.filter((result) => result.stopReason === 'held')
+    expect(held.length).toBeGreaterThan(50)
+    expect(held.every((result) => result.cycle === null && result.pages === 0)).toBe(true)
+  })
+
+  test('XB2 XB16 wrong clocks, also ones that step back, neither break a lease nor the order of the feed', async () => {
+    const wrong = await calm({ kinds: ['replace', 'delta', 'pair'], seeds: 24, overrides: { rates: { 'clock-step': 0.03 }, runnerSkewMs: 5_000, runners: 3, leaseTtlMs: 2_000 } })
+    expect(countOf(wrong, /^clock-step/)).toBeGreaterThan(50)
+    expect(wrong.results.filter((result) => result.stopReason === 'complete').length).toBeGreaterThan(50)
+  })
+
+  test('XB3 a commit that arrives after its successor is refused and overwrites nothing', async () => {
+    const late = await calm({ kinds: ['replace', 'delta'], seeds: 24, overrides: { rates: { 'applied-late': 0.15 } } })
+    expect(countOf(late, /^applied-late store\.commit/)).toBeGreaterThan(30)
+    expect(answered(late, 'conflict') + answered(late, 'fenced')).toBeGreaterThan(20)
+  })
+
+  test('XB4 a commit whose answer was lost is looked up: landed ones count, lost ones are sent again', async () => {
+    const unknown = await calm({ kinds: ['replace', 'delta', 'pair'], seeds: 24, overrides: { rates: { 'applied-unknown': 0.15, 'lost-unknown': 0.15 } } })
+    expect(countOf(unknown, /^applied-unknown store\.commit/)).toBeGreaterThan(50)
+    expect(countOf(unknown, /^lost-unknown store\.commit/)).toBeGreaterThan(50)
+    expect(unknown.results.filter((result) => result.stopReason === 'complete' && result.retries > 0).length).toBeGreaterThan(20)
+  })
+
+  test('XB5 an outcome that cannot be found out ends the cycle as unknown, and the next one reads where it stands', async () => {
+    const unresolved = await calm({ kinds: ['replace', 'delta'], seeds: 24, overrides: { rates: { 'applied-unknown': 0.3, 'lost-unknown': 0.4 } } })
+    expect(unresolved.results.some((result) => result.stopReason === 'unknown')).toBe(true)
+  })
+
+  test('XB8 a busy store is asked again, and the page is not read again for it', async () => {
+    const quiet = { kinds: ['replace'] as const, seeds: 10, overrides: { operations: 0, gapMs: 100_000, records: 20, pageSize: 3, runners: 1, emptyPages: false, sourceLatencyMs: [2, 30] as const } }
+    const busy = await calm({ ...quiet, overrides: { ...quiet.overrides, rates: { 'store-busy': 0.3 } } })
+    expect(countOf(busy, /^store-busy store\.commit/)).toBeGreaterThan(30)
+    // A page for each commit, and one that had been read ahead when the cycle was over.
+    for (const result of busy.results.filter(({ stopReason }) => stopReason === 'complete')) expect(result.requests).toBe(result.pages)
+  })
+
+  test('XB14 a backfill and a delta at work on the same rows never take one back to an older version', async () => {
+    const contended = await calm({
+      kinds: ['pair'], seeds: 20,
+      overrides: { granularityMs: 1_000, records: 4, operations: 100, gapMs: 700, pageSize: 3, runners: 3, runnerGapMs: 500, sourceLatencyMs: [20, 400], storeLatencyMs: [1, 50], leaseTtlMs: 10_000, rates: { freeze: 0.03 } },
+    })
+    const of = (sync: string): number => contended.results.filter((result) => result.sync === sync && result.stopReason === 'complete').length
+    expect(Math.min(of('delta'), of('list-a'))).toBeGreaterThan(50)
+  })
+
+  test('XB14 two listings without times of their own are ordered by when they were read', async () => {
+    const contended = await calm({
+      kinds: ['owners'], seeds: 30,
+      overrides: { stamped: false, records: 4, operations: 100, gapMs: 700, pageSize: 3, runners: 3, runnerGapMs: 500, sourceLatencyMs: [20, 400], storeLatencyMs: [1, 50], leaseTtlMs: 10_000, rates: { freeze: 0.03 } },
+    })
+    expect(answered(contended, 'overlap')).toBeGreaterThan(0)
+  })
+
+  test('XB15 a lease that cannot be renewed in time ends the reading', async () => {
+    const unrenewed = await calm({
+      kinds: ['replace', 'delta'], seeds: 30,
+      overrides: { rates: { 'store-unavailable': 0.1, freeze: 0.03 }, leaseTtlMs: 2_000, sourceLatencyMs: [500, 12_000], deadlineMs: 60_000, runners: 2 },
+    })
+    expect(countOf(unrenewed, /^store-unavailable store\.renew/)).toBeGreaterThan(20)
+    expect(codesOf(unrenewed)).toContain('LEASE_LOST')
+  })
+})
+
+describe('pages, cursors and order', () => {
+  test('XC1 XC12 a page served again changes nothing; served for ever, it fails the cycle and never ends it', async () => {
+    const repeated = await calm({ kinds: ['replace', 'delta'], seeds: 30, overrides: { rates: { 'page-repeated': 0.4 }, pageSize: 4 } })
+    expect(countOf(repeated, /^page-repeated/)).toBeGreaterThan(200)
+    expect(codesOf(repeated)).toContain('CURSOR_STALLED')
+  })
+
+  test('XC2 an answer that comes after its deadline is not looked at', async () => {
+    const late = await calm({ kinds: ['replace', 'delta', 'pair'], seeds: 24, overrides: { rates: { 'late-answer': 0.3 }, deadlineMs: 15_000 } })
+    expect(countOf(late, /^late-answer/)).toBeGreaterThan(30)
+    expect(late.results.some((result) => result.retries > 0 && result.stopReason === 'complete')).toBe(true)
+  })
+
+  test('XC3 XC5 rows that move, appear late and change while they are paged are landed as they are', async () => {
+    const moving = await calm({ kinds: ['delta', 'pair'], seeds: 24, overrides: { lagMs: 20_000, operations: 60, gapMs: 1_500, pageSize: 2, records: 20, sourceLatencyMs: [50, 3_000] } })
+    expect(moving.results.filter((result) => result.sync === 'delta' && result.counts.updated > 0).length).toBeGreaterThan(10)
+  })
+
+  test('XC7 T8 ties larger than a page are landed whole, with no more requests than it takes', async () => {
+    const tied = await calm({ kinds: ['delta'], seeds: 24, overrides: { granularityMs: 10_000, bulkShare: 0.3, pageSize: 2, records: 30, emptyPages: false } })
+    expect(tied.results.filter((result) => result.counts.created + result.counts.updated > 4).length).toBeGreaterThan(24)
+  })
+
+  test('XC9 the order inside a page and a tie does not matter', async () => {
+    await calm({ kinds: ['delta', 'replace'], seeds: 12, overrides: { shuffled: true, granularityMs: 10_000, bulkShare: 0.3, pageSize: 3, records: 20 } })
+  })
+
+  test('XC10 XC11 an end that is claimed too early or never is not what ends a cycle', async () => {
+    const flags = await calm({ kinds: ['replace', 'delta'], seeds: 24, overrides: { rates: { 'end-flag-early': 0.4, 'end-flag-never': 0.4 }, pageSize: 3, records: 20 } })
+    expect(countOf(flags, /^end-flag-early/)).toBeGreaterThan(50)
+    expect(countOf(flags, /^end-flag-never/)).toBeGreaterThan(50)
+  })
+
+  test('XC13 a position that comes back is noticed, and the cycle fails', async () => {
+    const circling = await calm({ kinds: ['replace', 'delta'], seeds: 30, overrides: { rates: { 'empty-page': 0.4, 'page-repeated': 0.4 }, emptyPages: true, pageSize: 3, records: 20 } })
+    expect(codesOf(circling)).toContain('CURSOR_CYCLE')
+  })
+
+  test('XC14 T7 an empty or a short page in the middle neither ends a cycle nor moves a frontier', async () => {
+    const empty = await calm({ kinds: ['replace', 'delta', 'pair'], seeds: 30, overrides: { rates: { 'empty-page': 0.4, 'short-page': 0.3 }, emptyPages: true, lagMs: 3_000 } })
+    expect(countOf(empty, /^empty-page/)).toBeGreaterThan(60)
+    expect(countOf(empty, /^short-page/)).toBeGreaterThan(60)
+  })
+
+  test('XC24 a source whose clock steps back within its word loses nothing: newer content with an older time lands', async () => {
+    await calm({ kinds: ['delta', 'replace'], seeds: 40, overrides: { skewMs: 2_000, granularityMs: 1, records: 6, operations: 60, gapMs: 500 } })
+  })
+
+  test('XC25 a source whose clock is an hour ahead for a while does not take the frontier with it', async () => {
+    const ahead = await calm({
+      kinds: ['delta'], seeds: 8,
+      overrides: { restMs: 1.1 * HOUR_MS, runnerGapMs: 120_000, operations: 40, gapMs: 1_000, asksTime: false, granularityMs: 1_000 },
+      onStart: (world) => {
+        world.at(5_000, () => void (world.source.clockErrorMs = HOUR_MS))
+        world.at(12_000, () => void (world.source.clockErrorMs = 0))
+      },
+      beforeHeal: ({ source }) => void (source.clockErrorMs = 0),
+    })
+    expect(ahead.verdicts.some(({ rows }) => rows !== '[]')).toBe(true)
+  })
+
+  test('XC26 runners whose clock jumps a day forth and back never read past what the source can show', async () => {
+    const jumped = await calm({
+      kinds: ['delta'], seeds: 15,
+      overrides: { asksTime: true, lagMs: 3_000, runners: 1, operations: 40, gapMs: 3_000, runnerGapMs: 500, sourceLatencyMs: [2, 30], storeLatencyMs: [1, 5] },
+      onStart: (world) => {
+        world.at(10_000, () => world.setClocks(DAY_MS))
+        world.at(40_000, () => world.setClocks(-DAY_MS))
+        world.at(50_000, () => world.setClocks(0))
+      },
+      beforeHeal: (world) => world.setClocks(0),
+    })
+    expect(jumped.results.filter((result) => result.stopReason === 'complete').length).toBeGreaterThan(15)
+  })
+
+  test('T6 a crash between two pages leaves no frontier in the zone that is not safe yet', async () => {
+    const crashed = await calm({ kinds: ['delta'], seeds: 30, overrides: { lagMs: 20_000, rates: { crash: 0.04 }, pageSize: 2, records: 20, operations: 40, gapMs: 3_000 } })
+    expect(countOf(crashed, /^crash/)).toBeGreaterThan(60)
+  })
+})
+
+describe('deletes and replace cycles', () => {
+  test('XE1 XE2 a replace cycle that is interrupted deletes nothing, and what a resumed one saw before counts', async () => {
+    const interrupted = await calm({ kinds: ['replace', 'owners'], seeds: 30, overrides: { rates: { crash: 0.03, terminate: 0.02 }, pageSize: 2, pagesMax: 3, records: 20 } })
+    expect(interrupted.results.filter((result) => result.resumed && result.stopReason === 'complete').length).toBeGreaterThan(20)
+  })
+
+  test.each([['XE3 a listing that is empty by mistake', 'all'], ['XE4 a listing that leaves out most rows by mistake', 'most']] as const)('%s deletes nothing and is reported', async (_, lie) => {
+    const lied = await calm({ kinds: ['lie'], seeds: 20, overrides: { lie, rates: { 'listing-lie': 0.6 } } })
+    expect(countOf(lied, /^listing-lie/)).toBeGreaterThan(20)
+    expect(lied.results.filter((result) => result.error?.code === 'MASS_DELETE' && result.counts.swept === 0).length).toBeGreaterThan(20)
+  })
+
+  test('XE6 a row that the delta lands behind the place a listing has reached is not swept', async () => {
+    const swept = await calm({ kinds: ['pair'], seeds: 16, overrides: { operations: 60, gapMs: 700, deleteShare: 0.4, records: 20, pageSize: 2, pagesMax: 3, runners: 3, runnerGapMs: 500, deletions: 'none' } })
+    expect(swept.results.reduce((sum, result) => sum + result.counts.swept, 0)).toBeGreaterThan(15)
+  })
+
+  test('XE6 a row that went and came back the same is not swept by a listing that was under way', async () => {
+    await calm({ kinds: ['pair'], seeds: 30, overrides: { plain: true, deleteShare: 0.4, records: 10, gapMs: 3_000, runners: 3, pagesMax: 3, deletions: 'inline' } })
+  })
+
+  test('XE7 deletes before their creates, and after a record is back, leave the newest', async () => {
+    const reborn = await calm({ kinds: ['delta', 'pair'], seeds: 40, overrides: { deletions: 'apart', deleteShare: 0.4, records: 5, operations: 60, gapMs: 1_500, lagMs: 3_000 } })
+    expect(reborn.results.reduce((sum, result) => sum + result.counts.deleted, 0)).toBeGreaterThan(40)
+  })
+
+  test('XE9 what was deleted stays deleted through crashes', async () => {
+    const crashed = await calm({ kinds: ['pair', 'delta'], seeds: 40, overrides: { deletions: 'inline', deleteShare: 0.4, records: 5, operations: 60, gapMs: 1_500, rates: { crash: 0.03 } } })
+    expect(countOf(crashed, /^crash store\.commit:after/)).toBeGreaterThan(5)
+  })
+})

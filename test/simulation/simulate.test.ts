@@ -1,0 +1,141 @@
+import { describe, expect, test } from 'vitest'
+import type { Commit, Page, Store } from '../../src/contract/index.ts'
+import { DEFAULT_LIMITS, DEFAULT_SWEEP, type SyncPlan } from '../../src/engine/sync-plan.ts'
+import { SyncError } from '../../src/contract/index.ts'
+import { simulate } from '../../src/testing/simulation/simulate.ts'
+import { simulateWorker } from '../../src/testing/simulation/simulate-worker.ts'
+import { tripWire } from '../../src/testing/simulation/trip-wire.ts'
+import { shrink } from '../../src/testing/simulation/shrink.ts'
+import { runWorld, type WorldOptions } from '../../src/testing/simulation/world.ts'
+import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
+
+describe('a world', () => {
+  test('is a pure function of its seed', async () => {
+    for (let seed = 1; seed <= 6; seed++) {
+      const [one, other] = [await runWorld({ seed }), await runWorld({ seed })]
+      expect({ ...other, trail: [] }).toEqual({ ...one, trail: [] })
+    }
+    expect((await simulate({ seeds: 8 })).digest).toBe((await simulate({ seeds: 8 })).digest)
+  })
+
+  test('differs from seed to seed', async () => {
+    const hashes = new Set<string>()
+    for (let seed = 1; seed <= 8; seed++) hashes.add((await runWorld({ seed })).hash)
+    expect(hashes.size).toBe(8)
+  })
+
+  test('that fails is shrunk to the faults it takes', async () => {
+    const worldOf = (seed: number): WorldOptions => ({ seed, kind: 'replace', openStore: forgetfulStore, overrides: { operations: 30, gapMs: 3_000, runners: 2, rates: { 'applied-unknown': 0.05, 'store-busy': 0.1, 'server-error': 0.1, freeze: 0.01 } } })
+    let verdict = await runWorld(worldOf(1))
+    for (let seed = 2; seed <= 30 && (verdict.violations.length === 0 || verdict.faults.length < 4); seed++) verdict = await runWorld(worldOf(seed))
+    expect(verdict.violations[0]?.oracle).toBe('O5')
+    const { faults, trail } = await shrink(worldOf(verdict.seed), verdict, 'O5')
+    expect(faults).toEqual([expect.stringMatching(/^applied-unknown at runner\d store\.commit #\d+$/)])
+    expect(trail.length).toBeGreaterThan(10)
+  })
+})
+
+/** Says that a commit landed when it is sent again, without looking. */
+async function forgetfulStore(): Promise<Store> {
+  const inner = await openSqliteStore({ file: ':memory:' })
+  const sent = new Set<Commit>()
+  const store: Store = {
+    ...inner,
+    forTenant: () => store,
+    async commit(commit) {
+      if (sent.has(commit)) return { kind: 'landed', version: commit.version, position: await inner.position(), counts: { created: 0, updated: 0, deleted: 0, swept: 0, unchanged: 0, stale: 0, missing: 0, quarantined: 0 }, paused: false }
+      sent.add(commit)
+      return inner.commit(commit)
+    },
+  }
+  return store
+}
+
+test('the trip wire tells of code under test that asks for the real time', () => {
+  const wire = tripWire()
+  try {
+    Date.now()
+    expect(wire.tripped()).toEqual([])
+  } finally {
+    wire.remove()
+  }
+  expect(Date.now.name).toBe('now')
+})
+
+// ── a user's own worker ──────────────────────────────────────────────────────────────────────────────────────────────
+
+const ITEMS = Array.from({ length: 23 }, (_, index) => ({ id: `item-${String(index).padStart(2, '0')}`, n: index }))
+
+/** An API with pages of five, as the user's machine would reach it. */
+async function api(input: string | URL): Promise<Response> {
+  const from = Number(new URL(input).searchParams.get('from'))
+  return Response.json({ items: ITEMS.slice(from, from + 5), next: from + 5 < ITEMS.length ? from + 5 : null })
+}
+
+function plan(overrides: Partial<SyncPlan>): SyncPlan {
+  return {
+    worker: 'mine', sync: 'items', mode: 'replace', databases: [{ name: 'items' }], owner: 'items', pacers: [], limits: DEFAULT_LIMITS, sweep: DEFAULT_SWEEP,
+    scope: null, upstreamToleranceMs: 0, execute: careful, ...overrides,
+  }
+}
+
+const careful: SyncPlan['execute'] = async (state: { from: number } | undefined, { fetch }): Promise<Page> => {
+  const response = await fetch(`https://api.test/items?from=${state?.from ?? 0}`)
+  if (response.status === 429) throw new SyncError('RATE_LIMITED', 'Slow down.', { retryAfterMs: Number(response.headers.get('retry-after')) * 1_000 })
+  if (!response.ok) throw new SyncError('SOURCE_UNAVAILABLE', `The API answered ${response.status}.`)
+  const body = (await response.json().catch((cause: unknown) => {
+    throw new SyncError('SOURCE_INVALID', 'The answer is not JSON.', { cause })
+  })) as { items: typeof ITEMS; next: number | null }
+  return {
+    changes: body.items.map((item) => ({ type: 'upsert', key: item.id, record: item })),
+    hasMore: body.next !== null, ...(body.next !== null && { nextState: { from: body.next } }),
+  }
+}
+
+const options = { seeds: 25, fetch: api, secrets: { get: () => '' } }
+
+describe("a user's own worker", () => {
+  test('that is careful lands the same rows through crashes, lost answers and refusals', async () => {
+    const { syncs, faults, sentence } = await simulateWorker([plan({})], options)
+    expect(syncs[0]).toMatchObject({ rows: 23, seeds: 25, failure: null })
+    expect(faults).toBeGreaterThan(100)
+    expect(sentence).toBe(`1 syncs landed the same rows through ${faults} faults.`)
+  })
+
+  test('that takes a refusal for an empty page is found out, with the fewest faults it takes', async () => {
+    const careless: SyncPlan['execute'] = async (state: { from: number } | undefined, { fetch }) => {
+      const body = (await (await fetch(`https://api.test/items?from=${state?.from ?? 0}`)).json().catch(() => ({}))) as { items?: typeof ITEMS; next?: number | null }
+      return { changes: (body.items ?? []).map((item) => ({ type: 'upsert', key: item.id, record: item })), hasMore: body.next != null, ...(body.next != null && { nextState: { from: body.next } }) }
+    }
+    const { syncs } = await simulateWorker([plan({ execute: careless, sweep: { maxShare: 1, allowEmpty: true } })], options)
+    expect(syncs[0]!.failure?.problem).toBe('lands other rows')
+    expect(syncs[0]!.failure!.faults.length).toBeLessThan(4)
+  })
+
+  test('that keeps its place in memory instead of in state is found out', async () => {
+    let from = 0
+    const forgetful: SyncPlan['execute'] = async (state, context) => {
+      if (state === undefined) from = 0
+      const page = await careful(from === 0 ? undefined : { from }, context)
+      from += 5
+      return { ...page, ...(page.hasMore && { nextState: { page: from } }) }
+    }
+    const { syncs } = await simulateWorker([plan({ execute: forgetful })], { ...options, seeds: 60 })
+    expect(syncs[0]!.failure?.problem).toBe('lands other rows')
+  })
+
+  test('that is different every time is told apart from one that faults make different', async () => {
+    let calls = 0
+    const { syncs } = await simulateWorker([plan({ execute: async () => ({ changes: [{ type: 'upsert', key: 'one', record: { calls: ++calls } }], hasMore: false }) })], options)
+    expect(syncs[0]!.failure).toMatchObject({ seed: 0, problem: 'differs by itself' })
+  })
+
+  test('that works in real time holds virtual time up', async () => {
+    const slow: SyncPlan['execute'] = async (state, context) => {
+      await new Promise((resolve) => setTimeout(resolve, 3))
+      return careful(state, context)
+    }
+    const { syncs } = await simulateWorker([plan({ execute: slow })], { ...options, seeds: 4 })
+    expect(syncs[0]!.failure).toBeNull()
+  })
+})

@@ -1,0 +1,38 @@
+import { runWorld, type Verdict, type WorldOptions } from '../../src/testing/simulation/world.ts'
+import type { WorldConfig, WorldKind } from '../../src/testing/simulation/world-config.ts'
+import type { CycleResult } from '../../src/engine/cycle-options.ts'
+
+export interface Worlds {
+  readonly kinds: readonly WorldKind[]
+  readonly seeds: number
+  readonly overrides: Partial<WorldConfig>
+  readonly onStart?: WorldOptions['onStart']
+  readonly beforeHeal?: WorldOptions['beforeHeal']
+}
+
+export interface Observed {
+  readonly broken: ReadonlyArray<{ readonly seed: number; readonly oracle: string; readonly message: string }>
+  /** "kind label" → how often. */
+  readonly marks: ReadonlyMap<string, number>
+  readonly results: ReadonlyArray<CycleResult & { readonly requests: number }>
+  readonly verdicts: readonly Verdict[]
+}
+
+/** Worlds with conditions of one's own choice, and all that was seen in them. */
+export async function observe({ kinds, seeds, overrides, onStart, beforeHeal }: Worlds): Promise<Observed> {
+  const broken: Array<{ seed: number; oracle: string; message: string }> = []
+  const marks = new Map<string, number>()
+  const results: Array<CycleResult & { requests: number }> = []
+  const verdicts: Verdict[] = []
+  for (let seed = 1; seed <= seeds; seed++) {
+    const verdict = await runWorld({
+      seed, kind: kinds[seed % kinds.length]!, overrides,
+      onResult: (result, requests) => void results.push({ ...result, requests }),
+      ...(onStart && { onStart }), ...(beforeHeal && { beforeHeal }),
+    })
+    verdicts.push(verdict)
+    for (const { oracle, message } of verdict.violations) broken.push({ seed, oracle, message })
+    for (const { kind, label } of verdict.faults) marks.set(`${kind} ${label}`, (marks.get(`${kind} ${label}`) ?? 0) + 1)
+  }
+  return { broken, marks, results, verdicts }
+}
