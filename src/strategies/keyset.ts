@@ -106,7 +106,7 @@ export function keyset<Item>(options: KeysetOptions<Item>): Anchored<KeysetState
     if (!end && items.length === 0 && typeof answer.locator !== 'string') {
       throw invalid('The source sent an empty page that is not the end, and no locator to go on with.')
     }
-    // Invariant 9 and no loss: the position moves to an item that was seen, and stays where it is when there was none.
+    // The position moves only to an item that was seen; an empty page proves nothing.
     const last = safe.at(-1)?.place ?? after
     return {
       changes: toChanges(safe, ({ item }) => options.toChange(item), ({ place }) => place.timestamp),
