@@ -72,7 +72,7 @@ export class Stage<Vendor extends VendorSimulator> {
     throw new Error('it does not end')
   }
 
-  async #run(plan: SyncPlan, { afterMs = 5 * MINUTE, pagesMax, retriesMax = 0, onRequest }: RunChoices): Promise<CycleResult> {
+  async #run(plan: SyncPlan, { afterMs = 5 * MINUTE, pagesMax = 1_000, retriesMax = 0, onRequest }: RunChoices): Promise<CycleResult> {
     this.scene.clock.step(afterMs)
     const ask = asFetch(this.vendor)
     let requests = 0
@@ -81,7 +81,7 @@ export class Stage<Vendor extends VendorSimulator> {
       const response = await ask(input, init)
       return response.body === null ? response : new Response(failing(response.body, new URL(input)), response)
     }
-    const limits: Limits = { ...plan.limits, retriesMax, ...(pagesMax !== undefined && { pagesMax }) }
+    const limits: Limits = { ...plan.limits, retriesMax, pagesMax }
     return this.scene.run({ ...plan, limits }, { fetch })
   }
 

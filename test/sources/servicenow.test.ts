@@ -1,0 +1,134 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { servicenow } from '../../src/sources/servicenow/source.ts'
+import { churn, ServicenowSimulator } from '../../src/testing/simulators/index.ts'
+import { Stream } from '../../src/testing/simulation/random.ts'
+import { SECOND } from '../engine/scene.ts'
+import { Stage } from './stage.ts'
+
+let stage: Stage<ServicenowSimulator>
+let vendor: ServicenowSimulator
+
+async function open(options: ConstructorParameters<typeof ServicenowSimulator>[1] = {}): Promise<void> {
+  stage = await Stage.open((ports) => new ServicenowSimulator(ports, options))
+  vendor = stage.vendor
+  stage.track(servicenow({ instanceUrl: 'https://example.service-now.com', user: 'SN_USER', password: 'SN_PASSWORD' }).table('incident'))
+}
+beforeEach(() => open())
+afterEach(() => stage.close())
+
+const fill = (count: number): string[] => Array.from({ length: count }, (_, n) => vendor.create('incident', { short_description: `i${n}` }))
+const queries = (): string[] => stage.asked().map(({ path, query }) => `${path.split('/').at(-1)}: ${query.sysparm_query}`)
+const truth = (): unknown => stage.truth('incident', 'sys_id')
+const literal = (ms: number): string => new Date(ms).toISOString().slice(0, 19).replace('T', ' ')
+const both = async (choices?: Parameters<typeof stage.delta>[0]): Promise<void> => {
+  for (let half = 0; half < 2; half++) expect(await stage.delta(choices)).toMatchObject({ stopReason: 'complete' })
+}
+
+describe('the backfill', () => {
+  test('N66 N70: reads by time and id as two queries in one, until a page is empty', async () => {
+    fill(230)
+    const at = literal(stage.scene.clock.now())
+    expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { created: 230 } })
+    const asked = queries().slice(1)
+    expect(asked).toHaveLength(4)
+    expect(asked[0]).toBe('incident: ORDERBYsys_updated_on^ORDERBYsys_id')
+    const [, id] = /sys_id>(\w{32})/.exec(asked[1]!)!
+    expect(asked[1]).toBe(`incident: sys_updated_on>${at}^NQsys_updated_on=${at}^sys_id>${id}^ORDERBYsys_updated_on^ORDERBYsys_id`)
+    expect(await stage.rows()).toEqual(truth())
+  })
+
+  test('rows that may not be seen do not end it, not even a page of nothing else', async () => {
+    await stage.close()
+    await open({ hidden: (table, row) => table === 'incident' && row.state === 'secret' })
+    fill(50)
+    stage.pass(SECOND)
+    for (let n = 0; n < 320; n++) vendor.create('incident', { state: 'secret' })
+    stage.pass(SECOND)
+    fill(50)
+    await stage.backfill()
+    expect(Object.keys(await stage.rows())).toHaveLength(100)
+  })
+})
+
+describe('the delta', () => {
+  test('NX13: alone brings what changed and went while the backfill was paging to the truth', async () => {
+    fill(230)
+    await stage.backfill({
+      onRequest(request) {
+        if (request === 1) return
+        stage.pass(2 * SECOND)
+        churn(vendor, { type: 'incident', writes: 25, random: new Stream(request, 'churn'), fields: (n) => ({ short_description: `r${request}-${n}` }), updates: 0.5, deletes: 0.2 })
+      },
+    })
+    await both()
+    expect(await stage.rows()).toEqual(truth())
+  })
+
+  test('N67 N71: asks by the same keyset up to the lag, and ends on a page that is not full', async () => {
+    fill(3)
+    await stage.backfill()
+    stage.pass(SECOND)
+    fill(150)
+    stage.asked()
+    await stage.delta()
+    const until = literal(stage.scene.clock.now() - 15 * SECOND)
+    const [first, second, ...more] = queries()
+    expect(first).toMatch(new RegExp(`^incident: sys_updated_on>=[^^]+\\^sys_updated_on<=${until}\\^ORDERBYsys_updated_on\\^ORDERBYsys_id$`))
+    expect(second).toMatch(new RegExp(`^incident: sys_updated_on>([^^]+)\\^sys_updated_on<=${until}\\^NQsys_updated_on=\\1\\^sys_id>\\w{32}\\^sys_updated_on<=${until}\\^ORDERBYsys_updated_on\\^ORDERBYsys_id$`))
+    expect(more).toEqual([])
+    expect(await stage.rows()).toEqual(truth())
+  })
+
+  test('N68 N69 N72: changes and what the audit says was deleted are read by turns, each from its own place', async () => {
+    const [first] = fill(3)
+    await stage.backfill()
+    stage.pass(SECOND)
+    vendor.remove('incident', first!)
+    await stage.delta()
+    expect(await stage.state()).toMatchObject({ phase: 'deletes', deltaCursor: {}, deletesCursor: {} })
+    stage.asked()
+    await stage.delta()
+    expect(queries()[0]).toMatch(/^sys_audit: sys_created_on>=[^^]+\^tablename=incident\^fieldname=DELETED\^sys_created_on<=[^^]+\^ORDERBYsys_created_on\^ORDERBYsys_id$/)
+    expect(await stage.state()).toMatchObject({ phase: 'delta' })
+    expect(await stage.rows()).toEqual(truth())
+  })
+
+  test('N9: what shows late is not passed over', async () => {
+    await stage.close()
+    await open({ lag: { share: 0.5, maxMs: 13 * SECOND } })
+    fill(20)
+    await stage.backfill({ afterMs: 60 * SECOND })
+    for (let round = 0; round < 25; round++) {
+      churn(vendor, { type: 'incident', writes: 12, random: new Stream(round, 'late'), fields: (n) => ({ short_description: `${round}-${n}` }), updates: 0.5, deletes: 0.2 })
+      await stage.delta({ afterMs: 1_700 })
+    }
+    await both({ afterMs: 60 * SECOND })
+    expect(await stage.rows()).toEqual(truth())
+  })
+})
+
+describe('faults', () => {
+  test.each([
+    ['a rate limit', { kind: 'rate-limit', retryAfter: '3' }], ['a server error', { kind: 'server-error', status: 500 }],
+    ['a body cut off', { kind: 'truncated', how: 'cut-off' }], ['half a body', { kind: 'truncated', how: 'short' }], ['a page of HTML', { kind: 'html' }],
+  ] as const)('%s is asked again, and nothing is lost', async (_, fault) => {
+    fill(150)
+    vendor.faults.plan(fault, { times: 2 })
+    expect(await stage.backfill({ retriesMax: 5 })).toMatchObject({ stopReason: 'complete' })
+    stage.pass(SECOND)
+    churn(vendor, { type: 'incident', writes: 60, random: new Stream(3, 'churn'), fields: (n) => ({ short_description: `x${n}` }), deletes: 0.3, updates: 0.3 })
+    vendor.faults.plan(fault, { times: 2 })
+    await both({ retriesMax: 5 })
+    expect(await stage.rows()).toEqual(truth())
+  })
+
+  test('a run that breaks off anywhere is taken up', async () => {
+    fill(450)
+    expect(await stage.untilComplete('backfill')).toBeGreaterThan(4)
+    expect(await stage.rows()).toEqual(truth())
+    stage.pass(SECOND)
+    fill(350)
+    expect(await stage.untilComplete('delta')).toBeGreaterThan(3)
+    expect(await stage.rows()).toEqual(truth())
+  })
+})
