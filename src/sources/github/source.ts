@@ -1,0 +1,128 @@
+import { SyncError, type Change, type Execute, type JsonObject, type JsonValue, type SyncContext } from '../../contract/index.ts'
+import { relay, relayNested, type Budget, type PageInfo, type RelayNestedState, type RelayState } from '../../strategies/index.ts'
+import { bearer, type Auth, type SecretSource } from '../kit/auth.ts'
+import { createHttpClient, type HttpClient } from '../kit/http-client.ts'
+import { isObject, judgeGraphql, type Judge } from '../kit/judge.ts'
+
+export interface GithubOptions {
+  readonly token?: SecretSource
+  /** Instead of a token. */
+  readonly auth?: Auth
+  /** Of an Enterprise server: https://github.example.com/api */
+  readonly baseUrl?: string
+  /** A user or an organization; whoever the token belongs to, unless given. */
+  readonly owner?: string
+  /** How many repositories are asked for at once when their issues are read. */
+  readonly repositoriesPerPage?: number
+}
+
+export interface GithubSource {
+  readonly repositories: { readonly mode: 'replace'; readonly execute: Execute<RelayState> }
+  /** Of all repositories. */
+  readonly issues: { readonly mode: 'replace'; readonly execute: Execute<RelayNestedState> }
+}
+
+const REPOSITORY = 'id databaseId name nameWithOwner description url isArchived createdAt updatedAt'
+const ISSUE = 'id databaseId number title body state url createdAt updatedAt closedAt'
+const PAGE_INFO = 'pageInfo { hasNextPage endCursor }'
+const RATE_LIMIT = 'rateLimit { limit cost remaining resetAt }'
+
+/** Nothing tells what changed, so all of it each time: `worker.sync('issues', { database, schedule: '1h', ...github({ token: 'GITHUB_TOKEN' }).issues })`. */
+export function github({ token, auth, baseUrl = 'https://api.github.com', owner, repositoriesPerPage = 20 }: GithubOptions): GithubSource {
+  if ((token === undefined) === (auth === undefined)) throw new SyncError('SYNC_INVALID', 'GitHub needs either `token` or `auth`.')
+  const client = createHttpClient({ baseUrl, auth: auth ?? bearer(token!), headers: { 'user-agent': 'tidemark' }, judge })
+  const repositories = async (fields: string, first: number, after: string | null, context: SyncContext): Promise<Connection & { budget: Budget | null }> => {
+    const [variables, root] = owner === undefined ? ['', 'viewer'] : ['$owner: String!, ', 'repositoryOwner(login: $owner)']
+    // By creation: what is made while the pages are read comes last and moves nothing.
+    const query = `query (${variables}$after: String) { ${RATE_LIMIT} owner: ${root} { repositories(first: ${first}, after: $after, ownerAffiliations: [OWNER], orderBy: { field: CREATED_AT, direction: ASC }) { ${PAGE_INFO} nodes { ${fields} } } } }`
+    const { data } = await ask(client, query, { after, ...(owner !== undefined && { owner }) }, context)
+    if (!isObject(data.owner)) throw new SyncError('CONNECTOR_FAILED', 'GitHub has no such owner, or the token may not see it.')
+    return { ...connectionOf(data.owner.repositories), budget: budgetOf(data) }
+  }
+
+  return {
+    repositories: {
+      mode: 'replace',
+      execute: relay({
+        read: async ({ after }, context) => {
+          const { nodes, pageInfo, budget } = await repositories(REPOSITORY, 100, after, context)
+          return { changes: nodes.map((node) => upsert(node)), pageInfo, budget }
+        },
+      }),
+    },
+    issues: {
+      mode: 'replace',
+      execute: relayNested({
+        readOuter: async ({ after }, context) => {
+          const { nodes, pageInfo, budget } = await repositories(`id issues(first: 100) { ${PAGE_INFO} nodes { ${ISSUE} } }`, repositoriesPerPage, after, context)
+          const parents = nodes.map((node) => ({ id: textOf(node, 'id'), issues: connectionOf(node.issues) }))
+          return { changes: parents.flatMap(issuesOf), parents: parents.map(({ id, issues }) => ({ id, pageInfo: issues.pageInfo })), pageInfo, budget }
+        },
+        readInner: async ({ parents }, context) => {
+          const variables = parents.map((_, n) => `$id${n}: ID!, $after${n}: String`).join(', ')
+          const fields = parents.map((_, n) => `p${n}: node(id: $id${n}) { ... on Repository { id issues(first: 100, after: $after${n}) { ${PAGE_INFO} nodes { ${ISSUE} } } } }`).join(' ')
+          const values = Object.fromEntries(parents.flatMap(({ id, after }, n) => [[`id${n}`, id], [`after${n}`, after]]))
+          const { data, gone } = await ask(client, `query (${variables}) { ${RATE_LIMIT} ${fields} }`, values, context)
+          const read = parents.map(({ id }, n) => {
+            const node = data[`p${n}`]
+            if (isObject(node)) return { id, issues: connectionOf(node.issues) }
+            if (!gone.has(`p${n}`)) throw new SyncError('SOURCE_INVALID', 'GitHub left a repository out of its answer and does not say why.')
+            return { id, issues: null }
+          })
+          return { changes: read.flatMap(issuesOf), parents: read.map(({ id, issues }) => ({ id, pageInfo: issues?.pageInfo ?? null })), budget: budgetOf(data) }
+        },
+        parentsPerRequest: repositoriesPerPage,
+      }),
+    },
+  }
+}
+
+interface Connection {
+  readonly nodes: JsonObject[]
+  readonly pageInfo: PageInfo
+}
+
+async function ask(client: HttpClient, query: string, variables: JsonObject, context: SyncContext): Promise<{ data: JsonObject; gone: Set<string> }> {
+  const { body } = await client.post('/graphql', { query, variables }, context)
+  if (!isObject(body) || !isObject(body.data)) throw new SyncError('SOURCE_INVALID', 'GitHub answered without data.')
+  return { data: body.data, gone: new Set(Array.isArray(body.errors) ? body.errors.map(goneOf).filter((alias) => alias !== null) : []) }
+}
+
+/** A repository that was deleted since its first page is an error beside the data, and the only one that leaves the rest whole. */
+const judge: Judge = (answer) => {
+  const { body } = answer
+  if (isObject(body) && isObject(body.data) && Array.isArray(body.errors) && body.errors.every((error) => goneOf(error) !== null)) return null
+  return judgeGraphql(answer)
+}
+
+function goneOf(error: JsonValue): string | null {
+  if (!isObject(error) || error.type !== 'NOT_FOUND' || !Array.isArray(error.path) || error.path.length !== 1) return null
+  const [alias] = error.path
+  return typeof alias === 'string' && /^p\d+$/.test(alias) ? alias : null
+}
+
+/** A node that is null is a part that is missing, and a replace cycle would take it for deleted. */
+function connectionOf(value: JsonValue | undefined): Connection {
+  if (!isObject(value) || !Array.isArray(value.nodes) || !value.nodes.every(isObject) || !isObject(value.pageInfo)) throw new SyncError('SOURCE_INVALID', 'GitHub answered with a part missing.')
+  return { nodes: value.nodes, pageInfo: value.pageInfo as unknown as PageInfo }
+}
+
+function budgetOf({ rateLimit }: JsonObject): Budget | null {
+  if (!isObject(rateLimit) || typeof rateLimit.limit !== 'number') return null
+  const { limit, cost, remaining, resetAt } = rateLimit
+  return { limit, ...(typeof cost === 'number' && { cost }), ...(typeof remaining === 'number' && { remaining }), ...(typeof resetAt === 'string' && { resetAt }) }
+}
+
+function issuesOf({ id, issues }: { id: string; issues: Connection | null }): Change[] {
+  return (issues?.nodes ?? []).map((node) => upsert({ ...node, repositoryId: id }))
+}
+
+function upsert(record: JsonObject): Change {
+  return { type: 'upsert', key: textOf(record, 'id'), record, upstreamUpdatedAt: textOf(record, 'updatedAt') }
+}
+
+function textOf(node: JsonObject, field: string): string {
+  const value = node[field]
+  if (typeof value !== 'string' || value === '') throw new SyncError('SOURCE_INVALID', `A node of GitHub has no \`${field}\`.`)
+  return value
+}

@@ -1,0 +1,106 @@
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { github } from '../../src/sources/github/source.ts'
+import { GithubSimulator } from '../../src/testing/simulators/index.ts'
+import { Stage } from './stage.ts'
+
+let stage: Stage<GithubSimulator>
+let vendor: GithubSimulator
+
+beforeEach(async () => {
+  stage = await Stage.open((ports) => new GithubSimulator(ports, { viewer: 'me', organizations: ['acme'] }))
+  vendor = stage.vendor
+})
+afterEach(() => stage.close())
+
+const source = (): ReturnType<typeof github> => github({ token: 'GITHUB_TOKEN', owner: 'acme', repositoriesPerPage: 3 })
+const repositories = (count: number): string[] => Array.from({ length: count }, (_, n) => vendor.create('repository', { name: `r${n}`, owner: 'acme' }))
+const issues = (repository: string, count: number): string[] => Array.from({ length: count }, (_, n) => vendor.create('issue', { repository, title: `i${n}` }))
+const keys = async (): Promise<string[]> => Object.keys(await stage.rows()).toSorted()
+const known = (type: string): string[] => vendor.truth(type).map(({ id }) => String(id)).toSorted()
+const titles = async (): Promise<unknown> => Object.fromEntries(Object.entries(await stage.rows()).map(([key, row]) => [key, (row as { title: string }).title]))
+
+test('N60: repositories are read by their end cursor, a hundred at a time', async () => {
+  repositories(250)
+  stage.list(source().repositories)
+  expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { created: 250 } })
+  const asked = stage.asked().map(({ body }) => JSON.parse(body))
+  expect(asked).toHaveLength(3)
+  expect(asked[0].query).toContain('repositories(first: 100, after: $after')
+  expect(asked.map(({ variables }) => variables.after === null)).toEqual([true, false, false])
+  expect(await keys()).toEqual(known('repository'))
+})
+
+test('N61 N62 N63 N65: issues of repositories are read on two levels, asking only for those that go on', async () => {
+  const [first, second] = repositories(7)
+  issues(first!, 250)
+  issues(second!, 150)
+  stage.list(source().issues)
+  expect(await stage.backfill()).toMatchObject({ stopReason: 'complete' })
+  const asked = stage.asked().map(({ body }) => JSON.parse(body))
+  expect(asked.map(({ query, variables }) => (query.includes('owner:') ? 'outer' : Object.values(variables).filter((value) => value === first || value === second).length)))
+    .toEqual(['outer', 2, 1, 'outer', 'outer'])
+  expect(await titles()).toEqual(Object.fromEntries(vendor.truth('issue').map(({ id, title }) => [id, title])))
+  expect(await stage.state()).toBeNull()
+})
+
+test('N64: the budget it tells sets the pace of the pages that follow', async () => {
+  const [first] = repositories(1)
+  issues(first!, 350)
+  stage.list(source().issues)
+  const from = stage.scene.clock.now()
+  await stage.backfill({ afterMs: 0 })
+  const times = stage.asked().map(({ atMs }) => atMs - from)
+  expect(times).toHaveLength(4)
+  expect(times[1]! - times[0]!).toBeGreaterThanOrEqual(700)
+})
+
+test('what comes and goes while it is read is there after the next cycle, and gone with its repository', async () => {
+  const [first, second, third] = repositories(6)
+  for (const repository of [first!, second!, third!]) issues(repository, 150)
+  stage.list(source().issues)
+  const result = await stage.backfill({
+    onRequest(request) {
+      if (request !== 2) return
+      vendor.remove('repository', second!)
+      vendor.update('issue', vendor.records.current('issue')[0]!.id, { title: 'changed' })
+      issues(third!, 20)
+    },
+  })
+  expect(result.stopReason).toBe('complete')
+  await stage.backfill()
+  expect(await titles()).toEqual(Object.fromEntries(vendor.truth('issue').map(({ id, title }) => [id, title])))
+})
+
+test.each([
+  ['a primary limit', { kind: 'rate-limit' }], ['a secondary limit', { kind: 'rate-limit', secondary: true, retryAfter: '3' }], ['a server error', { kind: 'server-error', status: 502 }],
+  ['half a body', { kind: 'truncated', how: 'short' }], ['a body cut off', { kind: 'truncated', how: 'cut-off' }], ['NX9: a partial answer', { kind: 'partial' }],
+] as const)('%s is asked again, and nothing is taken for deleted', async (_, fault) => {
+  const [first] = repositories(4)
+  issues(first!, 150)
+  stage.list(source().issues)
+  await stage.backfill()
+  vendor.faults.plan(fault, { times: 1 })
+  const failed = await stage.backfill()
+  expect(failed.stopReason).not.toBe('complete')
+  expect(await keys()).toEqual(known('issue'))
+  await stage.backfill({ afterMs: 3_700_000 })
+  expect(await keys()).toEqual(known('issue'))
+})
+
+test('an owner that is not there is no empty list', async () => {
+  repositories(2)
+  stage.list(source().repositories)
+  await stage.backfill()
+  stage.list(github({ token: 'GITHUB_TOKEN', owner: 'nobody' }).repositories)
+  expect((await stage.backfill()).stopReason).not.toBe('complete')
+  expect(await keys()).toEqual(known('repository'))
+})
+
+test('a run that breaks off anywhere is taken up', async () => {
+  const [first, second] = repositories(8)
+  issues(first!, 350)
+  issues(second!, 120)
+  stage.list(source().issues)
+  expect(await stage.untilComplete('backfill')).toBeGreaterThan(3)
+  expect(await keys()).toEqual(known('issue'))
+})
