@@ -1,0 +1,67 @@
+import { SyncError, type Execute, type JsonObject, type JsonValue } from '../../contract/index.ts'
+import { relay, type PageInfo, type RelayState } from '../../strategies/index.ts'
+import { apiKey as inHeader, type Auth, type SecretSource } from '../kit/auth.ts'
+import { createHttpClient } from '../kit/http-client.ts'
+import { isObject, judgeGraphql, type Judge } from '../kit/judge.ts'
+import { serverTimeOf } from '../kit/retry-after.ts'
+
+export interface LinearOptions {
+  /** A personal key, or the name of the secret that holds it. */
+  readonly apiKey?: SecretSource
+  /** Instead of a key. */
+  readonly auth?: Auth
+  readonly baseUrl?: string
+}
+
+export interface LinearStream {
+  readonly mode: 'replace'
+  readonly execute: Execute<RelayState>
+}
+
+const STREAMS = {
+  issues: 'id identifier number title description priority url createdAt updatedAt archivedAt team { id }',
+  teams: 'id key name createdAt updatedAt archivedAt',
+} as const
+
+/** All of it each time; what is archived or deleted is swept: `worker.sync('issues', { database, ...linear({ apiKey: 'LINEAR_KEY' }).issues })`. */
+export function linear({ apiKey, auth, baseUrl = 'https://api.linear.app' }: LinearOptions): { readonly [Name in keyof typeof STREAMS]: LinearStream } {
+  if ((apiKey === undefined) === (auth === undefined)) throw new SyncError('SYNC_INVALID', 'Linear needs either `apiKey` or `auth`.')
+  const client = createHttpClient({ baseUrl, auth: auth ?? inHeader({ header: 'authorization', key: apiKey! }), judge })
+  const stream = (name: keyof typeof STREAMS): LinearStream => ({
+    mode: 'replace',
+    execute: relay({
+      read: async ({ after }, context) => {
+        const query = `query ($after: String) { ${name}(first: 100, after: $after, orderBy: createdAt) { pageInfo { hasNextPage endCursor } nodes { ${STREAMS[name]} } } }`
+        const { nodes, pageInfo } = connectionOf((await client.post('/graphql', { query, variables: { after } }, context)).body, name)
+        return { changes: nodes.map((record) => ({ type: 'upsert', key: textOf(record, 'id'), record, upstreamUpdatedAt: textOf(record, 'updatedAt') })), pageInfo }
+      },
+    }),
+  })
+  return { issues: stream('issues'), teams: stream('teams') }
+}
+
+function connectionOf(body: JsonValue, name: string): { nodes: JsonObject[]; pageInfo: PageInfo } {
+  const connection = isObject(body) && isObject(body.data) ? body.data[name] : undefined
+  if (!isObject(connection) || !Array.isArray(connection.nodes) || !connection.nodes.every(isObject) || !isObject(connection.pageInfo)) {
+    throw new SyncError('SOURCE_INVALID', 'Linear answered with a part missing.')
+  }
+  return { nodes: connection.nodes, pageInfo: connection.pageInfo as unknown as PageInfo }
+}
+
+function textOf(node: JsonObject, field: string): string {
+  const value = node[field]
+  if (typeof value !== 'string' || value === '') throw new SyncError('SOURCE_INVALID', `A node of Linear has no \`${field}\`.`)
+  return value
+}
+
+/** Two budgets, each with its own moment of renewal, and neither in a header that others use. */
+const judge: Judge = (answer) => {
+  const verdict = judgeGraphql(answer)
+  if (verdict?.code !== 'RATE_LIMITED') return verdict
+  const nowMs = serverTimeOf(answer.headers)
+  const waits = ['requests', 'complexity'].flatMap((budget) => {
+    const resetMs = Number(answer.headers.get(`x-ratelimit-${budget}-reset`))
+    return nowMs !== null && answer.headers.get(`x-ratelimit-${budget}-remaining`) === '0' && resetMs > nowMs ? [resetMs - nowMs] : []
+  })
+  return waits.length === 0 ? verdict : { ...verdict, retryAfterMs: Math.max(...waits) }
+}

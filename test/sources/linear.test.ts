@@ -1,0 +1,57 @@
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { linear } from '../../src/sources/linear/source.ts'
+import { LinearSimulator } from '../../src/testing/simulators/index.ts'
+import { Stage } from './stage.ts'
+
+let stage: Stage<LinearSimulator>
+let vendor: LinearSimulator
+let team: string
+
+beforeEach(async () => {
+  stage = await Stage.open((ports) => new LinearSimulator(ports))
+  vendor = stage.vendor
+  team = vendor.create('team', { name: 'Team', key: 'T' })
+  stage.list(linear({ apiKey: 'LINEAR_KEY' }).issues)
+})
+afterEach(() => stage.close())
+
+const fill = (count: number): string[] => Array.from({ length: count }, (_, n) => vendor.create('issue', { team, title: `i${n}` }))
+const rows = async (): Promise<unknown> => Object.fromEntries(Object.entries(await stage.rows()).map(([key, row]) => [key, (row as { title: string }).title]))
+const truth = (): unknown => Object.fromEntries(vendor.truth('issue').map(({ id, title }) => [id, title]))
+
+test('N73: all of it each time, and what is gone is swept', async () => {
+  const ids = fill(250)
+  expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { created: 250 } })
+  expect(stage.asked()).toHaveLength(3)
+  expect(await rows()).toEqual(truth())
+  vendor.remove('issue', ids[3]!)
+  vendor.update('issue', ids[4]!, { title: 'changed' })
+  expect((await stage.backfill()).counts).toMatchObject({ swept: 1, updated: 1 })
+  expect(await rows()).toEqual(truth())
+  expect(await stage.state()).toBeNull()
+})
+
+test('teams are a list of their own', async () => {
+  stage.list(linear({ apiKey: 'LINEAR_KEY' }).teams)
+  await stage.backfill()
+  expect(Object.keys(await stage.rows())).toEqual([team])
+})
+
+test.each([
+  ['a rate limit', { kind: 'rate-limit' }], ['a server error', { kind: 'server-error', status: 503 }], ['half a body', { kind: 'truncated', how: 'short' }],
+  ['a partial answer', { kind: 'partial' }],
+] as const)('%s sweeps nothing, and is asked again', async (_, fault) => {
+  fill(150)
+  await stage.backfill()
+  vendor.faults.plan(fault, { times: 1 })
+  expect((await stage.backfill()).stopReason).not.toBe('complete')
+  expect(await rows()).toEqual(truth())
+  await stage.backfill({ afterMs: 3_700_000 })
+  expect(await rows()).toEqual(truth())
+})
+
+test('a run that breaks off anywhere is taken up', async () => {
+  fill(350)
+  expect(await stage.untilComplete('backfill')).toBeGreaterThan(3)
+  expect(await rows()).toEqual(truth())
+})
