@@ -1,0 +1,50 @@
+import { SyncError, type Execute } from '../../contract/index.ts'
+import { token as byToken, type TokenState } from '../../strategies/index.ts'
+import { bearer, type Auth, type SecretSource } from '../kit/auth.ts'
+import { createHttpClient } from '../kit/http-client.ts'
+import { isObject } from '../kit/judge.ts'
+import { path } from '../kit/origin.ts'
+
+export interface AirtableOptions {
+  readonly baseId: string
+  /** A personal access token, or the name of the secret that holds it. */
+  readonly token?: SecretSource
+  /** Instead of a token. */
+  readonly auth?: Auth
+  readonly baseUrl?: string
+}
+
+export interface AirtableSource {
+  /** By its id rather than by its name, which may change. */
+  table(idOrName: string): { readonly mode: 'replace'; readonly execute: Execute<TokenState> }
+}
+
+/** After one request too many it refuses all of them for so long, and does not say so. */
+const REFUSAL_MS = 30_000
+
+/** All of it each time; what is no longer there is swept: `worker.sync('tasks', { database, ...airtable({ baseId, token: 'AIRTABLE_TOKEN' }).table('tbl…') })`. */
+export function airtable({ baseId, token, auth, baseUrl = 'https://api.airtable.com/v0' }: AirtableOptions): AirtableSource {
+  if ((token === undefined) === (auth === undefined)) throw new SyncError('SYNC_INVALID', 'Airtable needs either `token` or `auth`.')
+  const client = createHttpClient({
+    baseUrl,
+    auth: auth ?? bearer(token!),
+    judge: ({ status }) => (status === 429 ? { code: 'RATE_LIMITED', reason: 'its limit of requests', retryAfterMs: REFUSAL_MS } : null),
+  })
+  return {
+    table: (idOrName) => ({
+      mode: 'replace',
+      execute: byToken({
+        read: async ({ token: offset }, context) => {
+          // An iteration that nobody continues for a while is over, and is begun again.
+          const { body } = await client.get(path`/${baseId}/${idOrName}`, { pageSize: 100, offset }, context, offset === undefined ? {} : { cursorRefusals: [422] })
+          if (!isObject(body) || !Array.isArray(body.records)) throw new SyncError('SOURCE_INVALID', 'Airtable answered without records.')
+          const changes = body.records.map((record) => {
+            if (!isObject(record) || typeof record.id !== 'string') throw new SyncError('SOURCE_INVALID', 'A record of Airtable has no id.')
+            return { type: 'upsert', key: record.id, record } as const
+          })
+          return { changes, next: typeof body.offset === 'string' ? body.offset : null }
+        },
+      }),
+    }),
+  }
+}

@@ -1,0 +1,55 @@
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { airtable } from '../../src/sources/airtable/source.ts'
+import { AirtableSimulator } from '../../src/testing/simulators/index.ts'
+import { Stage } from './stage.ts'
+
+let stage: Stage<AirtableSimulator>
+let vendor: AirtableSimulator
+
+beforeEach(async () => {
+  stage = await Stage.open((ports) => new AirtableSimulator(ports, { baseId: 'appX', tables: ['Tasks'] }))
+  vendor = stage.vendor
+  stage.list(airtable({ baseId: 'appX', token: 'AIRTABLE_TOKEN' }).table('Tasks'))
+})
+afterEach(() => stage.close())
+
+const fill = (count: number): string[] => Array.from({ length: count }, (_, n) => vendor.create('Tasks', { Name: `t${n}` }))
+
+test('N73 N74: all of it each time by its offset, and what is gone is swept', async () => {
+  const ids = fill(250)
+  expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { created: 250 } })
+  const asked = stage.asked()
+  expect(asked.map(({ path, query }) => `${path} ${Object.keys(query).join(' ')}`)).toEqual(['/v0/appX/Tasks pageSize', '/v0/appX/Tasks pageSize offset', '/v0/appX/Tasks pageSize offset'])
+  expect(await stage.rows()).toEqual(stage.truth('Tasks'))
+  vendor.remove('Tasks', ids[3]!)
+  vendor.update('Tasks', ids[4]!, { Name: null })
+  expect((await stage.backfill()).counts).toMatchObject({ swept: 1, updated: 1 })
+  expect(await stage.rows()).toEqual(stage.truth('Tasks'))
+  expect(await stage.state()).toBeNull()
+})
+
+test('an iteration that is over is begun again', async () => {
+  fill(250)
+  vendor.faults.plan({ kind: 'expired-token' }, { on: (request) => request.url.includes('offset=') })
+  expect(await stage.backfill()).toMatchObject({ stopReason: 'complete' })
+  expect(stage.asked().map(({ query }) => 'offset' in query)).toEqual([false, true, false, true, true])
+  expect(await stage.rows()).toEqual(stage.truth('Tasks'))
+})
+
+test.each([
+  ['a rate limit', { kind: 'rate-limit' }], ['a server error', { kind: 'server-error', status: 503 }], ['half a body', { kind: 'truncated', how: 'short' }],
+] as const)('%s is asked again, and nothing is swept', async (_, fault) => {
+  fill(150)
+  await stage.backfill()
+  vendor.faults.plan(fault, { times: 1 })
+  const before = stage.scene.clock.now()
+  expect(await stage.backfill({ retriesMax: 3, afterMs: 0 })).toMatchObject({ stopReason: 'complete' })
+  if (fault.kind === 'rate-limit') expect(stage.scene.clock.now() - before).toBeGreaterThanOrEqual(30_000)
+  expect(await stage.rows()).toEqual(stage.truth('Tasks'))
+})
+
+test('a run that breaks off anywhere is taken up', async () => {
+  fill(350)
+  expect(await stage.untilComplete('backfill')).toBeGreaterThan(3)
+  expect(await stage.rows()).toEqual(stage.truth('Tasks'))
+})
