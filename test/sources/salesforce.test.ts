@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { salesforce } from '../../src/sources/salesforce/source.ts'
 import { churn, SalesforceSimulator } from '../../src/testing/simulators/index.ts'
 import { Stream } from '../../src/testing/simulation/random.ts'
-import { SECOND } from '../engine/scene.ts'
+import { planOf, SECOND } from '../engine/scene.ts'
 import { Stage } from './stage.ts'
 
 let stage: Stage<SalesforceSimulator>
@@ -41,6 +41,31 @@ describe('the backfill', () => {
     vendor.faults.plan({ kind: 'end-flag', says }, { on: (request) => request.url.includes('CreatedDate') })
     await stage.backfill()
     expect(await stage.rows()).toEqual(truth())
+  })
+
+  test('N27: an empty page that is not done is gone on with by its locator, and by the query when that has expired', async () => {
+    const record = { attributes: {}, Id: '0015g0000000001AAA', CreatedDate: '2026-02-01T00:00:00.000+0000', SystemModstamp: '2026-02-01T00:00:00.000+0000', IsDeleted: false }
+    const asked: string[] = []
+    const answers = [
+      { totalSize: 1, done: false, records: [], nextRecordsUrl: '/services/data/v60.0/query/01g-100' }, null,
+      { totalSize: 1, done: false, records: [], nextRecordsUrl: '/services/data/v60.0/query/01g-200' }, { totalSize: 1, done: true, records: [record] },
+    ]
+    const fetch = async (input: string | URL): Promise<Response> => {
+      asked.push(new URL(input).pathname)
+      const answer = answers[asked.length - 1]
+      return answer === null ? Response.json([{ errorCode: 'INVALID_QUERY_LOCATOR' }], { status: 400 }) : Response.json(answer)
+    }
+    const { backfill } = salesforce({ instanceUrl: 'https://example.my.salesforce.com', accessToken: 'SF_TOKEN' }).object('Account')
+    const result = await stage.scene.run(planOf({ execute: backfill, mode: 'replace', limits: { retriesMax: 0 } }), { fetch })
+    expect(result).toMatchObject({ stopReason: 'complete', counts: { created: 1 } })
+    expect(asked).toEqual(['/services/data/v60.0/query', '/services/data/v60.0/query/01g-100', '/services/data/v60.0/query', '/services/data/v60.0/query/01g-200'])
+  })
+
+  test('NX8: a locator that leads elsewhere is not followed', async () => {
+    const fetch = async (): Promise<Response> => Response.json({ totalSize: 1, done: false, records: [], nextRecordsUrl: 'https://evil.example/services/data/v60.0/query/1' })
+    const { backfill } = salesforce({ instanceUrl: 'https://example.my.salesforce.com', accessToken: 'SF_TOKEN' }).object('Account')
+    const result = await stage.scene.run(planOf({ execute: backfill, mode: 'replace', limits: { retriesMax: 0 } }), { fetch })
+    expect(result.error).toMatchObject({ code: 'SOURCE_INVALID' })
   })
 
   test('only the fields that were asked for', async () => {

@@ -138,6 +138,16 @@ describe('the delta', () => {
     expect(await stage.rows()).toEqual(stage.truth('customer'))
   })
 
+  test('NX13: updates of one second that go over the edge of a page end with the last of them', async () => {
+    const ids = fill(60)
+    customers({ limit: 25 })
+    await stage.backfill()
+    stage.pass(SECOND)
+    for (const round of [1, 2, 3]) for (const id of ids) vendor.update('customer', id, { name: `${id} ${round}` })
+    await stage.delta()
+    expect(await stage.rows()).toEqual(stage.truth('customer'))
+  })
+
   test('a position older than the log is not passed over in silence', async () => {
     fill(1)
     customers()
