@@ -72,16 +72,16 @@ test('what comes and goes while it is read is there after the next cycle, and go
 })
 
 test.each([
-  ['a primary limit', { kind: 'rate-limit' }], ['a secondary limit', { kind: 'rate-limit', secondary: true, retryAfter: '3' }], ['a server error', { kind: 'server-error', status: 502 }],
-  ['half a body', { kind: 'truncated', how: 'short' }], ['a body cut off', { kind: 'truncated', how: 'cut-off' }], ['NX9: a partial answer', { kind: 'partial' }],
-] as const)('%s is asked again, and nothing is taken for deleted', async (_, fault) => {
+  ['a primary limit', { kind: 'rate-limit' }, 'RATE_LIMITED'], ['a secondary limit', { kind: 'rate-limit', secondary: true, retryAfter: '3' }, 'RATE_LIMITED'],
+  ['a server error', { kind: 'server-error', status: 502 }, 'SOURCE_UNAVAILABLE'], ['half a body', { kind: 'truncated', how: 'short' }, 'SOURCE_INVALID'],
+  ['a body cut off', { kind: 'truncated', how: 'cut-off' }, 'SOURCE_INVALID'], ['NX9: a partial answer', { kind: 'partial' }, 'SOURCE_INVALID'],
+] as const)('%s is asked again, and nothing is taken for deleted', async (_, fault, code) => {
   const [first] = repositories(4)
   issues(first!, 150)
   stage.list(source().issues)
   await stage.backfill()
   vendor.faults.plan(fault, { times: 1 })
-  const failed = await stage.backfill()
-  expect(failed.stopReason).not.toBe('complete')
+  expect((await stage.backfill()).error).toMatchObject({ code })
   expect(await keys()).toEqual(known('issue'))
   await stage.backfill({ afterMs: 3_700_000 })
   expect(await keys()).toEqual(known('issue'))
