@@ -76,7 +76,7 @@ async function crashDuringCommit({ Connection }: SqliteModules, store: Store, co
       const result = body()
       step() // commit
       return result
-    }) as ReturnType<typeof body> & never
+    }) as never
   }
   let answer: Promise<CommitOutcome>
   try {

@@ -80,6 +80,7 @@ export class World {
   readonly #confirmed = new Set<string>()
   readonly #windowMs: number
   #chosen: string | null = null
+  #nobodyBeginsUntil = 0
   #cycles = 0
   #ended = false
 
@@ -120,9 +121,7 @@ export class World {
     this.source.lie = null
     // Half the worlds heal by a restart of everything, the others while old cycles are still under way.
     if (this.#schedule.chance(0.5)) for (const runner of this.#runners.values()) this.#crash(runner)
-    let settled = false
-    void this.#fate.idle(this.#windowMs + 2 * config.skewMs + config.runnerSkewMs + config.granularityMs + 1_000 + config.restMs).then(() => void (settled = true))
-    await this.#until(() => settled, STEPS_MAX, 'time stood still')
+    await this.#pass(this.#windowMs + 2 * config.skewMs + config.runnerSkewMs + config.granularityMs + 1_000 + config.restMs)
     const syncs = this.#syncs()
     for (const facts of syncs) await this.#rest(facts)
     // What an old page of one sync told may have kept a row from the other's sweep; by now no such page is under way.
@@ -176,7 +175,7 @@ export class World {
     const { source, oracle, scheduler, config } = this
     this.#chosen = facts.sync
     const from = scheduler.now + config.runnerSkewMs
-    await this.#until(() => scheduler.now >= from + config.runnerSkewMs, STEPS_MAX, 'time stood still')
+    await this.#pass(2 * config.runnerSkewMs)
     const requests = source.requests
     const steps = scheduler.steps
     await this.#until(() => (oracle.completed.get(facts.sync)?.beganAt ?? 0) >= from, HEALING_STEPS_MAX, `${facts.sync} did not complete a cycle in a healed world`)
@@ -199,6 +198,14 @@ export class World {
     }
   }
 
+  /** Lets time go by; what is under way goes on, and nobody begins anything. */
+  async #pass(ms: number): Promise<void> {
+    let passed = false
+    this.#nobodyBeginsUntil = this.scheduler.now + ms
+    void this.#fate.idle(ms).then(() => void (passed = true))
+    await this.#until(() => passed, STEPS_MAX, 'time stood still')
+  }
+
   async #until(isDone: () => boolean, stepsMax: number, complaint: string): Promise<void> {
     const last = this.scheduler.steps + stepsMax
     while (!isDone() && this.oracle.violations.length === 0) {
@@ -217,7 +224,7 @@ export class World {
       await this.#fate.idle(this.#workload.chance(0.2) ? 0 : this.#workload.int(1, config.gapMs))
       if (config.skewMs > 0 && this.#workload.chance(0.2)) source.clockErrorMs = this.#workload.int(-config.skewMs, config.skewMs)
       const ids = source.ids()
-      const live = ids.filter((id) => source.latest(id)!.deleted === false)
+      const live = ids.filter((id) => !source.latest(id)!.deleted)
       const dead = ids.filter((id) => source.latest(id)!.deleted)
       const draw = this.#workload.next()
       if (draw < config.bulkShare) for (const id of live) this.#write(id)
@@ -280,6 +287,7 @@ export class World {
     const log = { debug() {}, info() {}, warn() {}, error() {} }
     while (!this.#ended) {
       await process.idle(this.#schedule.int(0, config.runnerGapMs))
+      while (scheduler.now < this.#nobodyBeginsUntil) await process.idle(this.#nobodyBeginsUntil - scheduler.now)
       const plan = this.#chosen === null ? this.#schedule.pick(plans) : plans.find(({ sync }) => sync === this.#chosen)!
       runner.stopping = new AbortController()
       runner.busy = true
