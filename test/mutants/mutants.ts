@@ -166,7 +166,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'the sweep takes what another sync has just seen alive',
     patches: [{ file: SWEEP, find: 'if (seen.length === 0)', replace: 'if (seen.length >= 0)' }],
-    worlds: ['pair'], overrides: { plain: true, deleteShare: 0.4, records: 10, gapMs: 3_000, runners: 3, pagesMax: 3, deletions: 'inline' }, seeds: 400,
+    worlds: ['pair'], seeds: 200,
+    overrides: { ...CONTENDED, plain: true, records: 10, deleteShare: 0.4, gapMs: 1_500, pageSize: 2, pagesMax: 2, deletions: 'none' },
   },
   {
     name: 'a resumed cycle forgets what it has seen',

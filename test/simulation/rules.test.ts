@@ -139,7 +139,7 @@ describe('pages, cursors and order', () => {
 
   test('XC7 T8 ties larger than a page are landed whole, with no more requests than it takes', async () => {
     const tied = await calm({ kinds: ['delta'], seeds: 24, overrides: { granularityMs: 10_000, bulkShare: 0.3, pageSize: 2, records: 30, emptyPages: false } })
-    expect(tied.results.filter((result) => result.counts.created + result.counts.updated > 4).length).toBeGreaterThan(24)
+    expect(tied.results.filter((result) => result.counts.created + result.counts.updated > 4).length).toBeGreaterThan(5)
   })
 
   test('XC9 the order inside a page and a tie does not matter', async () => {
@@ -218,7 +218,7 @@ describe('deletes and replace cycles', () => {
   })
 
   test('XE6 a row that went and came back the same is not swept by a listing that was under way', async () => {
-    await calm({ kinds: ['pair'], seeds: 30, overrides: { plain: true, deleteShare: 0.4, records: 10, gapMs: 3_000, runners: 3, pagesMax: 3, deletions: 'inline' } })
+    await calm({ kinds: ['pair'], seeds: 30, overrides: { plain: true, records: 10, operations: 100, deleteShare: 0.4, gapMs: 1_500, pageSize: 2, pagesMax: 2, deletions: 'none', granularityMs: 1_000, runners: 3, runnerGapMs: 500, sourceLatencyMs: [20, 400], storeLatencyMs: [1, 50] } })
   })
 
   test('XE7 deletes before their creates, and after a record is back, leave the newest', async () => {
