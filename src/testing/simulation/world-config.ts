@@ -79,8 +79,9 @@ export function drawConfig(seed: number, kind?: WorldKind, overrides: Partial<Wo
     lie: drawn === 'lie' ? chance.pick(['most', 'all']) : 'none',
     rates: { ...drawRates(chance), ...(drawn === 'lie' && { 'listing-lie': 0.6 }) },
   }
-  // A tombstone that moves leaves no entry, and so no mark of when it was read: there, times must tell by themselves.
-  const told = drawn === 'pair' && config.deletions !== 'none' && { skewMs: 0 }
+  // What leaves no entry leaves no mark of when it was read: a tombstone that moves, a row found unchanged. Where two
+  // syncs meet, times must then tell by themselves.
+  const told = { ...(drawn === 'pair' && config.deletions !== 'none' && { skewMs: 0 }), ...(config.plain && { stamped: true }) }
   const behind = chance.chance(0.15) && (drawn === 'pair' || drawn === 'replace')
   return { ...config, ...told, ...(behind && BEHIND), ...overrides }
 }
