@@ -135,7 +135,7 @@ async function play(plan: SyncPlan, options: SimulateWorkerOptions, tape: Map<st
   const scheduler = new Scheduler(seed, new Trace())
   const faults = new Faults(seed, RATES, only)
   const chance = new Stream(seed, 'latency')
-  const calls = new UserCalls()
+  let calls = new UserCalls()
   const fate = scheduler.start('fate')
   let [lives, completed, pages, requests] = [0, 0, 0, 0]
   let fatal: string | null = null
@@ -153,14 +153,15 @@ async function play(plan: SyncPlan, options: SimulateWorkerOptions, tape: Map<st
     if (++lives > LIVES_MAX / 3) faults.enabled = false
     const process = scheduler.start('runner')
     const clock = new VirtualClock(process)
-    const wrapped: SyncPlan = { ...plan, execute: (state, context) => calls.run(() => plan.execute(state, watched(context, calls))) }
+    const own = (calls = new UserCalls())
+    const wrapped: SyncPlan = { ...plan, execute: (state, context) => own.run(() => plan.execute(state, watched(context, own))) }
     while (!isOver()) {
       const result = await runCycle(wrapped, {
         store: faultyStore(store, { process, faults, latencyMs: () => (completed < CYCLES - 1 ? chance.int(1, 50) : 0), later: () => {} }),
         ports: { clock, random: chance, log: SILENT }, secrets: options.secrets, holder: `life${lives}`, trigger: 'simulation', isDead: () => true,
-        fetch: (input, init) => calls.waiting(async () => {
+        fetch: (input, init) => own.waiting(async () => {
           requests++
-          return faultyFetch(process, faults, chance, input, init, () => calls.real(() => taped(tape, options.fetch, input, init)))
+          return faultyFetch(process, faults, chance, input, init, () => own.real(() => taped(tape, options.fetch, input, init)))
         }),
       }).catch((error: unknown): Pick<CycleResult, 'stopReason' | 'pages' | 'error'> => ({ stopReason: 'error', pages: 0, error: error instanceof SyncError ? { code: error.code, message: error.message, advice: '' } : null }))
       pages += result.pages
@@ -208,7 +209,10 @@ const FATAL: ReadonlySet<string> = new Set([
 
 // ── the user's code, and real time ───────────────────────────────────────────────────────────────────────────────────
 
-/** Virtual time stands still while the user's code is at work in real time, and goes on when all it does is wait. */
+/**
+ * Virtual time stands still while the user's code is at work in real time, and goes on when all it does is wait. One of
+ * these per life: a crash leaves waits behind that never end, and they say nothing of the life after it.
+ */
 class UserCalls {
   #running = 0
   #waiting = 0
@@ -250,7 +254,6 @@ class UserCalls {
     let timeout: NodeJS.Timeout | undefined
     const late = new Promise<false>((resolve) => void (timeout = setTimeout(() => resolve(false), msMax)))
     try {
-      // A crashed life leaves calls behind that never end; those wait in virtual time and hold nobody up.
       while (this.#real > 0 || (this.#running > 0 && this.#waiting === 0)) {
         const changed = new Promise<true>((resolve) => void (this.#changed = () => resolve(true)))
         if (!(await Promise.race([changed, late]))) return false
