@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import {
-  AirtableSimulator, asFetch, churn, GithubSimulator, HubspotSimulator, LinearSimulator, SalesforceSimulator, ServicenowSimulator, StripeSimulator, XSimulator,
+  AirtableSimulator, asFetch, churn, GithubSimulator, GithubStarsSimulator, HubspotSimulator, LinearSimulator, SalesforceSimulator, ServicenowSimulator, StripeSimulator, XSimulator,
   type Fault, type SimulatorPorts, type VendorOptions, type VendorSimulator,
 } from '../../src/testing/simulators/index.ts'
 import { portsOf } from './ports.ts'
@@ -25,6 +25,7 @@ const VENDORS: readonly Vendor[] = [
   { name: 'servicenow', open: (ports, options) => new ServicenowSimulator(ports, options), type: 'incident', request: ['https://x.test/api/now/table/incident'], records: (answer) => answer.result, limitedStatus: 429, limitedText: 'Rate limit exceeded' },
   { name: 'linear', open: (ports, options) => new LinearSimulator(ports, options), type: 'team', request: ['https://x.test/graphql', { query: '{ teams(first: 200) { nodes { id updatedAt } } }' }], records: (answer) => answer.data.teams.nodes, limitedStatus: 400, limitedText: 'RATELIMITED' },
   { name: 'airtable', open: (ports, options) => new AirtableSimulator(ports, options), type: 'Tasks', request: ['https://x.test/v0/appSimulated00001/Tasks'], records: (answer) => answer.records, limitedStatus: 429, limitedText: 'RATE_LIMIT_REACHED' },
+  { name: 'github stars', open: (ports, options) => new GithubStarsSimulator(ports, options), type: 'star', request: ['https://x.test/user/starred?per_page=100'], records: (answer) => answer, limitedStatus: 403, limitedText: 'API rate limit exceeded' },
   { name: 'x', open: (ports, options) => new XSimulator(ports, options), type: 'bookmark', request: ['https://x.test/2/users/2244994945/bookmarks?max_results=100'], records: (answer) => answer.data, limitedStatus: 429, limitedText: 'Too Many Requests' },
 ]
 
