@@ -18,6 +18,7 @@ interface Iterator {
   readonly table: string
   /** The order was fixed by the first request; later records do not join. */
   readonly ids: readonly string[]
+  readonly places: ReadonlyMap<string, number>
   usedAtMs: number
 }
 
@@ -90,7 +91,8 @@ export class AirtableSimulator extends VendorSimulator {
     if (offset === undefined) {
       id = `itr${randomText(this.random, 14)}`
       from = 0
-      this.#iterators.set(id, { table, ids: this.#order(table, asked.sort), usedAtMs: this.clock.now() })
+      const ids = this.#order(table, asked.sort)
+      this.#iterators.set(id, { table, ids, places: new Map(ids.map((record, place) => [record, place])), usedAtMs: this.clock.now() })
     } else {
       const match = /^(itr\w{14})\/(rec\w{14})$/.exec(offset)
       if (match === null) return error(422, 'INVALID_OFFSET_VALUE', `The value of offset ${offset} is invalid`)
@@ -101,7 +103,7 @@ export class AirtableSimulator extends VendorSimulator {
         return error(422, 'LIST_RECORDS_ITERATOR_NOT_AVAILABLE', 'The iterator is no longer available. Please restart the iteration.')
       }
       known.usedAtMs = this.clock.now()
-      from = known.ids.indexOf(match[2]!) + 1
+      from = (known.places.get(match[2]!) ?? -1) + 1
     }
     const { ids } = this.#iterators.get(id)!
     const size = call.shortPage ? Math.max(1, Math.floor(pageSize / 2)) : pageSize

@@ -6,6 +6,7 @@ import { randomHex, randomText } from '../kit/ids.ts'
 import { json } from '../kit/json-response.ts'
 import { RateWindow } from '../kit/rate-window.ts'
 import type { Fields, SimulatorPorts } from '../kit/simulator.ts'
+import type { View } from '../kit/sorted-view.ts'
 import type { Version } from '../kit/truth-table.ts'
 import { VendorSimulator, type Call, type VendorOptions } from '../kit/vendor-simulator.ts'
 import { queryCost, type QueryCost } from './query-cost.ts'
@@ -22,6 +23,19 @@ export interface GithubOptions extends VendorOptions {
 const HOUR_MS = 3_600_000
 const DEFAULT_POINTS = 5_000
 const CURSOR_PREFIX = 'cursor:v2:'
+
+/** A place in an order: what is sorted by, and the id within it. Cursors hold it, so they survive the record they were made from. */
+type Place = readonly [string, number]
+
+const PLACES: Readonly<Record<string, (version: Version) => Place>> = {
+  CREATED_AT: (version) => [stamp(version.createdAtMs), databaseId(version)],
+  UPDATED_AT: (version) => [stamp(version.modifiedAtMs), databaseId(version)],
+  NAME: (version) => [String(version.fields['name']), databaseId(version)],
+}
+/** Repositories by owner, issues by repository. */
+const VIEWS: Readonly<Record<string, View>> = Object.fromEntries(Object.entries(PLACES).map(([field, placeOf]) => [field, {
+  reads: 'index', keep: ({ deleted }) => !deleted, group: ({ type, fields }) => String(fields[type === 'issue' ? 'repository' : 'owner']), order: (a, b) => comparePlaces(placeOf(a), placeOf(b)),
+}]))
 
 /** The GraphQL endpoint: repositories and their issues behind opaque cursors, a budget of points, partial answers. */
 export class GithubSimulator extends VendorSimulator {
@@ -63,8 +77,7 @@ export class GithubSimulator extends VendorSimulator {
   }
 
   protected render(version: Version): Fields {
-    const databaseId = Number.parseInt(version.id.slice(-4), 36)
-    const common = { id: version.id, databaseId, createdAt: stamp(version.createdAtMs), updatedAt: stamp(version.modifiedAtMs) }
+    const common = { id: version.id, databaseId: databaseId(version), createdAt: stamp(version.createdAtMs), updatedAt: stamp(version.modifiedAtMs) }
     const { fields } = version
     if (version.type === 'repository') {
       const name = String(fields['name'])
@@ -128,12 +141,18 @@ export class GithubSimulator extends VendorSimulator {
     return {
       viewer: () => owner(this.#viewer)!,
       owner,
-      repository: (login, name) => this.#shown('repository').find((row) => row['nameWithOwner'] === `${login}/${name}`),
+      repository: (login, name) => {
+        const version = this.records.sorted('repository', VIEWS['NAME']!, login).find(({ fields }) => fields['name'] === name)
+        return version === undefined ? undefined : this.render(version)
+      },
       node: (id) => {
         const version = this.records.find(id.startsWith('I_') ? 'issue' : 'repository', id)
         return version === undefined || version.deleted ? undefined : this.render(version)
       },
-      repositories: (login, args) => this.#connection(this.#shown('repository').filter((row) => row['ownerLogin'] === login && (args['isArchived'] === undefined || row['isArchived'] === args['isArchived'])), args, call),
+      repositories: (login, args) => {
+        const isArchived = args['isArchived']
+        return this.#connection('repository', login, args, call, isArchived === undefined ? undefined : ({ fields }) => (fields['isArchived'] === true) === isArchived)
+      },
       issues: (repositoryId, args) => {
         if (failing) {
           failing = false
@@ -141,33 +160,28 @@ export class GithubSimulator extends VendorSimulator {
         }
         const states = args['states'] as readonly string[] | undefined
         const since = (args['filterBy'] as { since?: string } | undefined)?.since
-        const rows = this.#shown('issue').filter((row) => row['repositoryId'] === repositoryId && (states === undefined || states.includes(String(row['state']))) && (since === undefined || Date.parse(String(row['updatedAt'])) >= Date.parse(since)))
-        return this.#connection(rows, args, call)
+        const accepts = ({ fields, modifiedAtMs }: Version): boolean => (states === undefined || states.includes(String(fields['state'] ?? 'OPEN'))) && (since === undefined || Date.parse(stamp(modifiedAtMs)) >= Date.parse(since))
+        return this.#connection('issue', repositoryId, args, call, states === undefined && since === undefined ? undefined : accepts)
       },
       rateLimit: () => ({ limit: this.#points, cost: cost.cost, remaining: this.#budget.remaining, used: this.#budget.used, nodeCount: cost.nodeCount, resetAt: stamp(this.#budget.resetAtMs) }),
     }
   }
 
-  #shown(type: string): Parent[] {
-    return this.records.indexed(type).filter((version) => !version.deleted).map((version) => this.render(version))
-  }
-
-  /** Cursors hold the place in the order, so they survive the deletion of the record they were made from. */
-  #connection(rows: readonly Parent[], args: Args, call: Call): Connection<Parent> {
-    const order = args['orderBy'] as { field: string; direction: string } | undefined
-    const field = { CREATED_AT: 'createdAt', UPDATED_AT: 'updatedAt', NAME: 'name' }[order?.field ?? 'CREATED_AT']
-    if (field === undefined) throw new FieldError(`Ordering by ${order!.field} is not simulated.`)
-    const sign = order?.direction === 'DESC' ? -1 : 1
-    const keyOf = (row: Parent): readonly [string, number] => [String(row[field]), Number(row['databaseId'])]
-    const compare = (a: readonly [string, number], b: readonly [string, number]) => sign * (a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : a[1] - b[1])
-    const placed = rows.map((item) => ({ item, cursor: Buffer.from(CURSOR_PREFIX + JSON.stringify(keyOf(item))).toString('base64') })).toSorted((a, b) => compare(keyOf(a.item), keyOf(b.item)))
+  #connection(type: string, group: string, args: Args, call: Call, accepts: ((version: Version) => boolean) | undefined): Connection<Parent> {
+    const { field = 'CREATED_AT', direction = 'ASC' } = (args['orderBy'] ?? {}) as { field?: string; direction?: string }
+    const placeOf = PLACES[field]
+    if (placeOf === undefined) throw new FieldError(`Ordering by ${field} is not simulated.`)
+    const sign = direction === 'DESC' ? -1 : 1
+    const all = this.records.sorted(type, VIEWS[field]!, group)
+    const accepted = accepts === undefined ? all : all.filter(accepts)
     const asked = call.shortPage && typeof args['first'] === 'number' ? { ...args, first: Math.max(1, Math.floor(args['first'] / 2)) } : args
     for (const cursor of [args['after'], args['before']]) {
-      if (typeof cursor === 'string' && (call.expiredToken || keyIn(cursor) === undefined)) throw new FieldError(`\`${cursor}\` does not appear to be a valid cursor.`, 'INVALID_CURSOR_ARGUMENTS')
+      if (typeof cursor === 'string' && (call.expiredToken || placeIn(cursor) === undefined)) throw new FieldError(`\`${cursor}\` does not appear to be a valid cursor.`, 'INVALID_CURSOR_ARGUMENTS')
     }
-    const connection = connectionOf(placed, asked, {
-      after: (cursor, { item }) => compare(keyOf(item), keyIn(cursor)!) > 0,
-      before: (cursor, { item }) => compare(keyOf(item), keyIn(cursor)!) < 0,
+    const connection = connectionOf(sign === 1 ? accepted : accepted.toReversed(), asked, {
+      cursorOf: (version) => Buffer.from(CURSOR_PREFIX + JSON.stringify(placeOf(version))).toString('base64'),
+      compare: (version, cursor) => sign * comparePlaces(placeOf(version), placeIn(cursor)!),
+      show: (version): Parent => this.render(version),
     })
     return call.lie === undefined ? connection : { ...connection, pageInfo: { ...connection.pageInfo, hasNextPage: call.lie === 'more' } }
   }
@@ -188,11 +202,19 @@ export class GithubSimulator extends VendorSimulator {
   }
 }
 
-function keyIn(cursor: string): readonly [string, number] | undefined {
+function databaseId(version: Version): number {
+  return Number.parseInt(version.id.slice(-4), 36)
+}
+
+function comparePlaces(a: Place, b: Place): number {
+  return a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : a[1] - b[1]
+}
+
+function placeIn(cursor: string): Place | undefined {
   const text = Buffer.from(cursor, 'base64').toString()
   if (!text.startsWith(CURSOR_PREFIX)) return undefined
   try {
-    return JSON.parse(text.slice(CURSOR_PREFIX.length)) as [string, number]
+    return JSON.parse(text.slice(CURSOR_PREFIX.length)) as Place
   } catch {
     return undefined
   }

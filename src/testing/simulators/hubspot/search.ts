@@ -1,5 +1,6 @@
 import type { Random } from '../../../contract/index.ts'
 import type { Fields } from '../kit/simulator.ts'
+import { leading } from '../kit/sorted-view.ts'
 import { HubspotError } from './hubspot-error.ts'
 
 interface Filter {
@@ -49,21 +50,106 @@ export function searchRequest(text: string): SearchRequest {
   return { groups, sort: sorts[0] === undefined ? undefined : sortOf(sorts[0]), limit, after, properties: arrayOf(body['properties']).map(String) }
 }
 
+/** Everything that can be found, sorted by the time of modification and then by id. */
+export interface SearchIndex<Item> {
+  readonly sorted: readonly Item[]
+  /** What the time of modification is called. */
+  readonly modified: string
+  readonly modifiedMs: (item: Item) => number
+  readonly id: (item: Item) => string
+  readonly properties: (item: Item) => Properties
+}
+
+export interface Found<Item> {
+  readonly total: number
+  readonly page: readonly Item[]
+}
+
 /**
- * Everything that matches, sorted by the one rule there is. Records that are equal by it come in any order, and in
+ * A page of what matches, sorted by the one rule there is. Records that are equal by it come in any order, and in
  * another order with every request.
  */
-export function search(request: SearchRequest, records: readonly Properties[], known: ReadonlySet<string>, random: Random): Properties[] {
+export function search<Item>(request: SearchRequest, limit: number, index: SearchIndex<Item>, known: ReadonlySet<string>, random: Random): Found<Item> {
   for (const name of [...request.groups.flat().map((filter) => filter.propertyName), ...(request.sort === undefined ? [] : [request.sort.propertyName])]) {
     if (!known.has(name)) throw invalid(`Property ${name} does not exist`)
   }
-  const found = records.filter((record) => request.groups.length === 0 || request.groups.some((filters) => filters.every((filter) => matches(record, filter))))
-  const shuffled = found.map((record) => ({ record, at: random.next() })).toSorted((a, b) => a.at - b.at).map(({ record }) => record)
+  const { after } = request
   const sort = request.sort ?? { propertyName: 'createdate', descending: false }
-  return shuffled.toSorted((a, b) => {
-    const compared = compare(a[sort.propertyName] ?? null, b[sort.propertyName] ?? null)
-    return sort.descending ? -compared : compared
+  const { from, until, isExact, isOneMoment } = rangeOf(request, index)
+  if (isExact && !sort.descending && isOneMoment && sort.propertyName === 'hs_object_id') {
+    return { total: until - from, page: index.sorted.slice(from + after, Math.min(until, from + after + limit)) }
+  }
+  if (isExact && !sort.descending && sort.propertyName === index.modified) return pageByTime(index, from, until, after, limit, random)
+
+  const found = index.sorted.slice(from, until).map((item) => ({ item, record: index.properties(item), at: random.next() }))
+    .filter(({ record }) => request.groups.length === 0 || request.groups.some((filters) => filters.every((filter) => matches(record, filter))))
+    .toSorted((a, b) => {
+      const compared = compare(a.record[sort.propertyName] ?? null, b.record[sort.propertyName] ?? null)
+      return (sort.descending ? -compared : compared) || a.at - b.at
+    })
+  return { total: found.length, page: found.slice(after, after + limit).map(({ item }) => item) }
+}
+
+/** Only what shares its time with something on the page needs to be shuffled. */
+function pageByTime<Item>({ sorted, modifiedMs }: SearchIndex<Item>, from: number, until: number, after: number, limit: number, random: Random): Found<Item> {
+  const [first, last] = [sorted[from + after], sorted[Math.min(until, from + after + limit) - 1]]
+  if (first === undefined || last === undefined || from + after >= until) return { total: until - from, page: [] }
+  const begin = Math.max(from, leading(sorted, (item) => modifiedMs(item) < modifiedMs(first)))
+  const end = Math.min(until, leading(sorted, (item) => modifiedMs(item) <= modifiedMs(last)))
+  const shuffled = sorted.slice(begin, end).map((item) => ({ item, at: random.next() })).toSorted((a, b) => modifiedMs(a.item) - modifiedMs(b.item) || a.at - b.at)
+  const skipped = from + after - begin
+  return { total: until - from, page: shuffled.slice(skipped, skipped + limit).map(({ item }) => item) }
+}
+
+interface Range {
+  readonly from: number
+  readonly until: number
+  /** All that lies in between matches. */
+  readonly isExact: boolean
+  /** It was asked for one moment. */
+  readonly isOneMoment: boolean
+}
+
+function rangeOf<Item>({ groups }: SearchRequest, { sorted, modified, modifiedMs, id }: SearchIndex<Item>): Range {
+  const [filters] = groups
+  if (filters === undefined || groups.length > 1) return { from: 0, until: sorted.length, isExact: filters === undefined, isOneMoment: false }
+  let [low, high] = [-Infinity, Infinity]
+  let rest = filters.filter(({ propertyName, operator, value }) => {
+    const ms = propertyName === modified && value !== undefined ? comparable(textOf(value)) : undefined
+    if (typeof ms !== 'bigint' || !(operator in BOUNDS)) return true
+    const bounds = BOUNDS[operator]!(Number(ms))
+    ;[low, high] = [Math.max(low, bounds[0]), Math.min(high, bounds[1])]
+    return false
   })
+  let from = leading(sorted, (item) => modifiedMs(item) < low)
+  let until = Math.max(from, leading(sorted, (item) => modifiedMs(item) <= high))
+  const isOneMoment = low === high
+  if (isOneMoment) {
+    const moment = sorted.slice(from, until)
+    const begin = from
+    rest = rest.filter(({ propertyName, operator, value }) => {
+      if (propertyName !== 'hs_object_id' || value === undefined || !['GT', 'GTE', 'LT', 'LTE'].includes(operator) || !/^\d+$/.test(textOf(value))) return true
+      const place = begin + leading(moment, (item) => (operator === 'GT' || operator === 'LTE' ? compareIds(id(item), textOf(value)) <= 0 : compareIds(id(item), textOf(value)) < 0))
+      if (operator.startsWith('G')) from = Math.max(from, place)
+      else until = Math.min(until, place)
+      return false
+    })
+  }
+  return { from, until: Math.max(from, until), isExact: rest.length === 0, isOneMoment }
+}
+
+/** The lowest and the highest that an operator accepts. */
+const BOUNDS: Readonly<Record<string, (value: number) => readonly [number, number]>> = {
+  EQ: (value) => [value, value],
+  GT: (value) => [value + 1, Infinity],
+  GTE: (value) => [value, Infinity],
+  LT: (value) => [-Infinity, value - 1],
+  LTE: (value) => [-Infinity, value],
+}
+
+/** As numbers, whatever their length. */
+export function compareIds(a: string, b: string): number {
+  return a.length - b.length || (a < b ? -1 : a > b ? 1 : 0)
 }
 
 function matches(record: Properties, filter: Filter): boolean {

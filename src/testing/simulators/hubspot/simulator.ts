@@ -2,10 +2,11 @@ import { randomUuid } from '../kit/ids.ts'
 import { json } from '../kit/json-response.ts'
 import { RateWindow, type RateLimit } from '../kit/rate-window.ts'
 import type { Fields, SimulatorPorts } from '../kit/simulator.ts'
+import { leading, type View } from '../kit/sorted-view.ts'
 import type { Version } from '../kit/truth-table.ts'
 import { VendorSimulator, type Call, type VendorOptions } from '../kit/vendor-simulator.ts'
 import { HubspotError } from './hubspot-error.ts'
-import { search, searchRequest, type Properties } from './search.ts'
+import { compareIds, search, searchRequest, type Properties } from './search.ts'
 
 export interface HubspotOptions extends VendorOptions {
   /** Properties beyond the ones every object has, per object type. */
@@ -26,6 +27,10 @@ const TYPES: Readonly<Record<string, readonly string[]>> = {
   deals: ['dealname', 'amount', 'dealstage'],
   tickets: ['subject', 'content'],
 }
+
+const LISTED: View = { reads: 'primary', keep: ({ deleted }) => !deleted, order: (a, b) => compareIds(a.id, b.id) }
+const ARCHIVED: View = { ...LISTED, keep: ({ deleted }) => deleted }
+const SEARCHED: View = { reads: 'index', keep: ({ deleted }) => !deleted, order: (a, b) => a.modifiedAtMs - b.modifiedAtMs || compareIds(a.id, b.id) }
 
 /**
  * The CRM of one portal. Lists read the primary store; search reads an index that lags, sorts by one property only,
@@ -101,10 +106,11 @@ export class HubspotSimulator extends VendorSimulator {
     const after = query.get('after') ?? '0'
     if (!/^\d+$/.test(after) || (call.expiredToken && query.has('after'))) throw new HubspotError(400, 'VALIDATION_ERROR', `Invalid paging cursor: ${after}`)
     const archived = query.get('archived') === 'true'
-    const rest = this.records.latest(type).filter((version) => version.deleted === archived && BigInt(version.id) >= BigInt(after))
-    const page = rest.slice(0, limit)
-    const more = call.lie === undefined ? rest.length > page.length : call.lie === 'more'
-    const next = rest[limit]?.id ?? (BigInt(page.at(-1)?.id ?? after) + 1n).toString()
+    const listed = this.records.sorted(type, archived ? ARCHIVED : LISTED)
+    const from = leading(listed, ({ id }) => compareIds(id, after) < 0)
+    const page = listed.slice(from, from + limit)
+    const more = call.lie === undefined ? listed.length > from + page.length : call.lie === 'more'
+    const next = listed[from + limit]?.id ?? (BigInt(page.at(-1)?.id ?? after) + 1n).toString()
     const link = new URL(call.url)
     link.searchParams.set('after', next)
     return this.#ok({ results: page.map((version) => this.#shown(version, names(query))), ...(more ? { paging: { next: { after: next, link: link.href } } } : {}) })
@@ -121,14 +127,14 @@ export class HubspotSimulator extends VendorSimulator {
   #search(type: string, call: Call): Response {
     const request = searchRequest(call.body)
     const known = new Set([...this.#types[type]!, 'createdate', 'hs_object_id', modifiedProperty(type)])
-    const versions = new Map(this.records.indexed(type).filter((version) => !version.deleted).map((version) => [version.id, version]))
-    const found = search(request, [...versions.values()].map((version) => this.#properties(version)), known, this.random)
     const limit = call.shortPage ? Math.max(1, Math.floor(request.limit / 2)) : request.limit
-    const page = found.slice(request.after, request.after + limit)
+    const { total, page } = search(request, limit, {
+      sorted: this.records.sorted(type, SEARCHED), modified: modifiedProperty(type), modifiedMs: ({ modifiedAtMs }) => modifiedAtMs, id: ({ id }) => id, properties: (version) => this.#properties(version),
+    }, known, this.random)
     const end = request.after + page.length
-    const more = call.lie === undefined ? end < found.length : call.lie === 'more'
-    const results = page.map((properties) => this.#shown(versions.get(properties['hs_object_id']!)!, request.properties))
-    return json({ total: found.length, results, ...(more ? { paging: { next: { after: String(end) } } } : {}) })
+    const more = call.lie === undefined ? end < total : call.lie === 'more'
+    const results = page.map((version) => this.#shown(version, request.properties))
+    return json({ total, results, ...(more ? { paging: { next: { after: String(end) } } } : {}) })
   }
 
   #shown(version: Version, asked: readonly string[] | undefined): Fields {

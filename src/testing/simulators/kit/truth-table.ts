@@ -1,4 +1,5 @@
 import type { Fields, SimulatorPorts } from './simulator.ts'
+import { SortedView, type View } from './sorted-view.ts'
 
 export interface Version {
   readonly type: string
@@ -24,6 +25,8 @@ export class TruthTable {
   lag: Lag
   readonly #ports: SimulatorPorts
   readonly #histories = new Map<string, Map<string, Version[]>>()
+  readonly #journals = new Map<string, Version[]>()
+  readonly #views = new Map<View, Map<string, SortedView>>()
   #serial = 0
 
   constructor(ports: SimulatorPorts, lag: Lag = { share: 0, maxMs: 0 }) {
@@ -68,6 +71,15 @@ export class TruthTable {
     return shown
   }
 
+  /** What a view shows now, in its order. */
+  sorted(type: string, view: View, group = ''): readonly Version[] {
+    let views = this.#views.get(view)
+    if (views === undefined) this.#views.set(view, (views = new Map()))
+    let sorted = views.get(type)
+    if (sorted === undefined) views.set(type, (sorted = new SortedView(view)))
+    return sorted.list(this.#journals.get(type) ?? [], this.#ports.clock.now(), group)
+  }
+
   find(type: string, id: string): Version | undefined {
     return this.#histories.get(type)?.get(id)?.at(-1)
   }
@@ -87,6 +99,9 @@ export class TruthTable {
     const history = histories.get(version.id)
     if (history === undefined) histories.set(version.id, [written])
     else history.push(written)
+    const journal = this.#journals.get(version.type)
+    if (journal === undefined) this.#journals.set(version.type, [written])
+    else journal.push(written)
     return written
   }
 

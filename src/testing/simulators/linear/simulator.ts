@@ -5,6 +5,7 @@ import { FieldError, namedType, type Args, type Parent } from '../kit/graphql/sc
 import { compareText, randomUuid } from '../kit/ids.ts'
 import { json } from '../kit/json-response.ts'
 import type { Fields, SimulatorPorts } from '../kit/simulator.ts'
+import type { View } from '../kit/sorted-view.ts'
 import type { Version } from '../kit/truth-table.ts'
 import { VendorSimulator, type Call, type VendorOptions } from '../kit/vendor-simulator.ts'
 import { LeakyBucket } from './leaky-bucket.ts'
@@ -19,6 +20,9 @@ const HOUR_MS = 3_600_000
 const PAGE_SIZE_DEFAULT = 50
 const PAGE_SIZE_MAX = 250
 const COMPLEXITY_MAX = 10_000
+
+/** Newest first. */
+const VIEWS = { createdAt: views(({ createdAtMs }) => createdAtMs), updatedAt: views(({ modifiedAtMs }) => modifiedAtMs) }
 
 /** Issues and teams behind Relay cursors, newest first, under two budgets: requests, and the complexity of queries. */
 export class LinearSimulator extends VendorSimulator {
@@ -112,28 +116,28 @@ export class LinearSimulator extends VendorSimulator {
         if (version === undefined || version.deleted) throw new FieldError('Entity not found', 'INPUT_ERROR')
         return this.render(version)
       },
-      issues: (args, teamId) => this.#connection('issue', args, call, (row) => teamId === undefined || row['teamId'] === teamId),
-      teams: (args) => this.#connection('team', args, call, () => true),
+      issues: (args, teamId) => this.#connection('issue', args, call, teamId),
+      teams: (args) => this.#connection('team', args, call, undefined),
     }
   }
 
-  #connection(type: string, args: Args, call: Call, accepts: (row: Parent) => boolean): Connection<Parent> {
+  #connection(type: string, args: Args, call: Call, teamId: string | undefined): Connection<Parent> {
     const asked = typeof args['last'] === 'number' ? args : { ...args, first: args['first'] ?? PAGE_SIZE_DEFAULT }
     const size = Number(asked['first'] ?? asked['last'])
     if (!Number.isInteger(size) || size < 1 || size > PAGE_SIZE_MAX) throw new FieldError(`Argument Validation Error: first must not be greater than ${PAGE_SIZE_MAX}`, 'INVALID_INPUT')
-    const field = args['orderBy'] === 'updatedAt' ? 'updatedAt' : 'createdAt'
-    const rows = this.records.indexed(type).filter((version) => !version.deleted).map((version) => this.render(version)).filter((row) => accepts(row) && (args['includeArchived'] === true || row['archivedAt'] === null) && matches(row, args['filter']))
-    const newestFirst = (a: Parent, b: Parent) => compareText(String(b[field]), String(a[field])) || compareText(String(b['id']), String(a['id']))
-    const placed = rows.toSorted(newestFirst).map((item) => ({ item, cursor: String(item['id']) }))
+    const view = VIEWS[args['orderBy'] === 'updatedAt' ? 'updatedAt' : 'createdAt'][args['includeArchived'] === true ? 'all' : 'unarchived']
+    const all = this.records.sorted(type, view)
+    const filter = args['filter'] ?? undefined
+    const accepted = teamId === undefined && filter === undefined ? all : all.filter((version) => (teamId === undefined || version.fields['team'] === teamId) && matches(this.render(version), filter))
     // A cursor is the id of a record; it stands where that record now is.
-    const placeOf = (cursor: string): Parent => {
+    const placeOf = (cursor: string): Version => {
       const version = this.records.find(type, cursor)
       if (version === undefined || call.expiredToken) throw new FieldError(`Invalid cursor: ${cursor}`, 'INVALID_INPUT')
-      return this.render(version)
+      return version
     }
     for (const cursor of [args['after'], args['before']]) if (typeof cursor === 'string') placeOf(cursor)
     const shortened = call.shortPage ? { ...asked, first: Math.max(1, Math.floor(size / 2)) } : asked
-    const connection = connectionOf(placed, shortened, { after: (cursor, { item }) => newestFirst(placeOf(cursor), item) < 0, before: (cursor, { item }) => newestFirst(item, placeOf(cursor)) < 0 })
+    const connection = connectionOf(accepted, shortened, { cursorOf: ({ id }) => id, compare: (version, cursor) => view.order(version, placeOf(cursor)), show: (version): Parent => this.render(version) })
     return call.lie === undefined ? connection : { ...connection, pageInfo: { ...connection.pageInfo, hasNextPage: call.lie === 'more' } }
   }
 
@@ -153,6 +157,11 @@ export class LinearSimulator extends VendorSimulator {
       'x-ratelimit-complexity-reset': String(this.#complexityBudget.resetAtMs),
     }
   }
+}
+
+function views(timeOf: (version: Version) => number): { readonly all: View; readonly unarchived: View } {
+  const all: View = { reads: 'index', keep: ({ deleted }) => !deleted, order: (a, b) => timeOf(b) - timeOf(a) || compareText(b.id, a.id) }
+  return { all, unarchived: { ...all, keep: ({ deleted, fields }) => !deleted && fields['archived'] !== true } }
 }
 
 /** A tenth of a point per property and one per object, times the page size of every connection around it. */

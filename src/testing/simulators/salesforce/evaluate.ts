@@ -1,10 +1,55 @@
 import { compareText } from '../kit/ids.ts'
+import { leading } from '../kit/sorted-view.ts'
 import { SalesforceError } from './salesforce-error.ts'
 import { to18 } from './record-id.ts'
 import type { Condition, Literal, Soql } from './soql.ts'
 
 export type FieldType = 'id' | 'string' | 'double' | 'boolean' | 'datetime'
 export type Row = Readonly<Record<string, unknown>>
+
+/**
+ * What a query sorted by a date-time and then by id finds among items that are sorted so already: it is read from where the
+ * filter can first hold until there is enough. Null where the query is another.
+ */
+export function scan<Item>(query: Soql, types: ReadonlyMap<string, FieldType>, itemsBy: (stamp: string) => { sorted: readonly Item[]; stampOf: (item: Item) => number }, rowOf: (item: Item) => Row): Row[] | null {
+  const [first, second] = query.orderBy
+  const stamp = first?.field.toLowerCase() ?? ''
+  const isSorted = query.orderBy.length === 2 && types.get(stamp) === 'datetime' && SYSTEM_STAMPS.has(stamp) && second!.field.toLowerCase() === 'id' && !first!.descending && !second!.descending
+  if (!isSorted || query.limit === undefined || query.offset > 0 || query.count) return null
+  const matches = query.where === undefined ? () => true : predicate(query.where, types)
+  const [low, high] = query.where === undefined ? EVERYTHING : boundsOf(query.where, stamp)
+  const { sorted, stampOf } = itemsBy(stamp)
+  const found: Row[] = []
+  for (let at = leading(sorted, (item) => stampOf(item) < low); at < sorted.length && found.length < query.limit && stampOf(sorted[at]!) <= high; at++) {
+    const row = rowOf(sorted[at]!)
+    if (matches(row)) found.push(row)
+  }
+  return found
+}
+
+export const SYSTEM_STAMPS: ReadonlySet<string> = new Set(['createddate', 'lastmodifieddate', 'systemmodstamp'])
+const EVERYTHING = [-Infinity, Infinity] as const
+
+/** No row matches whose stamp lies outside. */
+function boundsOf(condition: Condition, stamp: string): readonly [number, number] {
+  switch (condition.kind) {
+    case 'and': {
+      const all = condition.all.map((one) => boundsOf(one, stamp))
+      return [Math.max(...all.map(([low]) => low)), Math.min(...all.map(([, high]) => high))]
+    }
+    case 'or': {
+      const all = condition.all.map((one) => boundsOf(one, stamp))
+      return [Math.min(...all.map(([low]) => low)), Math.max(...all.map(([, high]) => high))]
+    }
+    case 'compare': {
+      const { operator, value } = condition
+      if (condition.field.toLowerCase() !== stamp || value.kind !== 'datetime') return EVERYTHING
+      return [operator === '=' || operator === '>' || operator === '>=' ? value.value : -Infinity, operator === '=' || operator === '<' || operator === '<=' ? value.value : Infinity]
+    }
+    default:
+      return EVERYTHING
+  }
+}
 
 /** Filters and sorts rows; date-times are milliseconds here. `types` names fields in lower case. */
 export function evaluate(query: Soql, rows: readonly Row[], types: ReadonlyMap<string, FieldType>): Row[] {

@@ -1,10 +1,11 @@
-import { randomText } from '../kit/ids.ts'
+import { compareText, randomText } from '../kit/ids.ts'
 import { json } from '../kit/json-response.ts'
 import { RateWindow } from '../kit/rate-window.ts'
 import type { Fields, SimulatorPorts } from '../kit/simulator.ts'
+import type { View } from '../kit/sorted-view.ts'
 import type { Version } from '../kit/truth-table.ts'
 import { VendorSimulator, type Call, type VendorOptions } from '../kit/vendor-simulator.ts'
-import { evaluate, type FieldType, type Row } from './evaluate.ts'
+import { evaluate, scan, type FieldType, type Row } from './evaluate.ts'
 import { to18 } from './record-id.ts'
 import { SalesforceError } from './salesforce-error.ts'
 import { MalformedQuery, parseSoql } from './soql.ts'
@@ -47,6 +48,7 @@ export class SalesforceSimulator extends VendorSimulator {
   readonly #dailyRequests: number
   readonly #budget: RateWindow
   readonly #locators = new Map<string, Locator>()
+  readonly #stamps: Readonly<Record<'created' | 'modified', { readonly of: (version: Version) => number; readonly all: View; readonly live: View }>>
   #ids = 0
 
   constructor(ports: SimulatorPorts, options: SalesforceOptions = {}) {
@@ -57,6 +59,11 @@ export class SalesforceSimulator extends VendorSimulator {
     this.#batchSizeMin = options.batchSizeMin ?? 200
     this.#dailyRequests = options.dailyRequests ?? 100_000
     this.#budget = new RateWindow(ports.clock, { requests: this.#dailyRequests, perMs: DAY_MS })
+    const sorted = (of: (version: Version) => number) => {
+      const all: View = { reads: 'index', keep: () => true, order: (a, b) => of(a) - of(b) || compareText(a.id, b.id) }
+      return { of, all, live: { ...all, keep: ({ deleted }: Version) => !deleted } }
+    }
+    this.#stamps = { created: sorted(({ createdAtMs }) => this.#floor(createdAtMs)), modified: sorted(({ modifiedAtMs }) => this.#floor(modifiedAtMs)) }
   }
 
   /** Two pods hand out ids side by side, so ids do not follow time. */
@@ -139,8 +146,10 @@ export class SalesforceSimulator extends VendorSimulator {
     const names = new Map(Object.keys({ ...SYSTEM_FIELDS, ...this.#objects[objectName] }).map((name) => [name.toLowerCase(), name]))
     const types = new Map(Object.entries({ ...SYSTEM_FIELDS, ...this.#objects[objectName] }).map(([name, type]) => [name.toLowerCase(), type]))
     const selected = this.#selected(query.fields, names, objectName, query.limit)
-    const versions = this.records.indexed(objectName).filter((version) => all || !version.deleted)
-    const found = evaluate(query, versions.map((version) => this.#row(version)), types)
+    const found = scan(query, types, (stamp) => {
+      const { of: stampOf, ...views } = this.#stamps[stamp === 'createddate' ? 'created' : 'modified']
+      return { sorted: this.records.sorted(objectName, all ? views.all : views.live), stampOf }
+    }, (version) => this.#row(version)) ?? evaluate(query, this.records.indexed(objectName).filter((version) => all || !version.deleted).map((version) => this.#row(version)), types)
     if (query.count) return this.#ok({ totalSize: found.length, done: true, records: [] })
     const rows = found.map((row) => {
       const shown: Record<string, unknown> = { attributes: { type: objectName, url: `/services/data/${apiVersion}/sobjects/${objectName}/${String(row['id'])}` } }

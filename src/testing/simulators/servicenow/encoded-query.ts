@@ -1,4 +1,5 @@
 import { compareText } from '../kit/ids.ts'
+import { leading } from '../kit/sorted-view.ts'
 
 /**
  * ServiceNow's encoded query: `^` joins conditions, `^OR` joins alternatives to the condition before it, `^NQ` starts
@@ -57,6 +58,59 @@ export function parseEncodedQuery(text: string, fields: ReadonlySet<string>): En
 
 export function matchesQuery(row: TextRow, query: EncodedQuery): boolean {
   return query.queries.some((conditions) => conditions.every((alternatives) => alternatives.some((condition) => matches(row, condition))))
+}
+
+/** A stretch of a list that is sorted by a stamp and then by sys_id. */
+export interface Stretch {
+  readonly from: number
+  readonly until: number
+}
+
+/**
+ * Where in a list sorted by `stamp` and then by sys_id the rows lie that can match. `isExact`: all of them do. `placeOf`
+ * gives an item's stamp and id.
+ */
+export function stretchesOf<Item>(query: EncodedQuery, stamp: string, sorted: readonly Item[], placeOf: (item: Item) => readonly [string, string]): { stretches: Stretch[]; isExact: boolean } {
+  const before = (bound: Bound) => leading(sorted, (item) => {
+    const [time, id] = placeOf(item)
+    return compareText(time, bound.time) < 0 || (time === bound.time && (bound.id === undefined ? bound.isAfterAll : compareText(id, bound.id) <= 0))
+  })
+  let isExact = true
+  const stretches = query.queries.map((conditions) => {
+    let from = 0
+    let until = sorted.length
+    const moment = conditions.find(([one, ...others]) => others.length === 0 && one!.field === stamp && one!.operator === '=')?.[0]!.value
+    for (const [one, ...others] of conditions) {
+      const { field, operator, value } = one!
+      const isStamp = others.length === 0 && field === stamp && /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/.test(value)
+      if (isStamp && ['=', '>', '>=', '<', '<='].includes(operator)) {
+        if (operator === '=' || operator.startsWith('>')) from = Math.max(from, before({ time: value, isAfterAll: operator === '>' }))
+        if (operator === '=' || operator.startsWith('<')) until = Math.min(until, before({ time: value, isAfterAll: operator !== '<' }))
+      } else if (others.length === 0 && moment !== undefined && field === 'sys_id' && operator === '>') from = Math.max(from, before({ time: moment, id: value, isAfterAll: false }))
+      else isExact = false
+    }
+    return { from, until: Math.max(from, until) }
+  })
+  return { stretches: joined(stretches), isExact }
+}
+
+interface Bound {
+  readonly time: string
+  /** Behind the row of this id. */
+  readonly id?: string
+  /** Behind every row of the time, rather than before them. */
+  readonly isAfterAll: boolean
+}
+
+/** In order, and none of them over another. */
+function joined(stretches: readonly Stretch[]): Stretch[] {
+  const result: Stretch[] = []
+  for (const stretch of stretches.filter(({ from, until }) => until > from).toSorted((a, b) => a.from - b.from)) {
+    const last = result.at(-1)
+    if (last !== undefined && stretch.from <= last.until) result[result.length - 1] = { from: last.from, until: Math.max(last.until, stretch.until) }
+    else result.push(stretch)
+  }
+  return result
 }
 
 export function orderRows<T extends TextRow>(rows: readonly T[], query: EncodedQuery): T[] {

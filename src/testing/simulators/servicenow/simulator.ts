@@ -1,10 +1,11 @@
-import { randomHex } from '../kit/ids.ts'
+import { compareText, randomHex } from '../kit/ids.ts'
 import { json } from '../kit/json-response.ts'
 import { RateWindow } from '../kit/rate-window.ts'
 import type { Fields, SimulatorPorts } from '../kit/simulator.ts'
+import type { View } from '../kit/sorted-view.ts'
 import type { Version } from '../kit/truth-table.ts'
 import { VendorSimulator, type Call, type VendorOptions } from '../kit/vendor-simulator.ts'
-import { matchesQuery, orderRows, parseEncodedQuery, type TextRow } from './encoded-query.ts'
+import { matchesQuery, orderRows, parseEncodedQuery, stretchesOf, type EncodedQuery, type TextRow } from './encoded-query.ts'
 
 export interface ServicenowOptions extends VendorOptions {
   /** Columns beyond the system ones, per table. */
@@ -26,6 +27,8 @@ const TABLES: Readonly<Record<string, readonly string[]>> = {
   sys_user: ['user_name', 'email'],
 }
 const AUDIT_COLUMNS = ['tablename', 'documentkey', 'fieldname', 'oldvalue', 'newvalue', 'user', 'reason']
+
+const STAMPS = { sys_created_on: stamped(({ createdAtMs }) => createdAtMs), sys_updated_on: stamped(({ modifiedAtMs }) => modifiedAtMs) }
 
 /** The Table API of one instance: encoded queries, offsets, whole seconds in UTC, and an audit of what was changed. */
 export class ServicenowSimulator extends VendorSimulator {
@@ -102,17 +105,45 @@ export class ServicenowSimulator extends VendorSimulator {
     const offset = Math.max(0, Number(params.get('sysparm_offset') ?? 0))
     if (!Number.isInteger(limit) || !Number.isInteger(offset)) return this.#error(400, 'Pagination not supported', 'sysparm_limit and sysparm_offset must be whole numbers')
     const query = parseEncodedQuery(params.get('sysparm_query') ?? '', new Set([...SYSTEM_COLUMNS, ...this.#tables[table]!]))
-    const rows = this.records.indexed(table).filter((version) => !version.deleted).map((version) => this.render(version) as TextRow)
-    const matching = query.unreadable.length > 0 && this.#noRows ? [] : rows.filter((row) => matchesQuery(row, query))
-    // What the query leaves equal, the database may return in any order.
-    const shuffled = matching.map((row) => ({ row, at: this.random.next() })).toSorted((a, b) => a.at - b.at).map(({ row }) => row)
-    const found = orderRows(shuffled, query)
-    const page = found.slice(offset, offset + (call.shortPage ? Math.max(1, Math.floor(limit / 2)) : limit)).filter((row) => !this.#hidden(table, row))
+    const shownMax = call.shortPage ? Math.max(1, Math.floor(limit / 2)) : limit
+    const found = query.unreadable.length > 0 && this.#noRows ? { total: 0, rows: [] } : this.#scanned(table, query, offset, shownMax) ?? this.#sorted(table, query, offset, shownMax)
+    const page = found.rows.filter((row) => !this.#hidden(table, row))
     const fields = params.get('sysparm_fields')?.split(',').map((name) => name.trim())
     const result = page.map((row) => (fields === undefined ? row : Object.fromEntries(fields.filter((name) => name in row).map((name) => [name, row[name]]))))
-    const headers = { ...this.#limits(), ...this.#paging(call, found.length, limit, offset) }
+    const headers = { ...this.#limits(), ...this.#paging(call, found.total, limit, offset) }
     if (!call.partial) return json({ result }, 200, headers)
     return json({ result: result.slice(0, Math.floor(result.length / 2)), error: { message: 'Transaction cancelled: maximum execution time exceeded', detail: 'Transaction cancelled: maximum execution time exceeded Check logs for error trace or enable glide.rest.debug property to verify REST request processing' }, status: 'failure' }, 200, headers)
+  }
+
+  /** A query by a stamp and then by sys_id, as whoever pages by keyset asks it. Null where it is another. */
+  #scanned(table: string, query: EncodedQuery, offset: number, limit: number): Found | null {
+    const [first, second] = query.orderBy
+    const isSorted = query.orderBy.length === 2 && (first!.field === 'sys_created_on' || first!.field === 'sys_updated_on') && second!.field === 'sys_id' && !first!.descending && !second!.descending
+    if (!isSorted) return null
+    const { view, placeOf } = STAMPS[first!.field as keyof typeof STAMPS]
+    const sorted = this.records.sorted(table, view)
+    const { stretches, isExact } = stretchesOf(query, first!.field, sorted, placeOf)
+    const shown = (version: Version): TextRow => this.render(version) as TextRow
+    if (!isExact) {
+      const rows = stretches.flatMap(({ from, until }) => sorted.slice(from, until).map(shown)).filter((row) => matchesQuery(row, query))
+      return { total: rows.length, rows: rows.slice(offset, offset + limit) }
+    }
+    const total = stretches.reduce((sum, { from, until }) => sum + until - from, 0)
+    const page: Version[] = []
+    let skipped = 0
+    for (const { from, until } of stretches) {
+      const begin = Math.min(until, from + Math.max(0, offset - skipped))
+      page.push(...sorted.slice(begin, Math.min(until, begin + limit - page.length)))
+      skipped += until - from
+    }
+    return { total, rows: page.map(shown) }
+  }
+
+  #sorted(table: string, query: EncodedQuery, offset: number, limit: number): Found {
+    const rows = this.records.indexed(table).filter((version) => !version.deleted).map((version) => this.render(version) as TextRow).filter((row) => matchesQuery(row, query))
+    // What the query leaves equal, the database may return in any order.
+    const shuffled = rows.map((row) => ({ row, at: this.random.next() })).toSorted((a, b) => a.at - b.at).map(({ row }) => row)
+    return { total: rows.length, rows: orderRows(shuffled, query).slice(offset, offset + limit) }
   }
 
   /** Counts and links speak of what matches, whether the reader may see it or not. */
@@ -140,6 +171,19 @@ export class ServicenowSimulator extends VendorSimulator {
 
   #error(status: number, message: string, detail: string | null, headers: Record<string, string> = {}): Response {
     return json({ error: { message, detail }, status: 'failure' }, status, headers)
+  }
+}
+
+interface Found {
+  readonly total: number
+  readonly rows: readonly TextRow[]
+}
+
+function stamped(timeOf: (version: Version) => number): { readonly view: View; readonly placeOf: (version: Version) => readonly [string, string] } {
+  const seconds = (version: Version): number => Math.floor(timeOf(version) / 1_000)
+  return {
+    view: { reads: 'index', keep: ({ deleted }) => !deleted, order: (a, b) => seconds(a) - seconds(b) || compareText(a.id, b.id) },
+    placeOf: (version) => [stamp(timeOf(version)), version.id],
   }
 }
 

@@ -1,3 +1,4 @@
+import { leading } from '../kit/sorted-view.ts'
 import { StripeError } from './stripe-error.ts'
 
 export interface Listed {
@@ -29,15 +30,13 @@ export function listRequest(query: URLSearchParams): ListRequest {
  * `ending_before` gives the nearest newer ones, still shown newest first, and `has_more` then speaks of the even newer.
  * The cursor itself is placed by its sort key, so it need not match the filters of the list.
  */
-export function pageOf<T extends Listed>(sorted: readonly T[], request: ListRequest, cursor: Listed | undefined): { data: T[]; hasMore: boolean } {
+export function pageOf<T>(sorted: readonly T[], request: ListRequest, cursor: Listed | undefined, place: (item: T) => Listed): { data: T[]; hasMore: boolean } {
   if (request.endingBefore !== undefined && cursor !== undefined) {
-    const newer = sorted.filter((item) => newestFirst(item, cursor) < 0)
-    const data = newer.slice(-request.limit)
-    return { data, hasMore: newer.length > data.length }
+    const newer = leading(sorted, (item) => newestFirst(place(item), cursor) < 0)
+    return { data: sorted.slice(Math.max(0, newer - request.limit), newer), hasMore: newer > request.limit }
   }
-  const older = cursor === undefined ? sorted : sorted.filter((item) => newestFirst(item, cursor) > 0)
-  const data = older.slice(0, request.limit)
-  return { data, hasMore: older.length > data.length }
+  const from = cursor === undefined ? 0 : leading(sorted, (item) => newestFirst(place(item), cursor) <= 0)
+  return { data: sorted.slice(from, from + request.limit), hasMore: sorted.length > from + request.limit }
 }
 
 export function newestFirst(a: Listed, b: Listed): number {

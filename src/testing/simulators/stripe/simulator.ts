@@ -2,6 +2,7 @@ import { randomText } from '../kit/ids.ts'
 import { json } from '../kit/json-response.ts'
 import { RateWindow, type RateLimit } from '../kit/rate-window.ts'
 import type { Fields, SimulatorPorts } from '../kit/simulator.ts'
+import { leading, type View } from '../kit/sorted-view.ts'
 import type { Version } from '../kit/truth-table.ts'
 import { VendorSimulator, type Call, type VendorOptions } from '../kit/vendor-simulator.ts'
 import { listRequest, newestFirst, pageOf, type Listed } from './list.ts'
@@ -21,6 +22,9 @@ const EVENT = 'event'
 const NESTED_INLINE = 10
 const EXPAND_DEPTH_MAX = 4
 const PAGING = ['limit', 'starting_after', 'ending_before']
+
+const OBJECTS: View = { reads: 'primary', keep: ({ deleted }) => !deleted, order: (a, b) => newestFirst(placeOf(a), placeOf(b)) }
+const EVENTS: View = { ...OBJECTS, reads: 'index' }
 
 /**
  * The API of one account. Lists are consistent; the event log is not: an event may show seconds after the moment it is
@@ -130,12 +134,11 @@ export class StripeSimulator extends VendorSimulator {
     const query = call.url.searchParams
     const filters = resource.filters ?? []
     check(query, [...filters, ...createdParams(query)])
-    const items = this.records.current(resource.object).map((version) => this.render(version) as Shown)
-    const matching = items.filter((item) => filters.every((name) => !query.has(name) || String(item[name]) === query.get(name)) && createdMatches(item.created, query))
-    const page = this.#page(matching, call, `/v1/${resource.path}`, (id) => {
-      const version = this.records.find(resource.object, id)
-      return version === undefined ? undefined : { id, created: Math.floor(version.createdAtMs / 1_000) }
-    }, resource.object)
+    const given = filters.filter((name) => query.has(name))
+    const all = this.records.sorted(resource.object, OBJECTS)
+    const isFiltered = given.length > 0 || createdParams(query).length > 0
+    const matching = isFiltered ? all.filter((version) => this.#matches(this.render(version) as Shown, given, query)) : all
+    const page = this.#page(matching, call, `/v1/${resource.path}`, (id) => this.records.find(resource.object, id), resource.object)
     const expand = expansions(query)
     if (expand.some((path) => path[0] !== 'data')) throw new StripeError(400, `This property cannot be expanded (${expand.find((path) => path[0] !== 'data')!.join('.')}). You may want to try expanding 'data.${expand[0]!.join('.')}' instead.`)
     return { ...page, data: page.data.map((item) => this.#expanded(item, expand.map((path) => path.slice(1)))) }
@@ -146,19 +149,35 @@ export class StripeSimulator extends VendorSimulator {
     check(query, ['type', 'delivery_success', 'types[]', ...[...query.keys()].filter((name) => /^types\[\d*\]$/.test(name)), ...createdParams(query)])
     const types = [...query].filter(([name]) => /^types\[\d*\]$/.test(name)).map(([, value]) => value)
     const type = query.get('type')
-    const kept = this.#keptEvents().filter((event) => createdMatches(event.created, query) && (type === null || matchesType(String(event['type']), type)) && (types.length === 0 || types.includes(String(event['type']))))
-    return this.#page(kept, call, '/v1/events', (id) => this.#keptEvents().find((event) => event.id === id), EVENT)
+    const isFiltered = type !== null || types.length > 0 || createdParams(query).length > 0
+    const accepts = (event: Version): boolean => createdMatches(placeOf(event).created, query) && (type === null || matchesType(String(event.fields['type']), type)) && (types.length === 0 || types.includes(String(event.fields['type'])))
+    const kept = this.#keptEvents()
+    return this.#page(isFiltered ? kept.filter(accepts) : kept, call, '/v1/events', (id) => this.#keptEvent(id), EVENT)
   }
 
   #event(id: string): unknown {
-    const event = this.#keptEvents().find((candidate) => candidate.id === id)
+    const event = this.#keptEvent(id)
     if (event === undefined) throw missing(EVENT, id, 'id', 404)
-    return event
+    return this.render(event)
   }
 
-  #keptEvents(): Shown[] {
-    const oldest = this.clock.now() - this.#retentionMs
-    return this.records.indexed(EVENT).filter((version) => version.createdAtMs >= oldest).map((version) => this.render(version) as Shown)
+  #keptEvents(): readonly Version[] {
+    const events = this.records.sorted(EVENT, EVENTS)
+    const kept = leading(events, (event) => this.#isKept(event))
+    return kept === events.length ? events : events.slice(0, kept)
+  }
+
+  #keptEvent(id: string): Version | undefined {
+    const event = this.records.find(EVENT, id)
+    return event !== undefined && event.visibleAtMs <= this.clock.now() && this.#isKept(event) ? event : undefined
+  }
+
+  #isKept(event: Version): boolean {
+    return placeOf(event).created * 1_000 >= this.clock.now() - this.#retentionMs
+  }
+
+  #matches(item: Shown, filters: readonly string[], query: URLSearchParams): boolean {
+    return filters.every((name) => String(item[name]) === query.get(name)) && createdMatches(item.created, query)
   }
 
   /** Items of a nested list keep their own order, first to last. */
@@ -175,14 +194,14 @@ export class StripeSimulator extends VendorSimulator {
     return { object: 'list', data, has_more: call.lie === undefined ? rest.length > data.length : call.lie === 'more', url: call.url.pathname }
   }
 
-  #page(items: Shown[], call: Call, url: string, find: (id: string) => Listed | undefined, object: string): { object: string; data: Shown[]; has_more: boolean; url: string } {
+  #page(sorted: readonly Version[], call: Call, url: string, find: (id: string) => Version | undefined, object: string): { object: string; data: Shown[]; has_more: boolean; url: string } {
     const asked = listRequest(call.url.searchParams)
     const request = call.shortPage ? { ...asked, limit: Math.max(1, Math.floor(asked.limit / 2)) } : asked
     const id = request.startingAfter ?? request.endingBefore
     const cursor = id === undefined || call.expiredToken ? undefined : find(id)
     if (id !== undefined && cursor === undefined) throw missing(object, id, request.startingAfter === undefined ? 'ending_before' : 'starting_after', 400)
-    const { data, hasMore } = pageOf(items.toSorted(newestFirst), request, cursor)
-    return { object: 'list', data, has_more: call.lie === undefined ? hasMore : call.lie === 'more', url }
+    const { data, hasMore } = pageOf(sorted, request, cursor && placeOf(cursor), placeOf)
+    return { object: 'list', data: data.map((version) => this.render(version) as Shown), has_more: call.lie === undefined ? hasMore : call.lie === 'more', url }
   }
 
   #expanded(item: Shown, paths: ReadonlyArray<readonly string[]>): Shown {
@@ -205,6 +224,10 @@ export class StripeSimulator extends VendorSimulator {
   #headers(request?: Request): Record<string, string> {
     return { 'request-id': `req_${randomText(this.random, 14)}`, 'stripe-version': request?.headers.get('stripe-version') ?? this.#apiVersion }
   }
+}
+
+function placeOf({ id, createdAtMs }: Version): Listed {
+  return { id, created: Math.floor(createdAtMs / 1_000) }
 }
 
 function nestedItems(parent: Version, resource: Resource): Shown[] {

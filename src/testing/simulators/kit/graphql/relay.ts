@@ -1,10 +1,5 @@
+import { leading } from '../sorted-view.ts'
 import type { Args } from './schema.ts'
-
-/** An item of a connection with the place it has in the order, which its cursor encodes. */
-export interface Placed<T> {
-  readonly item: T
-  readonly cursor: string
-}
 
 export interface Connection<T> {
   readonly nodes: readonly T[]
@@ -13,32 +8,31 @@ export interface Connection<T> {
   readonly totalCount: number
 }
 
-/**
- * A Relay page of ordered items. `after` and `before` say for a cursor whether an item lies beyond it, so a cursor
- * outlives the item it was made from.
- */
-export function connectionOf<T>(placed: ReadonlyArray<Placed<T>>, args: Args, beyond: { after: (cursor: string, placed: Placed<T>) => boolean; before: (cursor: string, placed: Placed<T>) => boolean }): Connection<T> {
+/** What a connection needs to know of its items, which are sorted. */
+export interface Placing<Item, Node> {
+  readonly cursorOf: (item: Item) => string
+  /** Where the item lies from the place of the cursor: below zero is before it. A cursor outlives the item it was made from. */
+  readonly compare: (item: Item, cursor: string) => number
+  readonly show: (item: Item) => Node
+}
+
+/** A Relay page of sorted items. */
+export function connectionOf<Item, Node>(sorted: readonly Item[], args: Args, { cursorOf, compare, show }: Placing<Item, Node>): Connection<Node> {
   const { first, last, after, before } = args as { first?: number | null; last?: number | null; after?: string | null; before?: string | null }
-  let window = [...placed]
-  const total = window.length
-  if (typeof after === 'string') window = window.filter((item) => beyond.after(after, item))
-  const skippedBefore = total - window.length
-  const untilBefore = window.length
-  if (typeof before === 'string') window = window.filter((item) => beyond.before(before, item))
-  const skippedAfter = untilBefore - window.length
-  const inWindow = window.length
-  if (typeof first === 'number') window = window.slice(0, first)
-  else if (typeof last === 'number') window = last === 0 ? [] : window.slice(-last)
-  const cut = inWindow - window.length
+  const from = typeof after === 'string' ? leading(sorted, (item) => compare(item, after) <= 0) : 0
+  const until = Math.max(from, typeof before === 'string' ? leading(sorted, (item) => compare(item, before) < 0) : sorted.length)
+  const start = typeof first !== 'number' && typeof last === 'number' ? Math.max(from, until - last) : from
+  const end = typeof first === 'number' ? Math.min(until, from + first) : until
+  const edges = sorted.slice(start, end).map((item) => ({ cursor: cursorOf(item), node: show(item) }))
   return {
-    nodes: window.map(({ item }) => item),
-    edges: window.map(({ item, cursor }) => ({ cursor, node: item })),
+    nodes: edges.map(({ node }) => node),
+    edges,
     pageInfo: {
-      hasNextPage: typeof first === 'number' ? cut > 0 : skippedAfter > 0,
-      hasPreviousPage: typeof first === 'number' ? skippedBefore > 0 : cut > 0,
-      startCursor: window[0]?.cursor ?? null,
-      endCursor: window.at(-1)?.cursor ?? null,
+      hasNextPage: typeof first === 'number' ? end < until : until < sorted.length,
+      hasPreviousPage: typeof first === 'number' ? from > 0 : start > from,
+      startCursor: edges[0]?.cursor ?? null,
+      endCursor: edges.at(-1)?.cursor ?? null,
     },
-    totalCount: total,
+    totalCount: sorted.length,
   }
 }

@@ -1,0 +1,93 @@
+import type { Version } from './truth-table.ts'
+
+/** Which records a read shows, and in which order. Known by its identity, so it is declared once. */
+export interface View {
+  /** Reads of the primary store show a write at once; those of an index, when it has got there. */
+  readonly reads: 'primary' | 'index'
+  /** No two records are equal by it. */
+  readonly order: (a: Version, b: Version) => number
+  readonly keep: (version: Version) => boolean
+  /** Records of one group are listed apart from those of another. */
+  readonly group?: (version: Version) => string
+}
+
+/** More than this are sorted in together rather than put in place one by one. */
+const SINGLY_MAX = 32
+
+/** A view of one type, kept in order from read to read: a page costs no more in a table of many records than in one of few. */
+export class SortedView {
+  readonly #view: View
+  #groups = new Map<string, Version[]>()
+  #shown = new Map<string, Version>()
+  #late: Version[] = []
+  #taken = 0
+  #nowMs = -Infinity
+
+  constructor(view: View) {
+    this.#view = view
+  }
+
+  /** `journal`: every write to the type so far. */
+  list(journal: readonly Version[], nowMs: number, group: string): readonly Version[] {
+    // A clock that was set back hides again what it had shown.
+    if (nowMs < this.#nowMs) this.#forget()
+    this.#nowMs = nowMs
+    if (this.#taken < journal.length || this.#late.length > 0) this.#catchUp(journal)
+    return this.#groups.get(group) ?? []
+  }
+
+  #catchUp(journal: readonly Version[]): void {
+    const waiting = [...this.#late, ...journal.slice(this.#taken)]
+    this.#taken = journal.length
+    this.#late = this.#view.reads === 'primary' ? [] : waiting.filter((version) => version.visibleAtMs > this.#nowMs)
+    const before = new Map<string, Version | undefined>()
+    for (const version of this.#late.length === 0 ? waiting : waiting.filter(({ visibleAtMs }) => visibleAtMs <= this.#nowMs)) {
+      const shown = this.#shown.get(version.id)
+      // An older version that shows late does not hide the newer one.
+      if (shown !== undefined && shown.serial > version.serial) continue
+      if (!before.has(version.id)) before.set(version.id, shown)
+      this.#shown.set(version.id, version)
+    }
+    const removed = [...before.values()].filter((version) => version !== undefined && this.#view.keep(version)) as Version[]
+    const added = [...before.keys()].map((id) => this.#shown.get(id)!).filter((version) => this.#view.keep(version))
+    const groups = new Map<string, { removed: Version[]; added: Version[] }>()
+    const changesOf = (version: Version): { removed: Version[]; added: Version[] } => {
+      const name = this.#view.group?.(version) ?? ''
+      if (!groups.has(name)) groups.set(name, { removed: [], added: [] })
+      return groups.get(name)!
+    }
+    for (const version of removed) changesOf(version).removed.push(version)
+    for (const version of added) changesOf(version).added.push(version)
+    for (const [name, changes] of groups) this.#groups.set(name, this.#changed(this.#groups.get(name) ?? [], changes.removed, changes.added))
+  }
+
+  #changed(list: Version[], removed: readonly Version[], added: readonly Version[]): Version[] {
+    const { order } = this.#view
+    if (removed.length + added.length > SINGLY_MAX) {
+      const gone = new Set(removed)
+      return [...list.filter((version) => !gone.has(version)), ...added].toSorted(order)
+    }
+    const placeOf = (version: Version): number => leading(list, (other) => order(other, version) < 0)
+    for (const version of removed) list.splice(placeOf(version), 1)
+    for (const version of added) list.splice(placeOf(version), 0, version)
+    return list
+  }
+
+  #forget(): void {
+    this.#groups = new Map()
+    this.#shown = new Map()
+    this.#late = []
+    this.#taken = 0
+  }
+}
+
+/** How many items of a sorted list come before the first for which it does not hold. */
+export function leading<T>(sorted: readonly T[], holds: (item: T) => boolean): number {
+  let [low, high] = [0, sorted.length]
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (holds(sorted[middle]!)) low = middle + 1
+    else high = middle
+  }
+  return low
+}
