@@ -24,7 +24,7 @@ const time = async (part, body) => {
     const { records } = await time('parse', () => JSON.parse(text))
     const landings = await time('hash', () => records.map((record) => {
       const recordText = JSON.stringify(record)
-      return { type: 'upsert', database: 'accounts', key: record.id, text: recordText, hash: hash('sha1', recordText, 'hex'), cursor: null, upstreamAt: null }
+      return { type: 'upsert', database: 'accounts', key: record.id, text: recordText, hash: hash('sha1', recordText, 'base64').slice(0, 16), cursor: null, upstreamAt: null }
     }))
     const outcome = await time('land', () => landStore.commit({
       lease: taken.lease, version: 0, at: Date.now(), move: { kind: 'continue', cycle: begun.inflight.cycle, page: page + 1, state: '1', tidemark: null, scope: null },

@@ -49,8 +49,9 @@ function bench(name, rawScript, rawArguments, url, commitUrl) {
   for (const [pass, { rate, firstTenth, lastTenth }] of Object.entries(passes)) {
     say(`    ${pass.padEnd(18)} ${thousands(rate)} rows/s = ${(rate / raw).toFixed(2)} × raw   first tenth ${thousands(firstTenth)}, last tenth ${thousands(lastTenth)}`)
   }
-  say(`  peak memory          ${peakMb.toFixed(0)} MB`)
-  return { raw: { before, after }, landing: rates, cycle: passes, peakMb }
+  const bareMb = JSON.parse(spawnSync(process.execPath, ['-p', 'process.resourceUsage().maxRSS / 1024'], { encoding: 'utf8' }).stdout)
+  say(`  peak memory          ${peakMb.toFixed(0)} MB, of which Node itself ${bareMb.toFixed(0)} MB`)
+  return { raw: { before, after }, landing: rates, cycle: passes, peakMb, bareMb }
 }
 
 async function benchHttp() {

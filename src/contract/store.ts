@@ -275,7 +275,7 @@ export interface AuditEntry {
   readonly version: number
   readonly at: number
   readonly actor: string
-  /** complete, set, abandon, pause, resume */
+  /** complete, set, abandon, conflict, pause, resume */
   readonly action: string
   readonly reason: string
   readonly cycle: number | null

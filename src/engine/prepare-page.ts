@@ -113,12 +113,12 @@ export class PagePreparer {
       }
     }
     const cursor = typeof change.cursor === 'string' ? change.cursor : null
-    return { type: 'upsert', database: database.name, key, text, hash: hash('sha1', text, 'hex').slice(0, HASH_LENGTH), cursor, upstreamAt }
+    return { type: 'upsert', database: database.name, key, text, hash: hash('sha1', text, 'base64').slice(0, HASH_LENGTH), cursor, upstreamAt }
   }
 }
 
-/** 96 bits: kept with every row, and compared only with the hash of the same key. */
-const HASH_LENGTH = 24
+/** 96 bits in base64: kept with every row, and compared only with the hash of the same key. */
+const HASH_LENGTH = 16
 
 const QUARANTINE_TEXT_MAX = 65_536
 

@@ -411,6 +411,7 @@ describe('two runners', () => {
     expect(source.asked).toHaveLength(1)
     expect(await scene.checkpoint()).toMatchObject({ version: 1, committed: '"set by hand"' })
     expect(await scene.keys()).toEqual([])
+    expect(await scene.store.audit(ref(), { limit: 10 })).toMatchObject([{ action: 'conflict', version: 1, actor: 'engine', state: null }, { action: 'set', version: 1, actor: 'somebody' }])
   })
 
   test('XB2 safety does not depend on clocks: a runner whose clock is an hour behind cannot land after a takeover', async () => {

@@ -3,6 +3,7 @@ import type {
   Inflight, Lease, Mode, Signal, StateText, StopReason, SyncRef,
 } from '../../contract/index.ts'
 import { withoutNul } from './arrays.ts'
+import { conflictEntry } from '../kit/conflict-entry.ts'
 import type { Session, Transaction } from './connection.ts'
 import { ensureViews, readDatabases } from './views.ts'
 
@@ -63,6 +64,7 @@ export function release(session: Session, lease: Lease, report?: CycleReport): P
          where tenant_id = $1 and sync_id = $2`,
         tenant, entry.sync_id, report.error.code, message, report.endedAt, report.retryAt,
       )
+      if (report.error.code === 'VERSION_CONFLICT') writeAudit(transaction, entry, conflictEntry(entry.version, report))
     }
   })
 }

@@ -3,6 +3,7 @@ import type {
   Inflight, Lease, Mode, Signal, StateText, StopReason, SyncRef,
 } from '../../contract/index.ts'
 import { ensureView } from './views.ts'
+import { conflictEntry } from '../kit/conflict-entry.ts'
 import type { Session } from './connection.ts'
 
 /** Leases, checkpoints and the record of cycles: who may write, and from where. */
@@ -57,6 +58,7 @@ export function release(session: Session, lease: Lease, report?: CycleReport): v
          where tenant_id = ? and sync_id = ?`,
         report.error.code, report.error.message, report.endedAt, report.retryAt, tenantId, entry.sync_id,
       )
+      if (report.error.code === 'VERSION_CONFLICT') writeAudit(session, entry, conflictEntry(entry.version, report))
     }
   })
 }

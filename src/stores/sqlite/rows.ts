@@ -24,28 +24,37 @@ export function writeRows(session: Session, plan: LandingPlan, databases: Map<st
 type Newcomer = RowWrite & { readonly landing: Extract<Landing, { type: 'upsert' }> }
 
 /**
- * A value bound costs a fifth of a microsecond, so what is the same for all of them stands in the statement's text, which
- * differs only from sync to sync and stays prepared.
+ * A value bound costs a fifth of a microsecond, so each is bound once: what is the same for all rows of a sync stands in the
+ * statement's text, which stays prepared; what a batch has in common is bound ahead of its rows; and positions that follow
+ * one another, as on a first load, are counted on from the first.
  */
 function insertNewcomers(session: Session, databaseId: number, newcomers: readonly Newcomer[], ids: { commit: number; writer: number; owner: number }): void {
+  if (newcomers.length === 0) return
   const { tenantId, base } = session
   const cursors = newcomers.some(({ landing }) => landing.cursor !== null)
-  insertBatched(session,
-    'insert into tidemark_log (position, commit_id, database_id, key, action, previous, cursor, upstream_at, record) values ',
-    `(?,?,${databaseId},?,${ACTION.created},null,${cursors ? '?' : 'null'},?,?)`, newcomers,
-    ({ landing, sequence }, into) => {
-      into.push(base + sequence, ids.commit, landing.key)
+  const follow = newcomers.at(-1)!.sequence - newcomers[0]!.sequence === newcomers.length - 1
+  insertBatched(session, 'insert into tidemark_log (commit_id, position, database_id, key, action, previous, cursor, upstream_at, record) values ', newcomers, {
+    tuple: (at) => `(?1,${follow ? `?2+${at}` : '?'},${databaseId},?,${ACTION.created},null,${cursors ? '?' : 'null'},?,?)`,
+    shared: ({ sequence }) => (follow ? [ids.commit, base + sequence] : [ids.commit]),
+    push: ({ landing, sequence }, into) => {
+      if (!follow) into.push(base + sequence)
+      into.push(landing.key)
       if (cursors) into.push(landing.cursor)
       into.push(landing.upstreamAt, landing.text)
-    })
+    },
+  })
   // In key order, so that a page of scattered keys walks the tree once.
-  const sorted = isSorted(newcomers.map(({ landing }) => landing)) ? newcomers : newcomers.toSorted((a, b) => (a.landing.key < b.landing.key ? -1 : 1))
-  insertBatched(session,
-    'insert into tidemark_rows (tenant_id, database_id, key, position, status, hash, upstream_at, writer_id, owner_id) values ',
-    `(${tenantId},${databaseId},?,?,${STATUS.live},?,?,${ids.writer},${ids.owner})`, sorted,
-    ({ landing, sequence }, into) => {
-      into.push(landing.key, base + sequence, landing.hash, landing.upstreamAt)
-    })
+  const inOrder = isSorted(newcomers.map(({ landing }) => landing))
+  const sorted = inOrder ? newcomers : newcomers.toSorted((a, b) => (a.landing.key < b.landing.key ? -1 : 1))
+  const followOn = inOrder && follow
+  insertBatched(session, 'insert into tidemark_rows (position, tenant_id, database_id, key, status, hash, upstream_at, writer_id, owner_id) values ', sorted, {
+    tuple: (at) => `(${followOn ? `?1+${at}` : '?'},${tenantId},${databaseId},?,${STATUS.live},?,?,${ids.writer},${ids.owner})`,
+    shared: ({ sequence }) => (followOn ? [base + sequence] : []),
+    push: ({ landing, sequence }, into) => {
+      if (!followOn) into.push(base + sequence)
+      into.push(landing.key, landing.hash, landing.upstreamAt)
+    },
+  })
 }
 
 function appendLog(session: Session, { landing, action, sequence, row }: RowWrite, databaseId: number, commitId: number): void {
@@ -79,18 +88,26 @@ function touchRow(session: Session, databases: Map<string, number>, landing: Lan
   else session.connection.run(`update tidemark_rows set upstream_at = ?, hash = ? ${where}`, upstreamAt, landing.hash, session.tenantId, id, landing.key)
 }
 
-function insertBatched<Write>(session: Session, head: string, tuple: string, writes: readonly Write[], push: (write: Write, into: Parameter[]) => void): void {
+interface Batched<Write> {
+  /** The text for the row at this place of its batch. */
+  tuple(at: number): string
+  /** Bound once for a batch, from its first write. */
+  shared(first: Write): Parameter[]
+  push(write: Write, into: Parameter[]): void
+}
+
+function insertBatched<Write>(session: Session, head: string, writes: readonly Write[], { tuple, shared, push }: Batched<Write>): void {
   const { connection } = session
   const run = (statement: ReturnType<typeof connection.prepare>, from: number, to: number): void => {
-    const parameters: Parameter[] = []
+    const parameters = shared(writes[from]!)
     for (let at = from; at < to; at++) push(writes[at]!, parameters)
     statement.run(...parameters)
   }
   let at = 0
   if (writes.length >= BATCH) {
-    const many = connection.prepare(head + Array(BATCH).fill(tuple).join(','))
+    const many = connection.prepare(head + Array.from({ length: BATCH }, (_, place) => tuple(place)).join(','))
     for (; at + BATCH <= writes.length; at += BATCH) run(many, at, at + BATCH)
   }
-  const one = connection.prepare(head + tuple)
+  const one = connection.prepare(head + tuple(0))
   for (; at < writes.length; at++) run(one, at, at + 1)
 }

@@ -79,6 +79,17 @@ export const registryCases: readonly StoreCase[] = [
       stopReason: 'complete', pages: 2, counts: counts({ created: 2 }), retries: 3, waitedMs: 350, error: null,
     }])
   }),
+  rule('XB3 a cycle that gave way to a checkpoint moved under it is in the audit; any other failure is not', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    const { cycle } = (await driver.begin()).inflight
+    await driver.set('"moved"')
+    await driver.release({ cycle, stopReason: 'error', endedAt: START + 5, error: { code: 'VERSION_CONFLICT', message: 'it moved' } })
+    const next = await SyncDriver.take(store)
+    await next.release({ stopReason: 'error', endedAt: START + 6, error: { code: 'SOURCE_TIMEOUT', message: 'no answer' } })
+    const [newest, set] = await store.audit(driver.ref, { limit: 10 })
+    assert.deepEqual(newest, { version: 1, at: START + 5, actor: 'engine', action: 'conflict', reason: 'it moved', cycle, state: null })
+    assert.equal(set!.action, 'set')
+  }),
   rule('a release without a report ends the lease and nothing else', async ({ store }) => {
     const driver = await SyncDriver.take(store)
     await driver.begin()
