@@ -40,6 +40,7 @@ export function resultLines({ terminal: { colors } }: Cli, result: CycleResult, 
     result.pages === 0 ? null : `${duration(seconds * 1_000)}${rows > 100 ? `, ${grouped(Math.round(rows / seconds))} rows/s` : ''}`,
     result.tidemark === null ? null : `tidemark ${showTidemark(result.tidemark, reveal)}`,
     result.waitedMs > 0 ? `waited ${duration(result.waitedMs)}` : null,
+    result.stopWord,
     result.resumed ? 'took up the unfinished cycle' : null,
   ].filter((fact) => fact !== null).join(' · ')
   const { error, stopReason, sync } = result

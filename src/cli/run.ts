@@ -85,7 +85,7 @@ export const run: Act<[string[], RunFlags]> = async (cli, names, flags) => {
 function notBegun({ worker, sync }: SyncPlan, startedAt: number, { code, message, advice }: SyncError): CycleResult {
   const counts = { created: 0, updated: 0, deleted: 0, swept: 0, unchanged: 0, stale: 0, missing: 0, quarantined: 0 }
   return {
-    worker, sync, cycle: null, stopReason: 'error', resumed: false, pages: 0, counts, retries: 0, waitedMs: 0, startedAt, endedAt: startedAt,
+    worker, sync, cycle: null, stopReason: 'error', stopWord: null, resumed: false, pages: 0, counts, retries: 0, waitedMs: 0, startedAt, endedAt: startedAt,
     version: 0, position: 0, tidemark: null, error: { code, message, advice }, retryAt: null,
   }
 }

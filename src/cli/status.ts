@@ -102,7 +102,7 @@ function standingDocument(standing: Standing, reveal: boolean): object {
     lagMs,
     version: checkpoint.version,
     lastCycle: last === null ? null : {
-      cycle: last.cycle, trigger: last.trigger, startedAt: isoTime(last.startedAt), endedAt: isoTime(last.endedAt), stopReason: last.stopReason,
+      cycle: last.cycle, trigger: last.trigger, startedAt: isoTime(last.startedAt), endedAt: isoTime(last.endedAt), stopReason: last.stopReason, stopWord: last.stopWord,
       pages: last.pages, counts: last.counts, retries: last.retries, waitedMs: last.waitedMs,
     },
     unfinished: checkpoint.inflight === null ? null : { cycle: checkpoint.inflight.cycle, pages: checkpoint.inflight.page, startedAt: isoTime(checkpoint.inflight.startedAt) },
@@ -140,7 +140,7 @@ function standingTable({ terminal: { colors } }: Cli, standings: readonly Standi
 
 function lastCell({ last, held }: Standing, now: number): string {
   if (last === null) return 'never ran'
-  if (last.endedAt !== null) return `${last.stopReason ?? 'ended'} ${ago(last.endedAt, now)}: ${describeCounts(last.counts)}`
+  if (last.endedAt !== null) return `${last.stopReason ?? 'ended'}${last.stopWord === null ? '' : ` (${last.stopWord})`} ${ago(last.endedAt, now)}: ${describeCounts(last.counts)}`
   const running = held !== null && !held.dead && held.until > now
   return `${running ? 'running since' : 'broke off, begun'} ${ago(last.startedAt, now)}: ${describeCounts(last.counts)}`
 }

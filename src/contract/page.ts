@@ -27,6 +27,8 @@ export interface Page<State = unknown> {
    * granted scopes, filter). A replace cycle whose scope differs from the last one sweeps nothing until confirmed.
    */
   scope?: string
+  /** On the last page: why the source ends the cycle here, in a word of its own such as `reached_since`. Kept in the cycle's record. */
+  stopWord?: string
 }
 
 /** `state` is undefined on the very first call, and at the start of every replace cycle. */

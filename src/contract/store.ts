@@ -147,6 +147,8 @@ export type Move =
       readonly tidemark: string | null
       readonly scope: string | null
       readonly sweep: Sweep | null
+      /** See Page.stopWord. */
+      readonly stopWord?: string | null
     }
   /** The last page of a cycle that must not count: its rows land, `inflight` is cleared, `committed` stays. */
   | { readonly kind: 'abandon'; readonly cycle: number; readonly page: number; readonly reason: string }
@@ -328,6 +330,8 @@ export interface CycleRecord extends SyncRef {
   /** Null while it runs, or when its process died. */
   readonly endedAt: number | null
   readonly stopReason: StopReason | null
+  /** Of a complete cycle: why the source ended it; see Page.stopWord. */
+  readonly stopWord: string | null
   readonly pages: number
   readonly counts: LandingCounts
   readonly retries: number

@@ -7,6 +7,7 @@ export interface CheckedPage {
   /** Null when the page gave no state. */
   readonly state: StateText
   readonly scope: string | null
+  readonly stopWord: string | null
 }
 
 export function checkPage(sync: string, page: Page, stateBytesMax: number): CheckedPage {
@@ -14,11 +15,14 @@ export function checkPage(sync: string, page: Page, stateBytesMax: number): Chec
   if (!Array.isArray(page.changes)) throw invalid(sync, `returned a page whose \`changes\` is ${nameOf(page.changes)} instead of an array`)
   if (typeof page.hasMore !== 'boolean') throw invalid(sync, `returned a page whose \`hasMore\` is ${nameOf(page.hasMore)} instead of true or false`)
   if (page.scope !== undefined && typeof page.scope !== 'string') throw invalid(sync, `returned a page whose \`scope\` is ${nameOf(page.scope)} instead of a string`)
+  if (page.stopWord !== undefined && !(typeof page.stopWord === 'string' && STOP_WORD.test(page.stopWord))) {
+    throw invalid(sync, 'returned a page whose `stopWord` is not a word of small letters, digits and `_`')
+  }
   if (page.hasMore && page.nextState === undefined) {
     throw new SyncError('STATE_MISSING', `${sync}: the page says \`hasMore: true\` but has no \`nextState\` to ask the next one with.`)
   }
   const state = page.nextState === undefined ? null : stateText(sync, page.nextState, stateBytesMax)
-  return { changes: page.changes, hasMore: page.hasMore, state, scope: page.scope ?? null }
+  return { changes: page.changes, hasMore: page.hasMore, state, scope: page.scope ?? null, stopWord: page.hasMore ? null : (page.stopWord ?? null) }
 }
 
 /** State as JSON text, or the reason why it would not come back as it is. The message names the place, never the value. */
@@ -42,6 +46,9 @@ export function parseState(sync: string, state: StateText): JsonValue | undefine
 }
 
 const STATE_DEPTH_MAX = 64
+
+/** It is shown wherever cycles are, so nothing else may hide in it. */
+const STOP_WORD = /^[a-z][a-z0-9_]{0,31}$/
 
 /** What a developer calls a field. Another name may be part of the value: a map's key, an address, a token. */
 const FIELD = /^[A-Za-z_$]{1,32}$/

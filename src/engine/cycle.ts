@@ -50,6 +50,7 @@ class Cycle {
   #restarted = false
   #tidemark: string | null
   #scope: string | null
+  #stopWord: string | null = null
 
   constructor(plan: SyncPlan, options: CycleOptions, door: StoreDoor, tally: Tally, lease: Lease, checkpoint: Checkpoint, startedAt: number) {
     this.#plan = plan
@@ -180,6 +181,7 @@ class Cycle {
       tidemark,
       scope,
       sweep: replace ? this.#sweepFor(scope) : null,
+      stopWord: checked.stopWord,
     }
   }
 
@@ -221,6 +223,7 @@ class Cycle {
     this.#position = outcome.position
     this.#tidemark = laterTidemark(this.#tidemark, prepared.tidemark)
     this.#scope = this.#scopeWith(checked.scope)
+    this.#stopWord = checked.stopWord
     this.#checkpoint = { ...this.#checkpoint, version: outcome.version }
     this.#options.onProgress?.({ kind: 'landed', page, counts: { ...this.#tally.counts }, tidemark: this.#tidemark, position: outcome.position })
   }
@@ -255,7 +258,7 @@ class Cycle {
       ports.log.warn('the lease could not be released', { worker: this.#plan.worker, sync: this.#plan.sync, code: classify(problem).code })
     })
     return {
-      ...this.#lease.ref, cycle: this.#inflight?.cycle ?? null, stopReason, resumed: this.#resumed, ...totals, startedAt: this.#startedAt, endedAt,
+      ...this.#lease.ref, cycle: this.#inflight?.cycle ?? null, stopReason, stopWord: stopReason === 'complete' ? this.#stopWord : null, resumed: this.#resumed, ...totals, startedAt: this.#startedAt, endedAt,
       version: this.#checkpoint.version, position: this.#position, tidemark: this.#tidemark,
       error: error === null ? null : { ...error, advice: failure!.advice },
       retryAt,
@@ -306,7 +309,7 @@ function isInstant(text: string): boolean {
 
 function notRun({ worker, sync }: SyncPlan, stopReason: 'held' | 'paused', startedAt: number, { ports }: CycleOptions, { code, message, advice }: SyncError): CycleResult {
   return {
-    worker, sync, cycle: null, stopReason, resumed: false, pages: 0, counts: noCounts(), retries: 0, waitedMs: 0, startedAt, endedAt: ports.clock.now(),
+    worker, sync, cycle: null, stopReason, stopWord: null, resumed: false, pages: 0, counts: noCounts(), retries: 0, waitedMs: 0, startedAt, endedAt: ports.clock.now(),
     version: 0, position: 0, tidemark: null, error: { code, message, advice }, retryAt: null,
   }
 }

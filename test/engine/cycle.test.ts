@@ -42,6 +42,15 @@ describe('the chain of states', () => {
     expect(source.asked.at(-1)).toEqual({ at: 1 })
   })
 
+  test('S22 the last page may say why it is the last: the word is in the result and in the record, and nothing but a word is taken', async () => {
+    const source = scripted({ ...more('a', 1), stopWord: 'not_yet' }, { ...last('b', 2), stopWord: 'reached_since' }, last('c', 3), { ...last('d', 4), stopWord: 'the token is 7f3a' })
+    expect(await scene.run(planOf({ ...source, limits: { pagesMax: 1 } }))).toMatchObject({ stopReason: 'max_pages', stopWord: null })
+    expect(await scene.run(planOf(source))).toMatchObject({ stopReason: 'complete', stopWord: 'reached_since' })
+    expect(await scene.run(planOf(source))).toMatchObject({ stopReason: 'complete', stopWord: null })
+    expect(await scene.run(planOf(source))).toMatchObject({ stopReason: 'error', stopWord: null, error: { code: 'PAGE_INVALID' } })
+    expect((await scene.store.cycles(null)).map(({ stopWord }) => stopWord)).toEqual([null, null, 'reached_since'])
+  })
+
   test('N2 a cycle that never gave a state leaves none', async () => {
     const source = scripted(END, END)
     await scene.run(planOf(source))

@@ -109,6 +109,12 @@ describe('XB13 a file that is not ours to change stays as it is, to the last byt
   })
 })
 
+test('a store of the first version is brought up to date where it stands, and keeps what it holds', async () => {
+  const file = await ours()
+  edit(file, 'alter table tidemark_cycles drop column stop_word; pragma user_version = 1')
+  expect((await open(`sqlite:${file}`)).said).toMatchObject([{ stopReason: 'complete', cycle: 2 }])
+})
+
 test('a closed store leaves one file and no descriptor behind', async () => {
   const { said, code } = await new Child(build, 'close-store.mjs', { input: { url: await stand.fresh() } }).ended
   expect(code).toBe(0)

@@ -149,7 +149,7 @@ function unfinished(cycle: number, startedAt: number): Inflight {
 function ran(startedAt: number, { found = 0, ...given }: Partial<CycleRecord> & { found?: number } = {}): CycleRecord {
   return {
     worker: 'shop', sync: 'orders', cycle: 1, mode: 'incremental', trigger: 'schedule', startedAt, startSequence: 0, endedAt: startedAt,
-    stopReason: 'complete', pages: 1, retries: 0, waitedMs: 0, error: null,
+    stopReason: 'complete', stopWord: null, pages: 1, retries: 0, waitedMs: 0, error: null,
     counts: { created: found, updated: 0, deleted: 0, swept: 0, unchanged: 3, stale: 0, missing: 0, quarantined: 0 }, ...given,
   }
 }

@@ -207,6 +207,17 @@ describe.skipIf(server === '')('postgres store, when the server or the way to it
     await expect(openPostgresStore({ url })).rejects.toMatchObject({ code: 'STORE_NEWER' })
   })
 
+  test('tables of the first version are brought up to date, and keep what they hold', async () => {
+    const fresh = await createDatabase(server)
+    closing.push(() => dropDatabase(server, fresh))
+    await (await openPostgresStore({ url: fresh })).close()
+    const client = await connect(fresh)
+    await client.query("alter table tidemark.cycles drop column stop_word; create or replace function tidemark.schema_version() returns integer language sql immutable as 'select 1'")
+    const store = await open({ url: fresh })
+    expect(await store.cycles(null)).toEqual([])
+    expect((await client.query('select tidemark.schema_version() as version, count(stop_word) from tidemark.cycles')).rows).toEqual([{ version: 2, count: '0' }])
+  })
+
   test('a schema of that name that is not ours is STORE_FOREIGN, and left alone', async () => {
     const fresh = await createDatabase(server)
     closing.push(() => dropDatabase(server, fresh))

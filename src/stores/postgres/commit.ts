@@ -137,8 +137,8 @@ function moveCheckpoint(transaction: Transaction, entry: RegistryEntry, { move, 
       )
       // Here and not only at the release, which a runner may not live to see.
       transaction.send(
-        "update tidemark.cycles set ended_at = $3, stop_reason = 'complete', error_code = null, error_message = null where tenant_id = $1 and cycle_id = $2",
-        tenant, move.cycle, at,
+        "update tidemark.cycles set ended_at = $3, stop_reason = 'complete', stop_word = $4, error_code = null, error_message = null where tenant_id = $1 and cycle_id = $2",
+        tenant, move.cycle, at, move.stopWord ?? null,
       )
       writeAudit(transaction, entry, { version: entry.version + 1, at, actor: 'engine', action: 'complete', reason: '', cycle: move.cycle, state: move.state })
       return entry.version + 1

@@ -1,5 +1,5 @@
 /** Version of the tables below; a database with a higher one was written by a newer tidemark and is left alone. */
-export const SCHEMA_VERSION = 1
+export const SCHEMA_VERSION = 2
 
 /** PostgreSQL before this has no views that read with the rights of whoever asks. */
 export const SERVER_VERSION_MIN = 15
@@ -260,5 +260,7 @@ create function tidemark.as_boolean(record jsonb, member text) returns boolean l
 $$;
 `
 
+const STOP_WORD = 'alter table tidemark.cycles add column stop_word text'
+
 /** What takes the tables from version n to n + 1; the first makes them. All that are needed run in one transaction. */
-export const MIGRATIONS: readonly string[] = [TABLES + WALLS + FOR_PEOPLE]
+export const MIGRATIONS: readonly string[] = [TABLES + WALLS + FOR_PEOPLE, STOP_WORD]

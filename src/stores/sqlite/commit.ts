@@ -115,8 +115,8 @@ function moveCheckpoint(session: Session, entry: RegistryEntry, { move, at }: Co
       )
       // Here and not only at the release, which a runner may not live to see.
       connection.run(
-        "update tidemark_cycles set ended_at = ?, stop_reason = 'complete', error_code = null, error_message = null where tenant_id = ? and cycle_id = ?",
-        at, tenantId, move.cycle,
+        "update tidemark_cycles set ended_at = ?, stop_reason = 'complete', stop_word = ?, error_code = null, error_message = null where tenant_id = ? and cycle_id = ?",
+        at, move.stopWord ?? null, tenantId, move.cycle,
       )
       writeAudit(session, entry, { version: entry.version + 1, at, actor: 'engine', action: 'complete', reason: '', cycle: move.cycle, state: move.state })
       return entry.version + 1

@@ -2,7 +2,7 @@ import { accessSync, constants, mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync, type DatabaseSyncInstance, type StatementSyncInstance } from '@photostructure/sqlite'
 import { SyncError, type ErrorCode } from '../../contract/index.ts'
-import { POSITIONS_PER_TENANT, SCHEMA, SCHEMA_VERSION, TENANTS_MAX } from './schema.ts'
+import { MIGRATIONS, POSITIONS_PER_TENANT, SCHEMA_VERSION, TENANTS_MAX } from './schema.ts'
 
 export interface ConnectionOptions {
   /** A path, or `:memory:`. */
@@ -129,8 +129,8 @@ export class Connection {
     if (this.#readVersion(file) === SCHEMA_VERSION) return
     this.write(() => {
       // Another process may have been faster.
-      if (this.#readVersion(file) === SCHEMA_VERSION) return
-      this.#db.exec(SCHEMA)
+      const version = this.#readVersion(file)
+      for (const migration of MIGRATIONS.slice(version)) this.#db.exec(migration)
       this.#db.exec(`pragma user_version = ${SCHEMA_VERSION}`)
     })
   }

@@ -137,7 +137,7 @@ export function cycles(session: Session, ref: SyncRef | null, limit: number): Cy
   )
   return rows.map((row) => ({
     worker: row.worker, sync: row.sync, cycle: row.cycle_id, mode: row.mode, trigger: row.trigger,
-    startedAt: row.started_at, startSequence: row.start_sequence, endedAt: row.ended_at, stopReason: row.stop_reason,
+    startedAt: row.started_at, startSequence: row.start_sequence, endedAt: row.ended_at, stopReason: row.stop_reason, stopWord: row.stop_word,
     pages: row.pages,
     counts: {
       created: row.created, updated: row.updated, deleted: row.deleted, swept: row.swept,
@@ -261,6 +261,7 @@ interface CycleRow extends SyncRef {
   start_sequence: number
   ended_at: number | null
   stop_reason: StopReason | null
+  stop_word: string | null
   pages: number
   created: number
   updated: number

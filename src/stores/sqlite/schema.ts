@@ -1,5 +1,5 @@
 /** Version of the tables below; a file with a higher one was written by a newer tidemark and is left alone. */
-export const SCHEMA_VERSION = 1
+export const SCHEMA_VERSION = 2
 
 /**
  * `position` = tenant × 2^40 + sequence: one integer key that clusters the log by tenant, so that a tenant's feed is a
@@ -8,7 +8,7 @@ export const SCHEMA_VERSION = 1
 export const POSITIONS_PER_TENANT = 2 ** 40
 export const TENANTS_MAX = 8191
 
-export const SCHEMA = `
+const TABLES = `
 create table tidemark_tenants (
   tenant_id integer primary key,
   name text not null unique check (name <> ''),
@@ -198,3 +198,8 @@ create view tidemark_changes as
   join tidemark_databases d on d.database_id = l.database_id
   join tidemark_tenants t on t.tenant_id = c.tenant_id;
 `
+
+const STOP_WORD = 'alter table tidemark_cycles add column stop_word text'
+
+/** What takes the tables from version n to n + 1; the first makes them. All that are needed run in one transaction. */
+export const MIGRATIONS: readonly string[] = [TABLES, STOP_WORD]

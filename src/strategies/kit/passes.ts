@@ -1,4 +1,5 @@
 import type { Change, SyncContext } from '../../contract/index.ts'
+import { HASH_RANGE, hashOf } from './hash.ts'
 import { invalid, requireMode } from './refusals.ts'
 
 /** A page of a list that is read by position. */
@@ -59,19 +60,4 @@ const PASSES_MAX = 5
 
 function isCount(value: unknown): boolean {
   return Number.isSafeInteger(value) && (value as number) >= 0
-}
-
-/** Sums of hashes below this stay exact, so that the order of the rows does not matter. */
-const HASH_RANGE = 2 ** 48
-
-/** For telling readings apart, not for keeping secrets: FNV-1a in two lanes. */
-function hashOf(text: string): number {
-  let low = 0x811c9dc5
-  let high = 0x050c5d1f
-  for (let index = 0; index < text.length; index++) {
-    const unit = text.charCodeAt(index)
-    low = Math.imul(low ^ unit, 0x01000193)
-    high = Math.imul(high ^ unit, 0x0100019f)
-  }
-  return (high >>> 16) * 2 ** 32 + (low >>> 0)
 }

@@ -192,6 +192,18 @@ export const commitCases: readonly StoreCase[] = [
     assert.deepEqual(record!.counts, counts({ created: 2, updated: 1, unchanged: 1, quarantined: 1 }))
     assert.equal(record!.endedAt, null)
   }),
+  rule('S22 why the source ended a cycle is on record with its last page; a cycle that broke off, or was not told, has no such word', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    await driver.begin()
+    await driver.complete([upsert('a', { n: 1 })], { stopWord: 'reached_since' })
+    await driver.begin()
+    await driver.complete([])
+    await driver.begin()
+    await driver.page([upsert('b', { n: 1 })])
+    await driver.release({ stopReason: 'max_pages' })
+    const records = await store.cycles(driver.ref)
+    assert.deepEqual(records.map(({ stopReason, stopWord }) => [stopReason, stopWord]), [['max_pages', null], ['complete', null], ['complete', 'reached_since']])
+  }),
   rule('XA5 a cycle whose runner dies after its last commit is on record as complete, and its failures are forgiven', async ({ store }) => {
     const failing = await SyncDriver.take(store)
     const { inflight: { cycle } } = await failing.begin()

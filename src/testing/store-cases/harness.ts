@@ -121,6 +121,7 @@ export type CommitOverrides = Partial<Omit<Commit, 'move'>> & {
   readonly sweep?: Sweep | null
   readonly tidemark?: string | null
   readonly scope?: string | null
+  readonly stopWord?: string
 }
 
 export type LandedOutcome = Extract<CommitOutcome, { kind: 'landed' }>
@@ -208,10 +209,10 @@ export class SyncDriver {
     return { kind: 'continue', cycle, page: page + 1, state, tidemark, scope }
   }
 
-  lastPage(given: Pick<CommitOverrides, 'state' | 'sweep' | 'tidemark' | 'scope'> = {}): Move {
+  lastPage(given: Pick<CommitOverrides, 'state' | 'sweep' | 'tidemark' | 'scope' | 'stopWord'> = {}): Move {
     const { cycle, page } = this.inflight!
     const { state = null, tidemark = null, scope = null, sweep = this.mode === 'replace' ? SWEEP_ALL : null } = given
-    return { kind: 'complete', cycle, page: page + 1, state, tidemark, scope, sweep }
+    return { kind: 'complete', cycle, page: page + 1, state, tidemark, scope, sweep, ...(given.stopWord !== undefined && { stopWord: given.stopWord }) }
   }
 
   /** The commit as the engine would send it: read after everything that has landed, unless said otherwise. */

@@ -6,8 +6,8 @@ worker.sync('listing', { database: worker.database('people'), execute: async () 
 
 try {
   const store = await openStore(input.url)
-  const { stopReason, error } = await run(store, worker.plan('listing'))
-  say('result', { stopReason, error })
+  const { stopReason, cycle, error } = await run(store, worker.plan('listing'))
+  say('result', { stopReason, cycle, error })
   await store.close()
 } catch ({ code, remedy, message }) {
   say('refused', { code, remedy, message })

@@ -28,6 +28,11 @@ export const faults: readonly Fault[] = [
     caughtBy: ['XA11 a stale epoch cannot begin'],
   },
   {
+    name: 'forgets why the source ended a cycle',
+    patches: [{ file: COMMIT, from: 'at, move.stopWord ?? null, tenantId', to: 'at, null, tenantId' }],
+    caughtBy: ['S22 why the source ended a cycle'],
+  },
+  {
     name: 'gives one sync to two runners',
     patches: [{ file: REGISTRY, from: 'entry.held_until! > request.at', to: 'entry.held_until! < request.at' }],
     caughtBy: ['XB1 a free sync is acquired', 'XB1 of many runners'],
