@@ -8,7 +8,7 @@ import type { Fields, SimulatorPorts } from '../kit/simulator.ts'
 import type { View } from '../kit/sorted-view.ts'
 import type { Version } from '../kit/truth-table.ts'
 import { VendorSimulator, type Call, type VendorOptions } from '../kit/vendor-simulator.ts'
-import { LeakyBucket } from './leaky-bucket.ts'
+import { LeakyBucket } from '../kit/leaky-bucket.ts'
 import { LINEAR_SCHEMA, type LinearContext } from './schema.ts'
 
 export interface LinearOptions extends VendorOptions {
