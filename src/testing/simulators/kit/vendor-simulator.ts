@@ -1,9 +1,8 @@
-import type { Clock, Random } from '../../../contract/index.ts'
-import { Faults, type Fault } from './faults.ts'
-import { markCutOff } from './cut-off.ts'
-import { RequestLog } from './request-log.ts'
-import type { Fields, Simulator, SimulatorPorts } from './simulator.ts'
+import { ApiSimulator } from './api-simulator.ts'
+import type { Fields, SimulatorPorts } from './simulator.ts'
 import { TruthTable, type Lag, type Version } from './truth-table.ts'
+
+export type { Call } from './api-simulator.ts'
 
 export interface VendorOptions {
   /** How late writes show in the reads that the vendor serves from an index. None by default. */
@@ -12,35 +11,15 @@ export interface VendorOptions {
   readonly token?: string
 }
 
-/** One request as the vendor's own code sees it, with the lies it is to tell. */
-export interface Call {
-  readonly request: Request
-  readonly url: URL
-  readonly body: string
-  readonly lie: 'end' | 'more' | undefined
-  readonly shortPage: boolean
-  readonly expiredToken: boolean
-  readonly partial: boolean
-}
-
 /**
- * What every simulated vendor shares: records with a history, writes by the test, faults, and a log of requests.
- * A vendor adds its rules in `respond` and its own way to refuse.
+ * What every simulated vendor shares: records with a history, and writes by the test. A vendor adds its rules in
+ * `respond` and its own way to refuse.
  */
-export abstract class VendorSimulator implements Simulator {
-  readonly requests = new RequestLog()
-  readonly faults: Faults
+export abstract class VendorSimulator extends ApiSimulator {
   readonly records: TruthTable
-  protected readonly clock: Clock
-  protected readonly random: Random
-  protected readonly token: string | undefined
-  readonly #previous = new Map<string, { status: number; headers: Headers; text: string }>()
 
   constructor(ports: SimulatorPorts, options: VendorOptions = {}) {
-    this.clock = ports.clock
-    this.random = ports.random
-    this.token = options.token
-    this.faults = new Faults(ports.random)
+    super(ports, options.token)
     this.records = new TruthTable(ports, options.lag)
   }
 
@@ -66,71 +45,9 @@ export abstract class VendorSimulator implements Simulator {
     this.onWrite('deleted', this.records.remove(type, id), before)
   }
 
-  async handle(request: Request): Promise<Response> {
-    const body = request.method === 'GET' || request.method === 'HEAD' ? '' : await request.text()
-    const logged = this.requests.add(request, body, this.clock.now())
-    const response = await this.#answer(request, body, this.faults.take(request))
-    // The vendor's own clock speaks, also behind a socket that would otherwise stamp the machine's.
-    response.headers.set('date', new Date(this.clock.now()).toUTCString())
-    logged.status = response.status
-    return response
-  }
-
   protected abstract newId(type: string): string
   protected abstract render(version: Version): Fields
-  protected abstract respond(call: Call): Response | Promise<Response>
-  protected abstract rateLimited(retryAfter: string | undefined, secondary: boolean): Response
-  protected abstract unauthorized(): Response
-  protected abstract serverError(status: number): Response
 
   /** For vendors that keep an event log or an audit of their writes. */
   protected onWrite(_kind: 'created' | 'updated' | 'deleted', _version: Version, _before: Version | undefined): void {}
-
-  /** Bearer or basic; the token may be the basic user or password. */
-  protected authorized(request: Request): boolean {
-    const header = request.headers.get('authorization')?.trim() ?? ''
-    const space = header.indexOf(' ')
-    const scheme = header.slice(0, space).toLowerCase()
-    const value = header.slice(space + 1)
-    if (value === '') return false
-    if (this.token === undefined || value === this.token) return true
-    return scheme === 'basic' && Buffer.from(value, 'base64').toString().split(':').includes(this.token)
-  }
-
-  async #answer(request: Request, body: string, fault: Fault | undefined): Promise<Response> {
-    switch (fault?.kind) {
-      case 'rate-limit':
-        return this.rateLimited(fault.retryAfter, fault.secondary === true)
-      case 'unauthorized':
-        return this.unauthorized()
-      case 'server-error':
-        return this.serverError(fault.status ?? 503)
-      case 'html':
-        return new Response('<!doctype html><title>Sign in</title><h1>Sign in to continue</h1>', { headers: { 'content-type': 'text/html; charset=utf-8' } })
-      case 'slow':
-        await this.clock.sleep(fault.ms, request.signal)
-        break
-      default:
-        break
-    }
-    const endpoint = `${request.method} ${new URL(request.url).pathname}`
-    const previous = this.#previous.get(endpoint)
-    if (fault?.kind === 'duplicate-page' && previous !== undefined) return new Response(previous.text, previous)
-    const response = await this.respond({
-      request,
-      body,
-      url: new URL(request.url),
-      lie: fault?.kind === 'end-flag' ? fault.says : undefined,
-      shortPage: fault?.kind === 'short-page',
-      expiredToken: fault?.kind === 'expired-token',
-      partial: fault?.kind === 'partial',
-    })
-    if (!response.ok) return response
-    const text = await response.text()
-    const { status, headers } = response
-    this.#previous.set(endpoint, { status, headers, text })
-    if (fault?.kind !== 'truncated') return new Response(text, { status, headers })
-    const half = new Response(text.slice(0, Math.ceil(text.length / 2)), { status, headers })
-    return fault.how === 'short' ? half : markCutOff(half)
-  }
 }

@@ -1,0 +1,72 @@
+import type { Clock } from '../../../contract/index.ts'
+import type { ChainBlock, ChainTransaction, FakeChain, InternalTransfer, TokenTransfer } from './fake-chain.ts'
+
+/** One movement of value, with its place in the chain. */
+export type Movement =
+  | { readonly kind: 'external'; readonly block: ChainBlock; readonly transaction: ChainTransaction; readonly from: string; readonly to: string; readonly value: bigint; readonly place: Place }
+  | { readonly kind: 'internal'; readonly block: ChainBlock; readonly transaction: ChainTransaction; readonly from: string; readonly to: string; readonly value: bigint; readonly internal: InternalTransfer; readonly place: Place }
+  | { readonly kind: 'token'; readonly block: ChainBlock; readonly transaction: ChainTransaction; readonly from: string; readonly to: string; readonly value: bigint; readonly token: TokenTransfer; readonly place: Place }
+
+export type MovementKind = Movement['kind']
+
+/** Block, transaction, kind, and number within the kind: two movements never share all four. */
+export type Place = readonly [block: number, transaction: number, kind: number, index: number]
+
+/** A chain as one provider sees it: late, with holes at the top, or as it was before a reorganisation. */
+export class ChainView {
+  /** How many of the newest blocks the provider has not heard of. */
+  behindBlocks = 0
+  /** A block is known at once, but what is in it shows only after this long. The head then promises what is not there. */
+  recordsLagMs = 0
+  readonly #chain: FakeChain
+  readonly #clock: Clock
+  #frozen: readonly ChainBlock[] | undefined
+
+  constructor(chain: FakeChain, clock: Clock) {
+    this.#chain = chain
+    this.#clock = clock
+  }
+
+  /** From now on the provider hears of no block and of no reorganisation. */
+  freeze(): void {
+    this.#frozen = [...this.#chain.blocks]
+  }
+
+  thaw(): void {
+    this.#frozen = undefined
+  }
+
+  /** Never empty: a provider that is far behind still knows the first block. */
+  get blocks(): readonly ChainBlock[] {
+    const blocks = this.#frozen ?? this.#chain.blocks
+    return blocks.slice(0, Math.max(1, blocks.length - this.behindBlocks))
+  }
+
+  get head(): ChainBlock {
+    return this.blocks.at(-1)!
+  }
+
+  /** In the order of the chain. */
+  movements(kinds: readonly MovementKind[]): Movement[] {
+    const shown = this.blocks.filter((block) => block.minedAtMs + this.recordsLagMs <= this.#clock.now())
+    return shown.flatMap((block) => block.transactions.flatMap((transaction) => movementsOf(block, transaction))).filter(({ kind }) => kinds.includes(kind))
+  }
+}
+
+function movementsOf(block: ChainBlock, transaction: ChainTransaction): Movement[] {
+  const { from, to, value, index } = transaction
+  return [
+    { kind: 'external', block, transaction, from, to, value, place: [block.number, index, 0, 0] },
+    ...transaction.internal.map((internal, at): Movement => ({ kind: 'internal', block, transaction, internal, from: internal.from, to: internal.to, value: internal.value, place: [block.number, index, 1, at] })),
+    ...transaction.tokens.map((token): Movement => ({ kind: 'token', block, transaction, token, from: token.from, to: token.to, value: token.value, place: [block.number, index, 2, token.logIndex] })),
+  ]
+}
+
+export function comparePlaces(a: Place, b: Place): number {
+  return a[0] - b[0] || a[1] - b[1] || a[2] - b[2] || a[3] - b[3]
+}
+
+/** An address that took part. */
+export function touches(movement: Movement, address: string): boolean {
+  return movement.from === address || movement.to === address
+}

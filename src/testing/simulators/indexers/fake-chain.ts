@@ -1,0 +1,118 @@
+import { randomHex } from '../kit/ids.ts'
+import type { SimulatorPorts } from '../kit/simulator.ts'
+
+export interface TokenTransfer {
+  readonly contract: string
+  readonly from: string
+  readonly to: string
+  readonly value: bigint
+  readonly logIndex: number
+  readonly name: string
+  readonly symbol: string
+  readonly decimals: number
+}
+
+/** Value that a contract moves inside a transaction. */
+export interface InternalTransfer {
+  readonly from: string
+  readonly to: string
+  readonly value: bigint
+  readonly traceId: string
+}
+
+export interface ChainTransaction {
+  readonly hash: string
+  readonly index: number
+  readonly nonce: number
+  readonly from: string
+  readonly to: string
+  readonly value: bigint
+  readonly failed: boolean
+  readonly internal: readonly InternalTransfer[]
+  readonly tokens: readonly TokenTransfer[]
+}
+
+export interface ChainBlock {
+  readonly number: number
+  readonly hash: string
+  readonly parentHash: string
+  /** In seconds. */
+  readonly timestamp: number
+  readonly minedAtMs: number
+  readonly transactions: readonly ChainTransaction[]
+}
+
+/** What a test says of a transaction; the chain adds the rest. A hash given again is the same transaction mined again. */
+export interface TransactionDraft {
+  readonly from: string
+  readonly to: string
+  readonly value?: bigint
+  readonly hash?: string
+  readonly failed?: boolean
+  readonly internal?: ReadonlyArray<Pick<InternalTransfer, 'from' | 'to' | 'value'>>
+  readonly tokens?: ReadonlyArray<Pick<TokenTransfer, 'from' | 'to' | 'value'> & Partial<Pick<TokenTransfer, 'contract' | 'name' | 'symbol' | 'decimals'>>>
+}
+
+const NO_PARENT = `0x${'0'.repeat(64)}`
+const TOKEN = { contract: '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48', name: 'USD Coin', symbol: 'USDC', decimals: 6 }
+
+/** The blocks that several indexers look at, each in its own way. The chain itself tells the truth. */
+export class FakeChain {
+  readonly chainId: number
+  readonly #ports: SimulatorPorts
+  #blocks: ChainBlock[]
+  #nonces = 0
+
+  constructor(ports: SimulatorPorts, options: { readonly chainId?: number; readonly blocks?: readonly ChainBlock[] } = {}) {
+    this.#ports = ports
+    this.chainId = options.chainId ?? 1
+    this.#blocks = [...(options.blocks ?? [])]
+    if (this.#blocks.length === 0) this.mine()
+  }
+
+  /** Oldest first. */
+  get blocks(): readonly ChainBlock[] {
+    return this.#blocks
+  }
+
+  get head(): ChainBlock {
+    return this.#blocks.at(-1)!
+  }
+
+  mine(drafts: readonly TransactionDraft[] = []): ChainBlock {
+    const parent = this.#blocks.at(-1)
+    const now = this.#ports.clock.now()
+    let logIndex = 0
+    const block: ChainBlock = {
+      number: parent === undefined ? 0 : parent.number + 1,
+      hash: this.#hash(),
+      parentHash: parent?.hash ?? NO_PARENT,
+      timestamp: Math.max(Math.floor(now / 1_000), (parent?.timestamp ?? 0) + 1),
+      minedAtMs: now,
+      transactions: drafts.map((draft, index) => ({
+        hash: draft.hash ?? this.#hash(),
+        index,
+        nonce: this.#nonces++,
+        from: draft.from.toLowerCase(),
+        to: draft.to.toLowerCase(),
+        value: draft.value ?? 0n,
+        failed: draft.failed === true,
+        internal: (draft.internal ?? []).map(({ from, to, value }, at) => ({ from: from.toLowerCase(), to: to.toLowerCase(), value, traceId: `0_${at}` })),
+        tokens: (draft.tokens ?? []).map((token) => ({ ...TOKEN, ...token, contract: (token.contract ?? TOKEN.contract).toLowerCase(), from: token.from.toLowerCase(), to: token.to.toLowerCase(), logIndex: logIndex++ })),
+      })),
+    }
+    this.#blocks.push(block)
+    return block
+  }
+
+  /** The last blocks never happened: others take their place, with what the test puts into them. */
+  reorg(depth: number, replacements: ReadonlyArray<readonly TransactionDraft[]>): void {
+    if (depth >= this.#blocks.length) throw new Error(`A chain of ${this.#blocks.length} blocks cannot lose ${depth}.`)
+    this.#blocks = this.#blocks.slice(0, this.#blocks.length - depth)
+    for (const drafts of replacements) this.mine(drafts)
+  }
+
+  #hash(): string {
+    return `0x${randomHex(this.#ports.random, 64)}`
+  }
+}

@@ -1,0 +1,60 @@
+import { ApiSimulator, type Call } from '../kit/api-simulator.ts'
+import type { SimulatorPorts } from '../kit/simulator.ts'
+import { ChainView } from './chain-view.ts'
+import type { ChainBlock, FakeChain } from './fake-chain.ts'
+
+export interface IndexerOptions {
+  /** When given, other API keys are refused. */
+  readonly apiKey?: string
+}
+
+/** A provider that has read the chain for others. `view` says how badly it has. */
+export abstract class IndexerSimulator extends ApiSimulator {
+  readonly view: ChainView
+  /** The chain that the provider says it serves. */
+  chainId: number
+  #downUntilMs = -Infinity
+
+  constructor(ports: SimulatorPorts, chain: FakeChain, options: IndexerOptions = {}) {
+    super(ports, options.apiKey)
+    this.view = new ChainView(chain, ports.clock)
+    this.chainId = chain.chainId
+  }
+
+  /** Everything is refused for so long. */
+  goDown(forMs: number): void {
+    this.#downUntilMs = this.clock.now() + forMs
+  }
+
+  protected respond(call: Call): Response {
+    return this.clock.now() < this.#downUntilMs ? this.serverError(503) : this.answer(call)
+  }
+
+  protected abstract answer(call: Call): Response
+
+  /** What a node answers to the plain questions that indexers pass on. */
+  protected rpc(method: string, params: readonly unknown[]): unknown {
+    switch (method) {
+      case 'eth_chainId':
+        return hex(this.chainId)
+      case 'eth_blockNumber':
+        return hex(this.view.head.number)
+      case 'eth_getBlockByNumber': {
+        const block = this.#block(String(params[0]))
+        return block === undefined ? null : { number: hex(block.number), hash: block.hash, parentHash: block.parentHash, timestamp: hex(block.timestamp), transactions: block.transactions.map((transaction) => transaction.hash) }
+      }
+      default:
+        return undefined
+    }
+  }
+
+  #block(tag: string): ChainBlock | undefined {
+    const { blocks, head } = this.view
+    const number = tag === 'latest' ? head.number : tag === 'earliest' ? blocks[0]!.number : Number(tag)
+    return blocks.find((block) => block.number === number)
+  }
+}
+
+export function hex(value: number | bigint): string {
+  return `0x${value.toString(16)}`
+}
