@@ -21,3 +21,9 @@ export type {
   StopReason, Store, Sweep, SyncContext, SyncErrorOptions, SyncRef,
 } from './contract/index.ts'
 export { binaryIds, eventFeed, flipFlop, keyset, numericIds, offset, pageNumber, relay, relayNested, search, token } from './strategies/index.ts'
+export type {
+  Anchored, Budget, Changes, CompareIds, EventFeedAnswer, EventFeedOptions, EventFeedState, FlipFlopOptions, FlipFlopState, InnerAnswer, KeysetAnswer,
+  KeysetOptions, KeysetQuery, KeysetState, ListAnswer, OffsetOptions, OffsetState, OuterAnswer, Pace, PageInfo, PageNumberOptions, PageNumberState, Pass,
+  Place, RelayAnswer, RelayNestedOptions, RelayNestedState, RelayOptions, RelayState, SearchAnswer, SearchOptions, SearchQuery, SearchState, ServerClock,
+  TokenAnswer, TokenOptions, TokenState,
+} from './strategies/index.ts'

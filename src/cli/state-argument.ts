@@ -19,7 +19,7 @@ export async function parseStateArgument(argument: string, plan: Pick<SyncPlan, 
   }
 }
 
-async function readStandardInput(): Promise<string> {
+export async function readStandardInput(): Promise<string> {
   const chunks: Buffer[] = []
   for await (const chunk of process.stdin) chunks.push(chunk as Buffer)
   return Buffer.concat(chunks).toString('utf8')

@@ -31,14 +31,15 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   runner: { folders: ['contract', 'engine', 'config', 'platform'], packages: [] },
   testing: { folders: ['contract', 'values', 'engine', 'config', 'stores/sqlite', 'stores/kit', 'runner'], packages: ['node:assert/strict', 'node:crypto', 'node:http', 'node:net', 'node:stream', 'node:test', 'node:timers/promises', 'node:util'] },
   cli: {
-    folders: ['contract', 'values', 'engine', 'config', 'platform', 'runner', 'testing', 'stores/sqlite', 'stores/postgres'],
-    packages: ['node:fs', 'node:fs/promises', 'node:path', 'node:process', 'node:url', 'node:util', 'node:os', 'node:crypto', 'node:child_process', 'node:timers/promises', 'commander', 'picocolors', 'pg', '@photostructure/sqlite'],
+    folders: ['contract', 'values', 'engine', 'config', 'platform', 'runner', 'testing', 'advisor', 'stores/sqlite', 'stores/postgres'],
+    packages: ['node:fs', 'node:fs/promises', 'node:path', 'node:process', 'node:readline/promises', 'node:url', 'node:util', 'node:os', 'node:crypto', 'node:child_process', 'node:timers/promises', 'commander', 'picocolors', 'pg', '@photostructure/sqlite'],
   },
+  advisor: { folders: [], packages: [] },
   '.': { folders: ['contract', 'values', 'engine', 'strategies', 'config', 'platform'], packages: [] },
 }
 
 /** Folders that reach time, chance, the network and the environment only through ports. */
-const PURE = ['contract', 'values', 'engine', 'strategies', 'sources/kit', 'sources/rest', 'sources/airtable', 'sources/github', 'sources/hubspot', 'sources/linear', 'sources/salesforce', 'sources/servicenow', 'sources/stripe', 'stores/kit', 'runner']
+const PURE = ['contract', 'values', 'advisor', 'engine', 'strategies', 'sources/kit', 'sources/rest', 'sources/airtable', 'sources/github', 'sources/hubspot', 'sources/linear', 'sources/salesforce', 'sources/servicenow', 'sources/stripe', 'stores/kit', 'runner']
 const IMPURE = [
   /\bDate\.now\b/, /\bnew Date\(\)/, /\bMath\.random\b/, /\bset(?:Timeout|Interval|Immediate)\b/, /\bperformance\./, /\bprocess\./,
   /\bglobalThis\b/, /(?<![.\w])fetch\(/, /\brandom(?:UUID|Bytes|Int)\b/, /\bcrypto\.getRandomValues\b/, /\bqueueMicrotask\b/,

@@ -1,0 +1,190 @@
+import { modeOf, type Answers } from './answers.ts'
+import { KNOWN_APIS, type Known } from './known-apis.ts'
+import { QUESTIONS, pathOf, type QuestionName } from './questions.ts'
+import { flipFlopShape, STATE_SHAPES, type Shape, type Strategy } from './state-shapes.ts'
+
+export interface Advice {
+  /** `pair`: a backfill by hand and a scheduled delta over one database. `replace`: the whole list every time. */
+  readonly mode: 'pair' | 'replace'
+  /** The source that does all of this already. */
+  readonly source: string | null
+  /** Reads all there is; in a pair, when asked to. */
+  readonly backfill: Part
+  readonly delta: Part | null
+  readonly deletes: 'swept' | 'told' | 'flip-flop' | 'until-backfill'
+  /** How deletions that are told elsewhere are read. */
+  readonly deletesBy: Strategy | null
+  /** How far every cycle stays behind now; null where no clock is involved. */
+  readonly lagMs: number | null
+  readonly schedule: string
+  readonly reasons: readonly Reason[]
+  readonly cautions: readonly string[]
+}
+
+export interface Part {
+  readonly mode: 'replace' | 'incremental'
+  readonly strategy: Strategy
+  /** Null when there is nothing to remember. */
+  readonly state: Shape | null
+}
+
+export interface Reason {
+  readonly question: QuestionName
+  readonly answer: string
+  readonly therefore: string
+  readonly rule: string
+}
+
+/** A leaf of the tree. The answers are complete: `nextQuestion` has no further one. */
+export function chooseStrategy(given: Answers): Advice {
+  const known = knownOf(given)
+  const answers = known === null ? given : { ...given, ...known.answers }
+  const mode = modeOf(answers)
+  const backfill = backfillOf(answers)
+  const isApart = mode === 'pair' && answers.deletes === 'elsewhere'
+  const delta = mode === 'pair' ? deltaOf(answers) : null
+  const deletesBy = isApart ? (known?.deletesBy ?? 'keyset') : null
+  return {
+    mode,
+    source: known !== null ? `tidemark/sources/${given.api}` : isDeclarative(answers) ? 'tidemark/sources/rest' : null,
+    backfill: { mode: 'replace', strategy: backfill, state: STATE_SHAPES[backfill] },
+    delta: delta === null ? null : { mode: 'incremental', strategy: delta, state: deletesBy === null ? STATE_SHAPES[delta] : flipFlopShape(delta, deletesBy) },
+    deletes: mode === 'replace' ? 'swept' : deletesIn(answers),
+    deletesBy,
+    lagMs: mode === 'pair' && answers.lagSeconds !== undefined ? answers.lagSeconds * 1_000 : null,
+    schedule: known?.schedule ?? (mode === 'pair' ? '5m' : answers.size === 'large' ? '6h' : '30m'),
+    reasons: reasonsFor(given, answers),
+    cautions: cautionsFor(answers),
+  }
+}
+
+export function knownOf({ api }: Answers): Known | null {
+  return api === undefined || api === 'other' ? null : KNOWN_APIS[api]
+}
+
+/** Whether the `rest` source can be told all of it in words. */
+export function isDeclarative(answers: Answers): boolean {
+  return answers.http === 'plain' || (answers.order === 'unsorted' && modeOf(answers) === 'pair')
+}
+
+function backfillOf(answers: Answers): Strategy {
+  switch (answers.paging) {
+    case undefined: // A sync token: its pages are chained as well.
+    case 'token':
+      return 'token'
+    case 'none':
+      return 'whole'
+    case 'graphql':
+      return answers.nested === 'yes' ? 'relayNested' : 'relay'
+    case 'page':
+      return 'pageNumber'
+    case 'offset':
+      return 'offset'
+    case 'time':
+      return byTime(answers.ties === 'yes', answers)
+    default:
+      answers.paging satisfies never
+      throw new TypeError('no such paging')
+  }
+}
+
+function deltaOf(answers: Answers): Strategy {
+  if (answers.changes === 'events') return 'eventFeed'
+  if (answers.changes === 'sync-token') return 'token'
+  switch (answers.order) {
+    case undefined: // The list itself is read by time.
+      return byTime(answers.ties === 'yes', answers)
+    case 'time-and-id':
+      return 'keyset'
+    case 'one-field':
+      return 'search'
+    case 'unique':
+      return byTime(false, answers)
+    case 'unsorted':
+      return 'window'
+    default:
+      answers.order satisfies never
+      throw new TypeError('no such order')
+  }
+}
+
+/** In code, times that never tie are a keyset whose id never decides. */
+function byTime(hasTies: boolean, answers: Answers): Strategy {
+  return hasTies || !isDeclarative(answers) ? 'keyset' : 'timestamp'
+}
+
+function deletesIn({ deletes }: Answers): Advice['deletes'] {
+  if (deletes === 'elsewhere') return 'flip-flop'
+  return deletes === 'told' ? 'told' : 'until-backfill'
+}
+
+function reasonsFor(given: Answers, answers: Answers): Reason[] {
+  const own: Reason[] = knownOf(given) === null ? [] : [
+    { question: 'api', answer: String(given.api), therefore: 'A source for it is here, tested against its documented rules: use that, and write none.', rule: 'N88' },
+  ]
+  const path = knownOf(given) === null ? pathOf(answers).slice(1) : QUESTIONS.filter(({ name }) => name !== 'api' && answers[name] !== undefined)
+  return [...own, ...path.map(({ name }) => ({ question: name, answer: String(answers[name]), ...THEREFORE[name](answers) }))]
+}
+
+type Therefore = Pick<Reason, 'therefore' | 'rule'>
+
+const PAGING: Readonly<Record<NonNullable<Answers['paging']>, string>> = {
+  none: 'The whole list is one page.',
+  token: 'The token is the state; it is sent back as it came.',
+  graphql: '`endCursor` is the state; `hasNextPage` is the end.',
+  page: 'The page number is the state. Rows move while pages are counted, so the list is read until two passes agree.',
+  offset: 'The offset is the state. Rows move while it is counted, so the list is read until two passes agree.',
+  time: 'The last record’s place is the state, and the next page begins after it.',
+}
+
+const ORDER: Readonly<Record<NonNullable<Answers['order']>, string>> = {
+  'time-and-id': 'Time and id together name one record, so no page border skips or repeats any.',
+  'one-field': 'A page full of one moment leads no further by time; that moment is then read by id.',
+  unique: 'The time alone names the record.',
+  unsorted: 'All that changed since a moment is read as one window, whose end is fixed before its first page.',
+}
+
+const THEREFORE: Readonly<Record<QuestionName, (answers: Answers) => Therefore>> = {
+  api: () => ({ therefore: '', rule: 'N88' }),
+  changes: ({ changes, deletes }) => {
+    if (changes === 'none') return { therefore: 'Read the whole list every time; what is no longer in it is swept.', rule: 'N80' }
+    if (deletes === 'matter') return { therefore: 'It could be followed, were it not for the deletions.', rule: 'N86' }
+    if (changes === 'events') return { therefore: 'Follow the events by id, from the one that was newest before the backfill began.', rule: 'N86' }
+    if (changes === 'sync-token') return { therefore: 'Follow the token; it is the position.', rule: 'N86' }
+    return { therefore: 'Follow the changes by their time, beside a backfill that reads everything when asked to.', rule: 'N86' }
+  },
+  deletes: ({ deletes }) => {
+    if (deletes === 'told') return { therefore: 'Changes and deletions come from one stream.', rule: 'N87' }
+    if (deletes === 'elsewhere') return { therefore: 'Changes and deletions are read by turns, each with a cursor of its own.', rule: 'N87' }
+    if (deletes === 'matter') return { therefore: 'Only a list of everything shows what is gone: replace, and no delta.', rule: 'N87' }
+    return { therefore: 'Follow the changes; what is gone stays until the next backfill sweeps it.', rule: 'N87' }
+  },
+  paging: ({ paging }) => ({ therefore: PAGING[paging!], rule: 'N85' }),
+  nested: ({ nested }) => (nested === 'yes'
+    ? { therefore: 'Two cursors: one for the outer list, one for each entry whose own list is not at its end.', rule: 'N61' }
+    : { therefore: 'One cursor is enough.', rule: 'N60' }),
+  ties: ({ ties }) => (ties === 'yes'
+    ? { therefore: 'The id breaks ties, or a border between two of them would lose one.', rule: 'N85' }
+    : { therefore: 'The time alone names the record.', rule: 'N85' }),
+  order: (answers) => (modeOf(answers) === 'replace'
+    ? { therefore: 'Changes in no order, paged by position, can be passed unseen: replace, and no delta.', rule: 'N86' }
+    : { therefore: ORDER[answers.order!], rule: 'N86' }),
+  http: ({ http }) => (http === 'plain'
+    ? { therefore: 'No code is needed: the `rest` source is told in words.', rule: 'N85' }
+    : { therefore: 'A strategy in code, with a request of your own.', rule: 'N85' }),
+  size: ({ size }) => (size === 'small'
+    ? { therefore: 'Reading all of it every half hour is cheap enough.', rule: 'N73' }
+    : { therefore: 'Reading all of it takes long, so seldom.', rule: 'N73' }),
+  lagSeconds: ({ lagSeconds }) => ({ therefore: `No cycle reads beyond ${lagSeconds} seconds ago: a record that shows later than its time is then never passed.`, rule: 'N85' }),
+}
+
+function cautionsFor(answers: Answers): string[] {
+  const mode = modeOf(answers)
+  const cautions: string[] = []
+  if (mode === 'replace' && answers.size === 'large') cautions.push('A list of more than some 50,000 records is slow to read whole. Ask the vendor for a filter by time or a log of changes.')
+  if (answers.paging === 'none') cautions.push('One answer must hold everything. When it grows beyond a few thousand records, page it.')
+  if (mode === 'pair' && answers.deletes === 'ignore') cautions.push('Deleted records stay until a backfill runs: `npx tidemark run <name> --backfill`, now and then.')
+  if (mode === 'pair' && answers.changes === 'events') cautions.push('Events are kept for a limited time: say how long in `retentionMs`, so that a gap is noticed.')
+  if (answers.ties === 'no' || answers.order === 'unique') cautions.push('Times that never tie are rare: a batch job gives many records one. If unsure, page by time and id.')
+  return cautions
+}

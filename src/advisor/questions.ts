@@ -1,0 +1,136 @@
+import { modeOf, type Answers } from './answers.ts'
+
+export type QuestionName = keyof Answers
+
+export type Question = ChoiceQuestion | NumberQuestion
+
+interface Asked {
+  readonly name: QuestionName
+  readonly text: string
+  /** Whether it matters after what has been answered. */
+  isAsked(answers: Answers): boolean
+}
+
+export interface ChoiceQuestion extends Asked {
+  readonly kind: 'choice'
+  readonly choices: readonly Choice[]
+}
+
+export interface NumberQuestion extends Asked {
+  readonly kind: 'number'
+  readonly min: number
+  readonly max: number
+  readonly otherwise: number
+}
+
+export interface Choice {
+  readonly value: string
+  readonly label: string
+}
+
+/** In the order they are asked. An answer to a question that is not asked would change nothing, and is refused. */
+export const QUESTIONS: readonly Question[] = [
+  {
+    name: 'api', kind: 'choice', text: 'Which API is it?',
+    choices: [
+      { value: 'salesforce', label: 'Salesforce' },
+      { value: 'stripe', label: 'Stripe' },
+      { value: 'hubspot', label: 'HubSpot' },
+      { value: 'github', label: 'GitHub' },
+      { value: 'servicenow', label: 'ServiceNow' },
+      { value: 'linear', label: 'Linear' },
+      { value: 'airtable', label: 'Airtable' },
+      { value: 'other', label: 'another one' },
+    ],
+    isAsked: () => true,
+  },
+  {
+    name: 'changes', kind: 'choice', text: 'Does it tell what changed?',
+    choices: [
+      { value: 'events', label: 'yes, an endpoint of events or a change log' },
+      { value: 'timestamp', label: 'yes, the list can be filtered by when a record was changed' },
+      { value: 'sync-token', label: 'yes, the last page hands out a token that the next sync goes on with' },
+      { value: 'none', label: 'no' },
+    ],
+    isAsked: ({ api }) => api === 'other',
+  },
+  {
+    name: 'deletes', kind: 'choice', text: 'Does it tell what was deleted?',
+    choices: [
+      { value: 'told', label: 'yes, in the same place: a flag of the record, a kind of event' },
+      { value: 'elsewhere', label: 'yes, elsewhere: an audit log, a trash, an archived filter' },
+      { value: 'matter', label: 'no, and it matters' },
+      { value: 'ignore', label: 'no, and what is gone may stay for a while' },
+    ],
+    isAsked: ({ changes }) => changes !== undefined && changes !== 'none',
+  },
+  {
+    name: 'paging', kind: 'choice', text: 'How is the whole list read?',
+    choices: [
+      { value: 'none', label: 'in one answer' },
+      { value: 'token', label: 'by a token or a link that the last page gave' },
+      { value: 'graphql', label: 'as a GraphQL connection: endCursor, hasNextPage' },
+      { value: 'page', label: 'by page number' },
+      { value: 'offset', label: 'by offset and limit' },
+      { value: 'time', label: 'by time: after the last record of the page before' },
+    ],
+    isAsked: ({ changes }) => changes !== undefined && changes !== 'sync-token',
+  },
+  {
+    name: 'nested', kind: 'choice', text: 'Is it a list inside each entry of another list (the issues of every repository)?',
+    choices: [{ value: 'no', label: 'no' }, { value: 'yes', label: 'yes' }],
+    isAsked: ({ paging }) => paging === 'graphql',
+  },
+  {
+    name: 'ties', kind: 'choice', text: 'Can two records share a timestamp?',
+    choices: [{ value: 'yes', label: 'yes, or not sure; the list is sorted by time and id' }, { value: 'no', label: 'never' }],
+    isAsked: ({ paging }) => paging === 'time',
+  },
+  {
+    name: 'order', kind: 'choice', text: 'How does it sort what changed?',
+    choices: [
+      { value: 'time-and-id', label: 'by time and id, and it filters by both' },
+      { value: 'one-field', label: 'by one field at a time: by time, or by id' },
+      { value: 'unique', label: 'by time, and no two records ever share one' },
+      { value: 'unsorted', label: 'in no order that it promises' },
+    ],
+    isAsked: ({ changes, deletes, paging }) => changes === 'timestamp' && deletes !== 'matter' && paging !== undefined && paging !== 'time',
+  },
+  {
+    name: 'http', kind: 'choice', text: 'How is it asked?',
+    choices: [{ value: 'plain', label: 'by GET with parameters; it answers in JSON' }, { value: 'other', label: 'otherwise: bodies, signatures, a client library' }],
+    // A connection, a search and a sync token are code; a window is not.
+    isAsked: (answers) => answers.paging !== undefined && answers.paging !== 'graphql' && answers.order !== 'one-field' && !(answers.order === 'unsorted' && modeOf(answers) === 'pair'),
+  },
+  {
+    name: 'size', kind: 'choice', text: 'How many records are there?',
+    choices: [{ value: 'small', label: 'up to some 50,000' }, { value: 'large', label: 'more' }],
+    isAsked: (answers) => answers.changes !== undefined && modeOf(answers) === 'replace',
+  },
+  {
+    name: 'lagSeconds', kind: 'number', text: 'How many seconds may pass until a change can be found? (30 if nobody knows)', min: 10, max: 3_600, otherwise: 30,
+    isAsked: (answers) => modeOf(answers) === 'pair' && (answers.changes !== 'sync-token' || answers.deletes === 'elsewhere'),
+  },
+]
+
+/** The first that is asked and not yet answered; null when the advice can be given. */
+export function nextQuestion(answers: Answers): Question | null {
+  // One after the other: whether a question is asked depends on the answers before it, never on those after.
+  const before: Record<string, unknown> = {}
+  for (const question of QUESTIONS) {
+    if (!question.isAsked(before)) continue
+    if (answers[question.name] === undefined) return question
+    before[question.name] = answers[question.name]
+  }
+  return null
+}
+
+/** The questions that these answers lead through, in order. */
+export function pathOf(answers: Answers): Question[] {
+  const before: Record<string, unknown> = {}
+  return QUESTIONS.filter((question) => {
+    if (!question.isAsked(before)) return false
+    before[question.name] = answers[question.name]
+    return true
+  })
+}

@@ -1,0 +1,31 @@
+export type Strategy =
+  | 'keyset' | 'eventFeed' | 'search' | 'relay' | 'relayNested' | 'token' | 'pageNumber' | 'offset'
+  /** All of it in one answer. */
+  | 'whole'
+  /** Only in the `rest` source: by time alone, and what changed since a moment. */
+  | 'timestamp' | 'window'
+
+/** Member → its type, or a shape inside. Members that only live within a cycle end with `?`. */
+export interface Shape {
+  readonly [member: string]: string | Shape
+}
+
+/** What each strategy hands from page to page. */
+export const STATE_SHAPES: Readonly<Record<Strategy, Shape | null>> = {
+  keyset: { cursorTimestamp: 'string | null', cursorId: 'string | null', 'untilMs?': 'number' },
+  eventFeed: { cursor: 'string', cursorTime: 'string', 'cursorRank?': 'number' },
+  search: { phase: "'delta' | 'deadlock'", cursorMs: 'number', 'untilMs?': 'number' },
+  relay: { cursor: 'string | null', 'pace?': 'object' },
+  relayNested: { cursor: 'string | null', 'outerDone?': 'boolean', 'nestedCursors?': 'Record<string, string>', 'pace?': 'object' },
+  token: { cursor: 'string | null' },
+  pageNumber: { page: 'number', pass: 'object' },
+  offset: { offset: 'number', pass: 'object' },
+  whole: null,
+  timestamp: { cursor: 'string | null', 'untilMs?': 'number' },
+  window: { since: 'string | null', 'untilMs?': 'number', 'token?': 'string' },
+}
+
+/** Two streams by turns, each with a cursor of its own. */
+export function flipFlopShape(delta: Strategy, deletes: Strategy): Shape {
+  return { phase: "'delta' | 'deletes'", 'deltaCursor?': STATE_SHAPES[delta] ?? {}, 'deletesCursor?': STATE_SHAPES[deletes] ?? {} }
+}

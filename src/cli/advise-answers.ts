@@ -1,0 +1,100 @@
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { createInterface } from 'node:readline/promises'
+import { nextQuestion, pathOf, QUESTIONS, type Answers, type Question } from '../advisor/index.ts'
+import { didYouMean } from '../config/closest.ts'
+import { shown } from '../config/names.ts'
+import { SyncError } from '../contract/index.ts'
+import type { Cli } from './cli.ts'
+import { readStandardInput } from './state-argument.ts'
+
+export interface AnswerFlags {
+  readonly answers?: string
+  /** name=value */
+  readonly answer?: readonly string[]
+}
+
+/** From the file, then from the flags, then from whoever sits at the terminal. */
+export async function readAnswers(cli: Cli, flags: AnswerFlags): Promise<Answers> {
+  const given = checked({ ...(await fromFile(cli, flags.answers)), ...fromFlags(flags.answer ?? []) })
+  const answers = process.stdin.isTTY === true && cli.terminal.isLive ? await ask(cli, given) : withDefaults(given)
+  const missing = nextQuestion(answers)
+  if (missing !== null) throw new SyncError('ARGUMENT_INVALID', `There is no answer to "${missing.name}": ${missing.text} Add --answer ${missing.name}=… with ${described(missing)}.`)
+  const asked = pathOf(answers).map(({ name }) => name)
+  const idle = Object.keys(given).find((name) => !asked.includes(name as keyof Answers))
+  if (idle !== undefined) throw new SyncError('ARGUMENT_INVALID', `The answer to "${idle}" decides nothing after the others; asked are ${asked.join(', ')}. Leave it out.`)
+  return answers
+}
+
+async function fromFile(cli: Cli, file: string | undefined): Promise<object> {
+  if (file === undefined) return {}
+  let answers: unknown
+  try {
+    answers = JSON.parse(file === '-' ? await readStandardInput() : readFileSync(resolve(cli.folder, file), 'utf8'))
+  } catch (cause) {
+    throw new SyncError('ARGUMENT_INVALID', `The answers in ${file === '-' ? 'standard input' : file} cannot be read as JSON: ${(cause as Error).message}`, { cause })
+  }
+  if (typeof answers === 'object' && answers !== null && !Array.isArray(answers)) return answers
+  throw new SyncError('ARGUMENT_INVALID', 'The answers are not a JSON object such as {"api": "other", "changes": "none"}.')
+}
+
+function fromFlags(given: readonly string[]): object {
+  return Object.fromEntries(given.map((text) => {
+    const at = text.indexOf('=')
+    if (at < 1) throw new SyncError('ARGUMENT_INVALID', `${shown(text)} is not an answer; write it as name=value.`)
+    return [text.slice(0, at), text.slice(at + 1)]
+  }))
+}
+
+function checked(given: object): Answers {
+  return Object.fromEntries(Object.entries(given).map(([name, value]: [string, unknown]) => {
+    const question = QUESTIONS.find((one) => one.name === name)
+    if (question === undefined) throw new SyncError('ARGUMENT_INVALID', `There is no question ${shown(name)}.${didYouMean(name, QUESTIONS.map((one) => one.name))}`)
+    return [name, valueFor(question, value)]
+  }))
+}
+
+function valueFor(question: Question, value: unknown): string | number {
+  if (question.kind === 'number') {
+    const number = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value
+    if (typeof number === 'number' && Number.isSafeInteger(number) && number >= question.min && number <= question.max) return number
+  } else if (question.choices.some((choice) => choice.value === value)) return value as string
+  throw new SyncError('ARGUMENT_INVALID', `The answer to "${question.name}" is ${shown(value)}; it is ${described(question)}.`)
+}
+
+function described(question: Question): string {
+  return question.kind === 'number' ? `a whole number from ${question.min} to ${question.max}` : `one of ${question.choices.map(({ value }) => value).join(', ')}`
+}
+
+/** Where nobody can be asked, a number that is not given is the usual one. */
+function withDefaults(given: Answers): Answers {
+  const question = nextQuestion(given)
+  return question?.kind === 'number' ? { ...given, [question.name]: question.otherwise } : given
+}
+
+async function ask(cli: Cli, given: Answers): Promise<Answers> {
+  const lines = createInterface({ input: process.stdin, output: process.stdout })
+  let answers = given
+  try {
+    for (let question = nextQuestion(answers); question !== null; question = nextQuestion(answers)) {
+      answers = { ...answers, [question.name]: await askOne(cli, question, (prompt) => lines.question(prompt)) }
+    }
+    return answers
+  } finally {
+    lines.close()
+  }
+}
+
+async function askOne({ terminal }: Cli, question: Question, read: (prompt: string) => Promise<string>): Promise<string | number> {
+  terminal.print('', terminal.colors.bold(question.text))
+  if (question.kind === 'choice') terminal.print(...question.choices.map(({ label }, index) => `  ${index + 1}  ${label}`))
+  for (;;) {
+    const typed = (await read(question.kind === 'choice' ? `1–${question.choices.length}: ` : `${question.otherwise}: `)).trim()
+    const value = question.kind === 'choice' ? (question.choices[Number(typed) - 1]?.value ?? typed) : typed === '' ? question.otherwise : typed
+    try {
+      return valueFor(question, value)
+    } catch (error) {
+      terminal.print((error as Error).message)
+    }
+  }
+}
