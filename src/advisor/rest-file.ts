@@ -18,8 +18,7 @@ export function restFile(advice: Advice, answers: Answers): string {
     ...deletes(advice),
   ]
   const stream = advice.mode === 'pair' ? 'source: api.items' : '...api.items'
-  return `import { Worker } from 'tidemark'
-import { bearer, rest } from 'tidemark/sources/rest'
+  return `import { Worker } from 'tidemark'\nimport { bearer, rest } from 'tidemark/sources/rest'
 
 // Put in the address, the names of the parameters and where things stand in an answer. API_TOKEN is read from .env.
 const api = rest({

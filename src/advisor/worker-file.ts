@@ -14,8 +14,7 @@ export function workerFile(answers: Answers): string {
 
 function knownFile(advice: Advice, { stream, name }: Known, api: string): string {
   const declared = advice.mode === 'pair' ? `source: ${stream}` : `...${stream}`
-  return `import { Worker } from 'tidemark'
-import { ${api} } from '${advice.source}'
+  return `import { Worker } from 'tidemark'\nimport { ${api} } from '${advice.source}'
 
 // Secrets are given by name, and read from .env or the environment.
 const worker = new Worker({ name: '${api}' })
