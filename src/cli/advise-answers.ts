@@ -17,7 +17,7 @@ export interface AnswerFlags {
 /** From the file, then from the flags, then from whoever sits at the terminal. */
 export async function readAnswers(cli: Cli, flags: AnswerFlags): Promise<Answers> {
   const given = checked({ ...(await fromFile(cli, flags.answers)), ...fromFlags(flags.answer ?? []) })
-  const answers = process.stdin.isTTY === true && cli.terminal.isLive ? await ask(cli, given) : withDefaults(given)
+  const answers = process.stdin.isTTY && cli.terminal.isLive ? await ask(cli, given) : withDefaults(given)
   const missing = nextQuestion(answers)
   if (missing !== null) throw new SyncError('ARGUMENT_INVALID', `There is no answer to "${missing.name}": ${missing.text} Add --answer ${missing.name}=… with ${described(missing)}.`)
   const asked = pathOf(answers).map(({ name }) => name)

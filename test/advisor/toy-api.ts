@@ -135,9 +135,9 @@ function order(a: Placed, b: Placed): number {
 }
 
 /** By time and id; `after` is above the place, `from` includes its moment. */
-function page<One extends Placed>(all: readonly One[], query: Query, prefix: string): Omit<One, 'at'>[] {
+function page<One extends Placed>(all: readonly One[], query: Query, prefix: string): One[] {
   const [after, from, until, id] = [query.get(`${prefix}_after`), query.get(`${prefix}_from`), query.get(`${prefix}_until`) ?? '9', query.get('after_id')]
   return all
     .filter(({ at, id: own }) => at <= until && (from === null || at >= from) && (after === null || at > after || (at === after && id !== null && own > id)))
-    .toSorted(order).slice(0, Number(query.get('limit') ?? all.length)).map(({ at: _, ...one }) => one)
+    .toSorted(order).slice(0, Number(query.get('limit') ?? all.length))
 }
