@@ -20,10 +20,15 @@ export type {
   LogEntry, LogFields, Mode, Move, Pacing, Page, Ports, Quarantined, QuarantineEntry, Random, Remedy, Row, Secrets, StateText,
   StopReason, Store, Sweep, SyncContext, SyncErrorOptions, SyncRef,
 } from './contract/index.ts'
-export { binaryIds, eventFeed, flipFlop, keyset, numericIds, offset, pageNumber, relay, relayNested, search, token } from './strategies/index.ts'
+export { binaryIds, eventFeed, failover, flipFlop, keyset, numericIds, offset, pagedProvider, pageNumber, relay, relayNested, search, token } from './strategies/index.ts'
 export type {
   Anchored, Budget, Changes, CompareIds, EventFeedAnswer, EventFeedOptions, EventFeedState, FlipFlopOptions, FlipFlopState, InnerAnswer, KeysetAnswer,
   KeysetOptions, KeysetQuery, KeysetState, ListAnswer, OffsetOptions, OffsetState, OuterAnswer, Pace, PageInfo, PageNumberOptions, PageNumberState, Pass,
   Place, RelayAnswer, RelayNestedOptions, RelayNestedState, RelayOptions, RelayState, SearchAnswer, SearchOptions, SearchQuery, SearchState, ServerClock,
   TokenAnswer, TokenOptions, TokenState,
+} from './strategies/index.ts'
+export type {
+  Batch, BatchStats, Circuit, CursorMap, CursorMetadata, CursorState, CursorType, Failover, FailoverOptions, FailoverState, FetchRequest, Health, ImportBatch,
+  Operation, PagedProvider, PaginationCursor, Position, PositionType, Provider, ProviderPage, Repair, Replay, ReplayWindow, Result, Session, SessionTotals,
+  StreamRequest,
 } from './strategies/index.ts'

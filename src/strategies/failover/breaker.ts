@@ -1,0 +1,72 @@
+import type { ErrorCode, SyncError } from '../../contract/index.ts'
+
+/** How a provider has done so far; kept in the state, so that a restart does not forget it. */
+export interface Health {
+  /** In a row. */
+  readonly failures: number
+  readonly requests: number
+  readonly failed: number
+  readonly averageMs: number
+  /** When the circuit opened; it stays in force until the next success. */
+  readonly openedAt?: number
+  /** It asked not to be asked before then. */
+  readonly waitUntil?: number
+  readonly lastError?: { readonly code: ErrorCode; readonly at: number }
+}
+
+/**
+ *   closed ──third failure in a row──▶ open ──five minutes──▶ half-open ──success──▶ closed
+ *                                       ▲                         │
+ *                                       └─────────failure─────────┘
+ */
+export type Circuit = 'closed' | 'open' | 'half-open'
+
+export const UNTRIED: Health = { failures: 0, requests: 0, failed: 0, averageMs: 0 }
+
+const FAILURES_TO_OPEN = 3
+export const OPEN_MS = 5 * 60_000
+/** Of a provider that asks to wait and does not say how long. */
+const WAIT_MS = 1_000
+const WAIT_MAX_MS = 24 * 60 * 60_000
+/** What happened longer ago counts less and less. */
+const REQUESTS_REMEMBERED = 100
+
+export function circuitOf({ openedAt }: Health, now: number): Circuit {
+  if (openedAt === undefined) return 'closed'
+  // A clock that was set back must not keep it shut.
+  return now >= openedAt && now - openedAt < OPEN_MS ? 'open' : 'half-open'
+}
+
+export function isWaiting({ waitUntil }: Health, now: number): boolean {
+  return waitUntil !== undefined && now < waitUntil && waitUntil - now <= WAIT_MAX_MS
+}
+
+export function succeeded({ requests, failed, averageMs }: Health, tookMs: number): Health {
+  const share = Math.min(requests, 9)
+  return { failures: 0, ...tallied(requests + 1, failed), averageMs: Math.round((averageMs * share + tookMs) / (share + 1)) }
+}
+
+/** To be told to slow down is no failure; to time out is one. */
+export function failed(health: Health, { code, retryAfterMs }: SyncError, now: number): Health {
+  const lastError = { code, at: now }
+  if (code === 'RATE_LIMITED') {
+    const waitMs = retryAfterMs !== undefined && retryAfterMs > 0 ? Math.min(retryAfterMs, WAIT_MAX_MS) : WAIT_MS
+    return { ...health, waitUntil: now + Math.ceil(waitMs), lastError }
+  }
+  const failures = health.failures + 1
+  const { openedAt: _, ...rest } = health
+  return { ...rest, failures, ...tallied(health.requests + 1, health.failed + 1), lastError, ...(failures >= FAILURES_TO_OPEN && { openedAt: now }) }
+}
+
+/** The best is asked first. */
+export function scoreOf(health: Health, now: number): number {
+  const { failures, requests, failed: failedCount, averageMs } = health
+  const circuit = { closed: 0, 'half-open': -25, open: -100 }[circuitOf(health, now)]
+  const speed = requests === failedCount || averageMs > 5_000 ? (requests === failedCount ? 0 : -30) : averageMs < 1_000 ? 20 : 0
+  const rate = requests === 0 ? 0 : failedCount / requests
+  return Math.max(0, 100 + circuit + (failures > 0 ? -50 : 0) + speed - rate * 50 - failures * 10)
+}
+
+function tallied(requests: number, failedCount: number): Pick<Health, 'requests' | 'failed'> {
+  return requests > REQUESTS_REMEMBERED ? { requests: requests / 2, failed: failedCount / 2 } : { requests, failed: failedCount }
+}

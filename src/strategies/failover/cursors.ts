@@ -1,0 +1,148 @@
+import { SyncError, type JsonValue } from '../../contract/index.ts'
+
+/** A place in a stream of transactions, in one of the forms that providers understand. Everything from it on is read again, itself included. */
+export type PaginationCursor =
+  | { readonly type: 'blockNumber'; readonly value: number }
+  /** Milliseconds since the epoch. */
+  | { readonly type: 'timestamp'; readonly value: number }
+  | { readonly type: 'txHash'; readonly value: string }
+  | { readonly type: 'slot'; readonly value: number }
+  | { readonly type: 'signature'; readonly value: string }
+  /** Means nothing to anybody but the provider that gave it. */
+  | { readonly type: 'pageToken'; readonly value: string; readonly providerName: string }
+
+export type CursorType = PaginationCursor['type']
+/** Kinds that can be compared, and set back. */
+export type PositionType = 'blockNumber' | 'slot' | 'timestamp'
+export type Position = Extract<PaginationCursor, { type: PositionType }>
+
+/** Where one operation stands. */
+export interface CursorState {
+  /** For the provider that wrote it. */
+  readonly primary: PaginationCursor
+  /** For the others: every form in which the last transaction tells its place. */
+  readonly alternatives?: readonly PaginationCursor[]
+  /** Empty when nothing was ever read. */
+  readonly lastTransactionId: string
+  /** Items, over all cycles. */
+  readonly totalFetched: number
+  readonly metadata?: CursorMetadata
+}
+
+export interface CursorMetadata {
+  readonly providerName: string
+  readonly updatedAt: number
+  /** The only word on whether the operation has come to its end. */
+  readonly isComplete?: boolean
+  /** The provider's own, given back to it alone. */
+  readonly custom?: JsonValue
+  /** The furthest place of each kind that any provider got to: it never goes back. */
+  readonly reached?: Readonly<Partial<Record<PositionType, number>>>
+  /** While what was read before is read again. */
+  readonly replay?: Replay
+  /** Pages in a row that brought nothing new. */
+  readonly barren?: number
+  /** Where it went on after a page token had run out. */
+  readonly fallback?: PaginationCursor
+  /** What others put here stays. */
+  readonly [name: string]: unknown
+}
+
+/** Reading again after a change of providers, until the place is passed where the one before had got to. */
+export interface Replay {
+  readonly until: Position
+  /** The last item of the provider before: one that does not show it may have a gap there. Null once it was shown, or where none is sought. */
+  readonly seek: string | null
+  /** How often the window was widened to find it. */
+  readonly widened: number
+}
+
+/** One state per operation. */
+export type CursorMap = Readonly<Record<string, CursorState>>
+
+const CURSOR_TYPES: Readonly<Record<CursorType, 'position' | 'text'>> = {
+  blockNumber: 'position', timestamp: 'position', slot: 'position', txHash: 'text', signature: 'text', pageToken: 'text',
+}
+
+export function isPosition(cursor: PaginationCursor): cursor is Position {
+  return CURSOR_TYPES[cursor.type] === 'position'
+}
+
+/** What is wrong with a cursor, or null. Never quotes it. */
+export function faultOfCursor(value: unknown): string | null {
+  if (!isRecord(value) || typeof value.type !== 'string' || !Object.hasOwn(CURSOR_TYPES, value.type)) return 'is of no known type'
+  const type = value.type as CursorType
+  if (CURSOR_TYPES[type] === 'position') return isCount(value.value) ? null : `is a ${type} that is not a whole number`
+  // The empty string is a token like any other.
+  if (typeof value.value !== 'string' || (value.value === '' && type !== 'pageToken')) return `is a ${type} that is not a text`
+  if (type === 'pageToken' && (typeof value.providerName !== 'string' || value.providerName === '')) return 'is a page token that does not say whose it is'
+  return null
+}
+
+export function faultOfState(value: unknown): string | null {
+  if (!isRecord(value)) return 'is not an object'
+  const primary = faultOfCursor(value.primary)
+  if (primary !== null) return `has a primary cursor that ${primary}`
+  if (value.alternatives !== undefined) {
+    if (!Array.isArray(value.alternatives)) return 'has alternatives that are not a list'
+    const fault = value.alternatives.map(faultOfCursor).find((found) => found !== null)
+    if (fault !== undefined) return `has an alternative that ${fault}`
+  }
+  if (typeof value.lastTransactionId !== 'string') return 'has a lastTransactionId that is not a text'
+  if (!isCount(value.totalFetched)) return 'has a totalFetched that is not a whole number'
+  return value.metadata === undefined ? null : faultOfMetadata(value.metadata)
+}
+
+function faultOfMetadata(value: unknown): string | null {
+  if (!isRecord(value)) return 'has metadata that is not an object'
+  if (typeof value.providerName !== 'string' || value.providerName === '') return 'does not say which provider wrote it'
+  if (!isCount(value.updatedAt)) return 'does not say when it was written'
+  if (value.isComplete !== undefined && typeof value.isComplete !== 'boolean') return 'has an isComplete that is neither true nor false'
+  if (value.fallback !== undefined && faultOfCursor(value.fallback) !== null) return 'has a fallback that is no cursor'
+  if (value.barren !== undefined && !isCount(value.barren)) return 'has a barren that is not a whole number'
+  if (value.reached !== undefined && (!isRecord(value.reached) || !Object.entries(value.reached).every(([type, at]) => CURSOR_TYPES[type as CursorType] === 'position' && isCount(at)))) return 'has a reached that is no place'
+  const { replay } = value
+  if (replay === undefined) return null
+  const isReplay = isRecord(replay) && faultOfCursor(replay.until) === null && isPosition(replay.until as PaginationCursor) && (replay.seek === null || typeof replay.seek === 'string') && isCount(replay.widened)
+  return isReplay ? null : 'has a replay that is none'
+}
+
+/**
+ * The map with one operation moved on. The others stay as they are: not copies, the very same. Refuses what is no cursor, and a
+ * place that goes back for no reason: it would read all of it again, cycle after cycle, and nobody would be told.
+ */
+export function mergeCursor(map: CursorMap, operation: string, next: CursorState): CursorMap {
+  const fault = faultOfState(next) ?? faultOfMove(map[operation], next)
+  if (fault !== null) throw new SyncError('STATE_INVALID', `failover: the new position of \`${operation}\` ${fault}. It was not kept.`)
+  return { ...map, [operation]: next }
+}
+
+/** Why a position may not follow another, or null. */
+export function faultOfMove(previous: CursorState | undefined, next: CursorState): string | null {
+  const before = previous?.metadata?.reached ?? {}
+  const after = next.metadata?.reached ?? {}
+  for (const type of Object.keys(before) as PositionType[]) {
+    if ((after[type] ?? -1) < before[type]!) return `forgets that ${type} had got further`
+  }
+  const { primary } = next
+  const isBack = isPosition(primary) && primary.value < (after[primary.type] ?? 0)
+  return isBack && next.metadata?.replay === undefined ? 'lies before the place that was reached' : null
+}
+
+export function isSamePlace(a: PaginationCursor | undefined, b: PaginationCursor | undefined): boolean {
+  if (a === undefined || b === undefined) return a === b
+  return a.type === b.type && a.value === b.value && (a.type !== 'pageToken' || a.providerName === (b as typeof a).providerName)
+}
+
+/** Written when an operation ended and there had never been anything: every provider can begin there. */
+export function isStart({ primary, lastTransactionId, totalFetched }: CursorState): boolean {
+  return lastTransactionId === '' && totalFetched === 0 && primary.value === 0
+}
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+export function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0
+}

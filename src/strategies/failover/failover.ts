@@ -1,0 +1,309 @@
+import { SyncError, type Change, type Execute, type JsonValue, type Pacing, type SyncContext } from '../../contract/index.ts'
+import { requireMode, requireNumber } from '../kit/refusals.ts'
+import { toChanges } from '../kit/to-changes.ts'
+import { failed, succeeded } from './breaker.ts'
+import { choose } from './choose.ts'
+import { isPosition, isSamePlace, mergeCursor, type CursorState, type PaginationCursor, type Position } from './cursors.ts'
+import { DedupWindow } from './dedup-window.ts'
+import type { Batch, Operation, Provider, StreamRequest } from './provider.ts'
+import { settleReplay } from './replay.ts'
+import type { Resumption } from './resolve.ts'
+import { err, ok, type Result } from './result.ts'
+import { withBatch } from './session.ts'
+import { healthOf, takeUp, type FailoverState } from './state.ts'
+
+export interface FailoverOptions<Item> {
+  /** In the order in which they are asked while nothing else tells them apart. */
+  readonly providers: readonly Provider<Item>[]
+  /** Read one after the other, each with a position of its own. */
+  readonly operations: Readonly<Record<string, Operation<Item>>>
+  /** Asked first whenever its circuit is not open. */
+  readonly preferred?: string
+  /** How long one provider may take for a page before another is asked. */
+  readonly deadlineMs?: number
+  readonly repair?: Repair<Item>
+}
+
+/** For sources whose past can change, such as a chain. What it keeps is part of the state. */
+export interface Repair<Item> {
+  /** Before a provider goes on: from where to read again, when what was read is no longer so. */
+  check(request: { readonly operation: string; readonly provider: string; readonly kept: JsonValue | undefined }, context: SyncContext): Promise<Position | null>
+  /** After each batch, with everything it held. */
+  settle(batch: Batch<Item>, kept: JsonValue | undefined): { readonly changes: readonly Change[]; readonly kept: JsonValue | undefined }
+}
+
+export interface Failover<Item> extends Execute<FailoverState> {
+  /**
+   * The same as a stream of batches, for a program that lands them itself: it keeps `state` with each batch and begins with it again.
+   * Expected failures are yielded; after the error that stands for all providers there is nothing more.
+   */
+  stream(state: FailoverState | undefined, context: SyncContext): AsyncGenerator<Result<ImportBatch<Item>>, void>
+}
+
+export interface ImportBatch<Item> extends Batch<Item> {
+  readonly changes: readonly Change[]
+  readonly state: FailoverState
+}
+
+const MANAGER_WINDOW = 1_000
+const DEADLINE_MS = 30_000
+
+/**
+ * For a dataset that several providers tell: when one fails, the next goes on, from a position that it understands and a little
+ * before it; what comes twice lands once.
+ *
+ * ```mermaid
+ * stateDiagram-v2
+ *   [*] --> choose
+ *   choose --> read: best provider that understands the position
+ *   read --> landed: batch
+ *   read --> choose: failure recorded, the next one
+ *   landed --> read: same provider, exactly where it was
+ *   landed --> [*]: every operation complete
+ *   choose --> failed: nobody left
+ * ```
+ *
+ * ```ts
+ * import { failover, pagedProvider } from 'tidemark'
+ *
+ * type Transfer = { id: string; block: number; from: string; to: string; value: string }
+ *
+ * const provider = (name: string, url: string) => pagedProvider<Transfer>({
+ *   name, supports: ['blockNumber'], prefers: 'blockNumber',
+ *   fetchPage: async ({ cursor }, { fetch }) => {
+ *     const response = await fetch(`${url}/transfers?from=${cursor?.value ?? 0}`)
+ *     const { transfers, head } = (await response.json()) as { transfers: Transfer[]; head: number }
+ *     return { items: transfers, through: { type: 'blockNumber', value: head + 1 }, end: true }
+ *   },
+ * })
+ *
+ * export const transfers = failover({
+ *   providers: [provider('north', 'https://north.example'), provider('south', 'https://south.example')],
+ *   operations: {
+ *     transfers: {
+ *       id: ({ id, block }) => `${id}@${block}`,
+ *       cursors: ({ block }) => [{ type: 'blockNumber', value: block }],
+ *       toChange: (transfer) => ({ type: 'upsert', key: transfer.id, record: transfer }),
+ *     },
+ *   },
+ * })
+ * ```
+ */
+export function failover<Item>(options: FailoverOptions<Item>): Failover<Item> {
+  checkOptions(options)
+  // What is remembered only as long as one run of a cycle; a pacer belongs to exactly one. Losing it costs nothing but time.
+  const runs = new WeakMap<Pacing, Run>()
+  const step = (state: FailoverState | undefined, context: SyncContext): Promise<Step<Item>> => {
+    const run = runs.get(context.pacer) ?? new Run()
+    runs.set(context.pacer, run)
+    return attempt(options, run, state, context)
+  }
+  const execute = async (state: FailoverState | undefined, context: SyncContext): ReturnType<Execute<FailoverState>> => {
+    requireMode('failover', 'incremental', context, 'a replace cycle forgets at its end where every provider stands')
+    const { batch, changes, state: nextState } = await step(state, context)
+    return { changes: [...changes], hasMore: batch === null || nextState.session.status === 'started', nextState }
+  }
+  return Object.assign(execute, { stream: (state: FailoverState | undefined, context: SyncContext) => streamOf(step, state, context) })
+}
+
+async function* streamOf<Item>(step: (state: FailoverState | undefined, context: SyncContext) => Promise<Step<Item>>, first: FailoverState | undefined, context: SyncContext): AsyncGenerator<Result<ImportBatch<Item>>, void> {
+  for (let state = first; ;) {
+    let taken: Step<Item>
+    try {
+      taken = await step(state, context)
+    } catch (thrown) {
+      yield err(thrown)
+      return
+    }
+    state = taken.state
+    if (taken.batch === null) continue
+    yield ok({ ...taken.batch, changes: taken.changes, state })
+    if (state.session.status === 'completed') return
+  }
+}
+
+/** What one question to one provider came to. */
+interface Step<Item> {
+  /** Null when it failed. The failure is in the state. */
+  readonly batch: Batch<Item> | null
+  readonly changes: readonly Change[]
+  readonly state: FailoverState
+}
+
+async function attempt<Item>(options: FailoverOptions<Item>, run: Run, given: FailoverState | undefined, context: SyncContext): Promise<Step<Item>> {
+  const state = takeUp(given, context.cycle)
+  const name = Object.keys(options.operations).find((operation) => state.cursors[operation]?.metadata?.isComplete !== true)
+  if (name === undefined) throw new SyncError('CURSOR_REJECTED', 'failover: every operation of the stored state has ended, though its cycle has not.')
+  const operation = options.operations[name]!
+  const isUnderWay = state.session.operations[name] !== undefined
+  const choice = choose({ providers: options.providers, preferred: options.preferred, operation: name, state, tried: run.tried, isUnderWay, now: context.clock.now() })
+  if (choice instanceof SyncError) {
+    run.tried.clear()
+    throw choice
+  }
+  const { provider, resumption } = choice
+  const cursor = state.cursors[name]
+  const askedAt = context.clock.now()
+  const reading = await within(options.deadlineMs ?? DEADLINE_MS, provider.name, context, async (bounded) => {
+    const isNew = !isUnderWay || cursor?.metadata?.providerName !== provider.name
+    const back = isNew && cursor !== undefined ? await options.repair?.check({ operation: name, provider: provider.name, kept: state.kept?.[name] }, bounded) ?? null : null
+    const request = back === null ? requestOf(name, operation, cursor, resumption) : requestFrom(back, name, operation, cursor!, provider.name)
+    return { ...await firstOf(provider, request, bounded), isRepair: back !== null }
+  })
+  const now = context.clock.now()
+  const window = run.windowFor(name, given, cursor?.lastTransactionId)
+  if (!reading.ok) {
+    context.log.warn('a provider failed', { provider: provider.name, operation: name, code: reading.error.code })
+    const next = lost(run, state, name, provider, resumption.cursor, reading.error, now)
+    run.keepWindow(name, next, window)
+    return { batch: null, changes: [], state: next }
+  }
+
+  const { batch, failure, isRepair } = reading.value
+  const replayed = settleReplay(batch, cursor, operation, provider)
+  if (replayed.note !== null) context.log.warn(NOTES[replayed.note], { provider: provider.name, operation: name })
+  if (isRepair) context.log.warn('what was read has changed since; reading it again', { provider: provider.name, operation: name })
+  const items = window.fresh(batch.items, operation.id)
+  const settled = options.repair?.settle({ ...batch, cursor: replayed.cursor }, state.kept?.[name])
+  const landed: Batch<Item> = {
+    ...batch, items, cursor: replayed.cursor, isComplete: replayed.cursor.metadata?.isComplete === true,
+    stats: { fetched: batch.stats.fetched, deduplicated: batch.stats.fetched - items.length, yielded: items.length },
+  }
+  const cursors = mergeCursor(state.cursors, name, withTotal(landed.cursor, cursor, items.length))
+  const isLast = Object.keys(options.operations).every((other) => cursors[other]?.metadata?.isComplete === true)
+  const from = cursor?.metadata?.providerName
+  const isSwitch = from !== undefined && from !== landed.cursor.metadata?.providerName
+  if (isSwitch) context.log.warn('another provider goes on', { operation: name, from, to: provider.name, after: state.providers[from]?.lastError?.code })
+  const health = failure === null ? succeeded(healthOf(state, provider.name), Math.max(0, now - askedAt)) : failed(healthOf(state, provider.name), failure, now)
+  const session = withBatch(state.session, name, landed.stats, isLast)
+  const next: FailoverState = {
+    cursors,
+    providers: { ...state.providers, [provider.name]: health },
+    session: isSwitch ? { ...session, switches: session.switches + 1 } : session,
+    ...keptWith(state, name, settled?.kept),
+  }
+  run.tried.clear()
+  if (failure !== null) run.tried.add(provider.name)
+  run.keepWindow(name, next, window)
+  return { batch: landed, changes: [...toChanges(items, operation.toChange, (item) => placeOf(operation.cursors(item))), ...(settled?.changes ?? [])], state: next }
+}
+
+const NOTES = {
+  widened: 'the provider does not show what the one before ended with; reading from further back',
+  gap: 'the provider never showed what the one before ended with; going on without it',
+} as const
+
+/** The first batch; with the failure that follows it, when the page broke in the middle. */
+async function firstOf<Item>(provider: Provider<Item>, request: StreamRequest<Item>, context: SyncContext): Promise<{ batch: Batch<Item>; failure: SyncError | null }> {
+  const stream = provider.stream(request, context)
+  const first = await stream.next()
+  if (first.done === true) throw new SyncError('SOURCE_INVALID', `${provider.name}: the stream ended without a word on whether that is all.`)
+  if (!first.value.ok) throw first.value.error
+  const batch = first.value.value
+  const second = batch.isCut ? await stream.next() : undefined
+  await stream.return()
+  return { batch, failure: second?.done === false && !second.value.ok ? second.value.error : null }
+}
+
+function requestOf<Item>(name: string, operation: Operation<Item>, from: CursorState | undefined, { cursor, isOwn, replay }: Resumption): StreamRequest<Item> {
+  const marked = from === undefined || replay === undefined ? from : { ...from, metadata: { ...from.metadata!, replay } }
+  return { name, operation, cursor, from: marked, isOwn }
+}
+
+/** The provider's own from then on: it has been seen to tell what is so now. */
+function requestFrom<Item>(back: Position, name: string, operation: Operation<Item>, from: CursorState, provider: string): StreamRequest<Item> {
+  const { custom: _, ...metadata } = from.metadata!
+  const reached = metadata.reached?.[back.type]
+  const until: Position = { type: back.type, value: Math.max(back.value, reached ?? 0) }
+  return { name, operation, cursor: back, isOwn: true, from: { primary: back, lastTransactionId: from.lastTransactionId, totalFetched: from.totalFetched, metadata: { ...metadata, providerName: provider, replay: { until, seek: null, widened: 0 } } } }
+}
+
+/** Asks within a time of its own, so that one provider that hangs does not use up the page's. */
+async function within<Value>(ms: number, provider: string, context: SyncContext, ask: (bounded: SyncContext) => Promise<Value>): Promise<Result<Value>> {
+  const timing = new AbortController()
+  const done = new AbortController()
+  const signal = AbortSignal.any([context.signal, timing.signal])
+  const bounded: SyncContext = { ...context, signal, fetch: (input, init) => context.fetch(input, { ...init, signal: init?.signal ? AbortSignal.any([signal, init.signal]) : signal }) }
+  const late = context.clock.sleep(ms, AbortSignal.any([context.signal, done.signal])).then((): never => {
+    const error = new SyncError('SOURCE_TIMEOUT', `${provider} took longer than ${ms} ms.`)
+    timing.abort(error)
+    throw error
+  })
+  late.catch(() => {})
+  try {
+    return ok(await Promise.race([Promise.resolve().then(() => ask(bounded)), late]))
+  } catch (thrown) {
+    // Whoever stops the cycle does not say anything of the provider.
+    if (context.signal.aborted) throw context.signal.reason
+    return err(thrown)
+  } finally {
+    done.abort(new Error('in time'))
+  }
+}
+
+/** A failure is landed as a page without changes: a restart knows of it, and the next question goes to somebody else. */
+function lost<Item>(run: Run, state: FailoverState, name: string, provider: Provider<Item>, asked: PaginationCursor | undefined, error: SyncError, now: number): FailoverState {
+  const cursor = state.cursors[name]
+  const fallback = error.code === 'CURSOR_REJECTED' && asked?.type === 'pageToken' && cursor !== undefined ? withoutToken(cursor, provider) : null
+  // A token that has run out is no failure of the provider, as long as there is another way to say where it stood.
+  if (fallback !== null) return { ...state, cursors: mergeCursor(state.cursors, name, fallback) }
+  run.tried.add(provider.name)
+  return { ...state, providers: { ...state.providers, [provider.name]: failed(healthOf(state, provider.name), error, now) } }
+}
+
+/** Null when nothing else is kept that the provider takes, or it came to the same place before. */
+function withoutToken<Item>(cursor: CursorState, { supports }: Provider<Item>): CursorState | null {
+  const primary = (cursor.alternatives ?? []).find(({ type }) => type !== 'pageToken' && supports.includes(type))
+  if (primary === undefined || isSamePlace(primary, cursor.metadata?.fallback)) return null
+  const { custom: _, ...metadata } = cursor.metadata!
+  const reached = isPosition(primary) ? metadata.reached?.[primary.type] : undefined
+  const isBack = reached !== undefined && (primary.value as number) < reached && metadata.replay === undefined
+  return {
+    ...cursor, primary,
+    metadata: { ...metadata, providerName: metadata.providerName, updatedAt: metadata.updatedAt, fallback: primary, ...(isBack && { replay: { until: { ...primary, value: reached } as Position, seek: null, widened: 0 } }) },
+  }
+}
+
+function withTotal(cursor: CursorState, before: CursorState | undefined, fresh: number): CursorState {
+  return { ...cursor, totalFetched: (before?.totalFetched ?? 0) + fresh }
+}
+
+function keptWith(state: FailoverState, name: string, kept: JsonValue | undefined): Pick<FailoverState, 'kept'> {
+  if (kept === undefined) return state.kept === undefined ? {} : { kept: state.kept }
+  return { kept: { ...state.kept, [name]: kept } }
+}
+
+/** What a row's envelope says of where it stands. */
+function placeOf(cursors: readonly PaginationCursor[]): string {
+  const [first] = cursors
+  return first === undefined ? '' : first.type === 'timestamp' ? new Date(first.value).toISOString() : String(first.value)
+}
+
+/** What one run of a cycle remembers. */
+class Run {
+  readonly tried = new Set<string>()
+  /** By the state they led to: a page that must be read again is read with what was known before it. */
+  readonly #windows: Array<{ readonly operation: string; readonly state: string; readonly window: DedupWindow }> = []
+
+  windowFor(operation: string, state: FailoverState | undefined, lastTransactionId: string | undefined): DedupWindow {
+    const text = JSON.stringify(state)
+    const kept = this.#windows.findLast((entry) => entry.operation === operation && entry.state === text)
+    return kept?.window.copy() ?? DedupWindow.seeded(MANAGER_WINDOW, lastTransactionId)
+  }
+
+  keepWindow(operation: string, state: FailoverState, window: DedupWindow): void {
+    this.#windows.push({ operation, state: JSON.stringify(state), window })
+    if (this.#windows.length > WINDOWS_KEPT) this.#windows.shift()
+  }
+}
+
+const WINDOWS_KEPT = 3
+
+function checkOptions<Item>({ providers, operations, preferred, deadlineMs }: FailoverOptions<Item>): void {
+  const names = providers.map(({ name }) => name)
+  if (names.length === 0) throw new SyncError('SYNC_INVALID', 'failover: `providers` is empty.')
+  if (new Set(names).size < names.length) throw new SyncError('SYNC_INVALID', 'failover: two providers have one name, though their cursors are kept under it.')
+  if (Object.keys(operations).length === 0) throw new SyncError('SYNC_INVALID', 'failover: `operations` is empty.')
+  if (preferred !== undefined && !names.includes(preferred)) throw new SyncError('SYNC_INVALID', 'failover: `preferred` is not one of the providers.')
+  if (deadlineMs !== undefined) requireNumber('failover', 'deadlineMs', deadlineMs, 1)
+}

@@ -1,0 +1,142 @@
+import { SyncError, type SyncContext } from '../../contract/index.ts'
+import { invalid } from '../kit/refusals.ts'
+import { nextCursor, START, stay, type CursorBuild } from './build-cursor.ts'
+import { faultOfCursor, faultOfMove, isPosition, isSamePlace, type CursorState, type CursorType, type Position } from './cursors.ts'
+import { DedupWindow } from './dedup-window.ts'
+import type { Batch, FetchRequest, Operation, Provider, ProviderPage, ReplayWindow, StreamRequest } from './provider.ts'
+import { err, ok, type Result } from './result.ts'
+
+/** A provider as it is declared: how one page is asked for. The loop, the cursors, the duplicates and the end are the same for all. */
+export interface PagedProvider<Item> {
+  readonly name: string
+  readonly supports: readonly CursorType[]
+  readonly prefers: CursorType
+  readonly operations?: readonly string[]
+  /** Two blocks and five minutes unless said otherwise. */
+  readonly replay?: Partial<ReplayWindow>
+  /** Whether a page without a next token is the last. Otherwise only `end` says so. */
+  readonly endsWithoutToken?: boolean
+  fetchPage(request: FetchRequest, context: SyncContext): Promise<ProviderPage<Item>>
+}
+
+const ADAPTER_WINDOW = 500
+const REPLAY: ReplayWindow = { blocks: 2, ms: 5 * 60_000 }
+/** So many pages in a row that bring nothing and get nowhere are a circle. */
+const BARREN_MAX = 100
+
+export function pagedProvider<Item>(options: PagedProvider<Item>): Provider<Item> {
+  const { name, supports, prefers, operations, replay } = options
+  if (typeof name !== 'string' || name === '') throw new SyncError('SYNC_INVALID', 'A provider needs a `name`: its cursors are kept under it.')
+  if (supports.length === 0 || !supports.includes(prefers)) throw new SyncError('SYNC_INVALID', `${name}: \`prefers\` is one of the kinds of cursor that it \`supports\`.`)
+  return {
+    name, supports, prefers,
+    ...(operations !== undefined && { operations }),
+    replay: { ...REPLAY, ...replay },
+    stream: (request, context) => streamPages(options, request, context),
+  }
+}
+
+async function* streamPages<Item>(provider: PagedProvider<Item>, request: StreamRequest<Item>, context: SyncContext): AsyncGenerator<Result<Batch<Item>>, void> {
+  const { name, operation } = request
+  const window = DedupWindow.seeded(ADAPTER_WINDOW, request.from?.lastTransactionId)
+  let asked: CursorBuild['asked'] = request
+  for (;;) {
+    let sound: Sound<Item>
+    let cursor: CursorState
+    try {
+      const page = await provider.fetchPage({ operation: name, cursor: asked.cursor, own: asked.isOwn ? asked.from : undefined }, context)
+      sound = soundOf(page, operation)
+      if (page.through !== undefined && !provider.supports.includes(page.through.type)) throw invalid(`${provider.name} tells how far it got in a form it could not go on from.`)
+      const isComplete = sound.fault === null && (page.end ?? (provider.endsWithoutToken === true && !hasNext(page)))
+      cursor = sound.isStill ? stay(provider, asked, context.clock.now()) : nextCursor({ provider, operation, page: sound.page, asked, isComplete, at: context.clock.now() })
+      if (sound.fault === null) refuse(provider.name, asked, page, cursor)
+    } catch (thrown) {
+      yield err(thrown)
+      return
+    }
+    const items = window.fresh(sound.page.items, operation.id)
+    cursor = counted(cursor, asked.from, items.length)
+    if (cursor.metadata!.barren! > BARREN_MAX) {
+      yield err(new SyncError('CURSOR_CYCLE', `${provider.name}: ${BARREN_MAX} pages in a row brought nothing new and got nowhere.`))
+      return
+    }
+    // Also when all of it is known, or there is nothing: the place it leads to, and the end, are news of their own.
+    if (sound.fault === null || items.length > 0) yield ok(batchOf(name, items, sound, cursor))
+    if (sound.fault !== null) {
+      yield err(invalid(`${provider.name}: ${sound.fault}`))
+      return
+    }
+    if (cursor.metadata!.isComplete === true) return
+    asked = { cursor: cursor.primary, from: cursor, isOwn: true }
+  }
+}
+
+function batchOf<Item>(operationType: string, items: readonly Item[], { page, fault }: Sound<Item>, cursor: CursorState): Batch<Item> {
+  const fetched = page.items.length
+  return {
+    operationType, items, cursor, isComplete: cursor.metadata?.isComplete ?? false, seen: page.items, isCut: fault !== null,
+    stats: { fetched, deduplicated: fetched - items.length, yielded: items.length },
+  }
+}
+
+interface Sound<Item> {
+  readonly page: ProviderPage<Item>
+  readonly fault: string | null
+  /** The items before a fault do not tell how far the page reaches. */
+  readonly isStill: boolean
+}
+
+/** The items up to the first that cannot be trusted. What is left of such a page leads to its last good item, not to the next page. */
+function soundOf<Item>(page: ProviderPage<Item>, operation: Operation<Item>): Sound<Item> {
+  if (typeof page !== 'object' || page === null || !Array.isArray(page.items)) throw invalid('A page of a provider has no list of items.')
+  if (hasNext(page) && typeof page.next !== 'string') throw invalid('The token of the next page is not a text.')
+  const place = page.through === undefined ? null : faultOfCursor(page.through)
+  if (place !== null) throw invalid(`The place up to which a page is complete ${place}.`)
+  const fault = firstFault(page, operation)
+  if (fault === null) return { page, fault: null, isStill: false }
+  return { page: { items: page.items.slice(0, fault.at) }, fault: `item ${fault.at + 1} of the page ${fault.what}.`, isStill: page.through !== undefined || fault.at === 0 }
+}
+
+function firstFault<Item>({ items, through }: ProviderPage<Item>, operation: Operation<Item>): { at: number; what: string } | null {
+  let previous: Position | undefined
+  for (const [at, item] of (items as readonly Item[]).entries()) {
+    const what = operation.check?.(item) ?? null
+    if (what !== null) return { at, what }
+    const place = operation.cursors(item).find(isPosition)
+    // Out of order, the last item would not tell how far the page reaches, and another provider would go on too late.
+    if (through === undefined && previous !== undefined && place?.type === previous.type && place.value < previous.value) return { at, what: 'is older than the one before it' }
+    previous = place ?? previous
+  }
+  return null
+}
+
+export function hasNext({ next }: ProviderPage<unknown>): boolean {
+  return next !== undefined && next !== null
+}
+
+/** A page that leads back, nowhere, or to an end that lies before what another provider has shown. */
+function refuse(name: string, asked: CursorBuild['asked'], { through }: ProviderPage<unknown>, next: CursorState): void {
+  const fault = faultOfMove(asked.from, next)
+  if (fault !== null) throw invalid(`${name}: the position of the page ${fault}.`)
+  const until = asked.from?.metadata?.replay?.until
+  if (next.metadata!.isComplete === true) {
+    if (through === undefined || through.type !== until?.type || through.value >= until.value) return
+    throw new SyncError('SOURCE_UNAVAILABLE', `${name} is behind what another provider has shown.`)
+  }
+  if (isSamePlace(asked.cursor ?? START, next.primary) && ownOf(asked.isOwn ? asked.from : undefined) === ownOf(next)) {
+    throw new SyncError('CURSOR_STALLED', `${name}: the page is not the last, and says no way on.`)
+  }
+}
+
+/** What a provider keeps in the cursor beside the place: the next question depends on it. */
+function ownOf(state: CursorState | undefined): string {
+  const { providerName: _p, updatedAt: _u, isComplete: _c, reached: _r, replay: _y, barren: _b, fallback: _f, ...own } = state?.metadata ?? {}
+  return JSON.stringify(own)
+}
+
+function counted(next: CursorState, from: CursorState | undefined, fresh: number): CursorState {
+  const before: Readonly<Record<string, number>> = from?.metadata?.reached ?? {}
+  const isFurther = Object.entries(next.metadata?.reached ?? {}).some(([type, at]) => before[type] !== at)
+  const isBarren = fresh === 0 && next.metadata!.isComplete !== true && !isFurther
+  return { ...next, totalFetched: (from?.totalFetched ?? 0) + fresh, metadata: { ...next.metadata!, barren: isBarren ? (from?.metadata?.barren ?? 0) + 1 : 0 } }
+}

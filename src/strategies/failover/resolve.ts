@@ -1,0 +1,53 @@
+import type { CursorState, CursorType, PaginationCursor, Position, Replay } from './cursors.ts'
+import { isPosition, isStart } from './cursors.ts'
+import type { Provider, ReplayWindow } from './provider.ts'
+
+/** Where a provider would go on. */
+export interface Resumption {
+  /** Undefined: from the very beginning. */
+  readonly cursor: PaginationCursor | undefined
+  /** The provider's own position, to be taken up exactly. */
+  readonly isOwn: boolean
+  /** Given when another provider's position was set back. */
+  readonly replay: Replay | undefined
+}
+
+/** Null when nothing that is kept means anything to the provider. */
+export function resumptionOf(provider: Pick<Provider<never>, 'name' | 'supports' | 'prefers' | 'replay'>, state: CursorState | undefined): Resumption | null {
+  if (state === undefined || isStart(state)) return { cursor: undefined, isOwn: state?.metadata?.providerName === provider.name, replay: undefined }
+  const cursor = bestCursor(provider, state)
+  if (cursor === undefined) return null
+  const isOwn = state.metadata?.providerName === provider.name
+  if (isOwn || !isPosition(cursor)) return { cursor, isOwn, replay: undefined }
+  const start = setBack(cursor, provider.replay)
+  // Blocks and times alone: of another kind nobody knows what lies before it.
+  return { cursor: start, isOwn, replay: cursor.type === 'slot' ? undefined : replayTo(cursor, start, state) }
+}
+
+/** The provider's own page token, then a block, then a time, then whatever else it takes; each from `primary` first. */
+function bestCursor({ name, supports, prefers }: Pick<Provider<never>, 'name' | 'supports' | 'prefers'>, { primary, alternatives = [] }: CursorState): PaginationCursor | undefined {
+  const usable = [primary, ...alternatives].filter((cursor) => supports.includes(cursor.type) && (cursor.type !== 'pageToken' || cursor.providerName === name))
+  const order: CursorType[] = ['pageToken', 'blockNumber', 'timestamp', prefers]
+  return order.map((type) => usable.find((cursor) => cursor.type === type)).find((cursor) => cursor !== undefined) ?? usable[0]
+}
+
+export function setBack(position: Position, window: ReplayWindow, times = 1): Position {
+  switch (position.type) {
+    case 'blockNumber':
+      return { type: 'blockNumber', value: Math.max(0, position.value - window.blocks * times) }
+    case 'timestamp':
+      return { type: 'timestamp', value: Math.max(0, position.value - window.ms * times) }
+    case 'slot':
+      return position
+  }
+}
+
+function replayTo(until: Position, start: Position, { lastTransactionId, alternatives = [], metadata }: CursorState): Replay {
+  // A replay that was broken off goes on to where the first one was to end.
+  const earlier = metadata?.replay
+  if (earlier !== undefined && earlier.until.type === until.type && earlier.until.value > until.value) return { ...earlier, widened: 0 }
+  const last = alternatives.find((cursor): cursor is Position => cursor.type === until.type)
+  // Only what lies inside the window can be expected to show up again.
+  const isInside = last !== undefined && last.value >= start.value && lastTransactionId !== ''
+  return { until, seek: isInside ? lastTransactionId : null, widened: 0 }
+}
