@@ -101,9 +101,16 @@ export function failover<Item>(options: FailoverOptions<Item>): Failover<Item> {
   const execute = async (state: FailoverState | undefined, context: SyncContext): ReturnType<Execute<FailoverState>> => {
     requireMode('failover', 'incremental', context, 'a replace cycle forgets at its end where every provider stands')
     const { batch, changes, state: nextState } = await step(state, context)
-    return { changes: [...changes], hasMore: batch === null || nextState.session.status === 'started', nextState }
+    const hasMore = batch === null || nextState.session.status === 'started'
+    return { changes: [...changes], hasMore, nextState, ...(!hasMore && nextState.session.switches > 0 && { stopWord: switchWord(nextState.session.switches, batch.cursor) }) }
   }
   return Object.assign(execute, { stream: (state: FailoverState | undefined, context: SyncContext) => streamOf(step, state, context) })
+}
+
+/** What the status of the sync says of the cycle. */
+function switchWord(switches: number, { metadata }: CursorState): string {
+  const word = `switched_to_${metadata?.providerName.toLowerCase().replaceAll(/[^a-z0-9]+/g, '_') ?? ''}`
+  return switches === 1 && word.length <= 32 ? word : `switched_${switches}_times`
 }
 
 async function* streamOf<Item>(step: (state: FailoverState | undefined, context: SyncContext) => Promise<Step<Item>>, first: FailoverState | undefined, context: SyncContext): AsyncGenerator<Result<ImportBatch<Item>>, void> {

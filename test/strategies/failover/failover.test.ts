@@ -325,8 +325,13 @@ describe('several providers of one dataset', () => {
     expect((await runOn(scene, over(scripted('north', [refused()]), scripted('south', [down()])))).error?.code).toBe('SOURCE_UNAVAILABLE')
   })
 
-  test('EX6 a switch is told', async () => {
-    await runOn(scene, over(breaking('north', () => txs(1, 9), 1), listed('south', () => txs(1, 9))))
+  test('EX6 a switch is told, and stands in the record of the cycle that the status shows', async () => {
+    const result = await runOn(scene, over(breaking('north', () => txs(1, 9), 1), listed('south', () => txs(1, 9))))
+    expect(result.stopWord).toBe('switched_to_south')
+    expect((await scene.store.cycles(null))[0]).toMatchObject({ stopReason: 'complete', stopWord: 'switched_to_south' })
+    expect((await runOn(scene, over(listed('south', () => txs(1, 9))))).stopWord).toBeNull()
+    const twice = failover({ providers: [breaking('west', () => txs(1, 30), 1), breaking('north', () => txs(1, 30), 1), listed('south', () => txs(1, 30))], operations: { token: OPERATION }, preferred: 'west' })
+    expect((await runOn(scene, twice)).stopWord).toBe('switched_2_times')
     expect(scene.logged.filter((line) => line.startsWith('another provider goes on'))).toEqual(['another provider goes on {"operation":"token","from":"north","to":"south","after":"SOURCE_UNAVAILABLE"}'])
   })
 
