@@ -65,8 +65,11 @@ function subpaths(): Record<string, string> {
       if (existsSync(file)) aliases[`tidemark/${folder}/${name}`] = file
     }
   }
-  const testing = join(PACKAGE_ROOT, 'testing', `index${extension}`)
-  return existsSync(testing) ? { ...aliases, 'tidemark/testing': testing } : aliases
+  for (const name of ['connector', 'testing']) {
+    const file = join(PACKAGE_ROOT, name, `index${extension}`)
+    if (existsSync(file)) aliases[`tidemark/${name}`] = file
+  }
+  return aliases
 }
 
 function defaultExport(module: unknown, shownFile: string): WorkerLike {

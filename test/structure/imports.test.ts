@@ -12,6 +12,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   engine: { folders: ['contract', 'values'], packages: ['node:crypto'] },
   strategies: { folders: ['contract', 'values'], packages: [] },
   'sources/kit': { folders: ['contract', 'values'], packages: ['node:crypto', 'node:util'] },
+  connector: { folders: ['contract', 'sources/kit'], packages: ['node:crypto', 'node:fs/promises', 'node:path'] },
   'sources/rest': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
   'sources/airtable': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
   'sources/github': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },

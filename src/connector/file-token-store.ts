@@ -1,0 +1,179 @@
+import { createCipheriv, createDecipheriv, randomBytes, scryptSync } from 'node:crypto'
+import { link, mkdir, open, readdir, readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { SyncError } from '../contract/index.ts'
+import type { StoredTokens, Tokens, TokenStore } from '../sources/kit/token-store.ts'
+
+export interface FileTokensOptions {
+  /** Made when it is missing, for its owner alone. */
+  readonly folder: string
+  /** What the tokens are encrypted with; the variable TIDEMARK_KEY unless given, and without it a key made in the folder. */
+  readonly key?: string
+}
+
+/**
+ * Tokens in files, for processes of one machine: `refreshToken({ …, tokens: fileTokens({ folder: '.tidemark/tokens' }) })`.
+ *
+ * Each write is a file of its own, named for its version and linked into place when it is whole and on disk. Two who write the
+ * same version cannot both succeed, no lock is left behind by whoever dies, and half a file is never read.
+ */
+export function fileTokens({ folder, key }: FileTokensOptions): (account: string) => TokenStore {
+  let cipher: Promise<Cipher> | undefined
+  const withCipher = (): Promise<Cipher> => (cipher ??= prepare(folder, key || process.env['TIDEMARK_KEY']))
+  return (account) => new FileTokenStore(folder, account, withCipher)
+}
+
+class FileTokenStore implements TokenStore {
+  readonly #folder: string
+  readonly #account: string
+  readonly #cipher: () => Promise<Cipher>
+
+  constructor(folder: string, account: string, cipher: () => Promise<Cipher>) {
+    if (!/^[\w-]{1,128}$/.test(account)) throw new SyncError('SYNC_INVALID', 'The name of an account is letters and digits.')
+    this.#folder = folder
+    this.#account = account
+    this.#cipher = cipher
+  }
+
+  read(): Promise<StoredTokens | null> {
+    return this.#guarded(async () => {
+      const cipher = await this.#cipher()
+      for (;;) {
+        const version = (await this.#versions()).at(-1)
+        if (version === undefined) return null
+        try {
+          const file = this.#file(version)
+          return { ...opened(cipher, await readFile(file), this.#place(version), file), version }
+        } catch (error) {
+          // Replaced while it was looked for.
+          if (codeOf(error) !== 'ENOENT') throw error
+        }
+      }
+    })
+  }
+
+  write(expectedVersion: number, tokens: Tokens): Promise<boolean> {
+    return this.#guarded(async () => {
+      const cipher = await this.#cipher()
+      const versions = await this.#versions()
+      if ((versions.at(-1) ?? 0) !== expectedVersion) return false
+      const version = expectedVersion + 1
+      const draft = `${this.#file(version)}.${randomBytes(6).toString('hex')}`
+      try {
+        await writeDurably(draft, sealed(cipher, tokens, this.#place(version)))
+        await link(draft, this.#file(version))
+      } catch (error) {
+        // Somebody else has written this version; or has gone on from it, and cleared the draft away.
+        if (codeOf(error) === 'EEXIST' || codeOf(error) === 'ENOENT') return false
+        throw error
+      } finally {
+        await rm(draft, { force: true })
+      }
+      await syncFolder(this.#folder)
+      // The version before the newest always stays, so an old name is free again only when two newer ones are there.
+      const newest = (await this.#versions()).at(-1)!
+      if (newest > version + 1) return false
+      await this.#forget(version - 1)
+      return true
+    })
+  }
+
+  async #versions(): Promise<number[]> {
+    const names = await readdir(this.#folder)
+    return names.flatMap((name) => (name.startsWith(`${this.#account}.`) && /^\d+$/.test(name.slice(this.#account.length + 1)) ? [Number(name.slice(this.#account.length + 1))] : [])).toSorted((a, b) => a - b)
+  }
+
+  /** Versions below, and drafts of them that somebody died over. */
+  async #forget(below: number): Promise<void> {
+    for (const name of await readdir(this.#folder)) {
+      const version = name.startsWith(`${this.#account}.`) ? Number(name.slice(this.#account.length + 1).split('.')[0]) : Number.NaN
+      if (version < below) await rm(join(this.#folder, name), { force: true })
+    }
+  }
+
+  #file(version: number): string {
+    return join(this.#folder, `${this.#account}.${version}`)
+  }
+
+  /** Sealed in with the tokens: a file that is copied over another is not taken for it. */
+  #place(version: number): string {
+    return `${this.#account}.${version}`
+  }
+
+  async #guarded<T>(act: () => Promise<T>): Promise<T> {
+    try {
+      return await act()
+    } catch (error) {
+      if (error instanceof SyncError) throw error
+      throw new SyncError('STORE_UNAVAILABLE', `The tokens in ${this.#folder} cannot be read or written (${codeOf(error) ?? 'unknown error'}).`, { cause: error })
+    }
+  }
+}
+
+interface Cipher {
+  readonly key: Buffer
+}
+
+/** Not in the tokens' own files: who has one of those alone has nothing. */
+const KEY_FILE = 'key'
+const NONCE_BYTES = 12
+const TAG_BYTES = 16
+
+async function prepare(folder: string, given: string | undefined): Promise<Cipher> {
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  // Set to nothing is not set.
+  const secret = given || (await madeKey(join(folder, KEY_FILE)))
+  return { key: scryptSync(secret, 'tidemark tokens', 32) }
+}
+
+/** Whoever comes first makes it; all others read it. */
+async function madeKey(file: string): Promise<string> {
+  const draft = `${file}.${randomBytes(6).toString('hex')}`
+  try {
+    await writeDurably(draft, Buffer.from(randomBytes(32).toString('base64')))
+    await link(draft, file)
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST') throw error
+  } finally {
+    await rm(draft, { force: true })
+  }
+  return readFile(file, 'utf8')
+}
+
+function sealed({ key }: Cipher, tokens: Tokens, place: string): Buffer {
+  const nonce = randomBytes(NONCE_BYTES)
+  const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(place))
+  return Buffer.concat([nonce, cipher.update(JSON.stringify(tokens)), cipher.final(), cipher.getAuthTag()])
+}
+
+function opened({ key }: Cipher, bytes: Buffer, place: string, file: string): Tokens {
+  try {
+    const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, NONCE_BYTES)).setAAD(Buffer.from(place)).setAuthTag(bytes.subarray(-TAG_BYTES))
+    return JSON.parse(Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()]).toString()) as Tokens
+  } catch (cause) {
+    throw new SyncError('STATE_UNREADABLE', `The tokens in ${file} were written with another key, or are damaged.`, { cause })
+  }
+}
+
+async function writeDurably(file: string, bytes: Buffer): Promise<void> {
+  const handle = await open(file, 'wx', 0o600)
+  try {
+    await handle.writeFile(bytes)
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder)
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+function codeOf(error: unknown): string | undefined {
+  return (error as NodeJS.ErrnoException | undefined)?.code
+}
