@@ -114,13 +114,6 @@ describe('the list of stars', () => {
     expect(await names('/user/starred?sort=updated')).toEqual(['r1', 'r2', 'r0'])
   })
 
-  test('keeps the order of starring within one second, which the stamps do not tell', async () => {
-    const { simulator, list } = open()
-    for (const name of ['a', 'b', 'c']) simulator.create('star', { name })
-    const stars = await list()
-    expect([stars.map((star) => star.repo.name), new Set(stars.map((star) => star.starred_at)).size]).toEqual([['c', 'b', 'a'], 1])
-  })
-
   test('has thirty to a page, a hundred at most, and links for where there is something', async () => {
     const { list, rels, star } = open()
     star(205)

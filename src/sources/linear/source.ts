@@ -11,6 +11,8 @@ export interface LinearOptions {
   /** Instead of a key. */
   readonly auth?: Auth
   readonly baseUrl?: string
+  /** Linear allows up to 250. */
+  readonly limit?: number
 }
 
 export interface LinearStream {
@@ -24,14 +26,14 @@ const STREAMS = {
 } as const
 
 /** All of it each time; what is archived or deleted is swept: `worker.sync('issues', { database, ...linear({ apiKey: 'LINEAR_KEY' }).issues })`. */
-export function linear({ apiKey, auth, baseUrl = 'https://api.linear.app' }: LinearOptions): { readonly [Name in keyof typeof STREAMS]: LinearStream } {
+export function linear({ apiKey, auth, baseUrl = 'https://api.linear.app', limit = 100 }: LinearOptions): { readonly [Name in keyof typeof STREAMS]: LinearStream } {
   if ((apiKey === undefined) === (auth === undefined)) throw new SyncError('SYNC_INVALID', 'Linear needs either `apiKey` or `auth`.')
   const client = createHttpClient({ baseUrl, auth: auth ?? inHeader({ header: 'authorization', key: apiKey! }), judge })
   const stream = (name: keyof typeof STREAMS): LinearStream => ({
     mode: 'replace',
     execute: relay({
       read: async ({ after }, context) => {
-        const query = `query ($after: String) { ${name}(first: 100, after: $after, orderBy: createdAt) { pageInfo { hasNextPage endCursor } nodes { ${STREAMS[name]} } } }`
+        const query = `query ($after: String) { ${name}(first: ${limit}, after: $after, orderBy: createdAt) { pageInfo { hasNextPage endCursor } nodes { ${STREAMS[name]} } } }`
         const { nodes, pageInfo } = connectionOf((await client.post('/graphql', { query, variables: { after } }, context)).body, name)
         return { changes: nodes.map((record) => ({ type: 'upsert', key: textOf(record, 'id'), record, upstreamUpdatedAt: textOf(record, 'updatedAt') })), pageInfo }
       },

@@ -24,7 +24,7 @@ export function repository(id: number, stamps: { readonly createdAt: string; rea
     id, node_id: `R_kgDO${id.toString(36)}`, name, full_name: fullName, private: false, owner: account(String(login), id + 1_000_000), html_url: home, description: null, fork: false, url: `${API}/repos/${fullName}`,
     ...below(`${API}/repos/${fullName}`, BELOW_REPOSITORY),
     git_url: `git://github.com/${fullName}.git`, ssh_url: `git@github.com:${fullName}.git`, clone_url: `${home}.git`, svn_url: home, mirror_url: null, homepage: null,
-    created_at: stamps.createdAt, updated_at: stamps.updatedAt,
+    created_at: stamps.createdAt, updated_at: stamps.updatedAt, pushed_at: stamps.createdAt,
     size: 0, stargazers_count: stars, watchers_count: stars, watchers: stars, language: null, forks_count: 0, forks: 0, open_issues_count: 0, open_issues: 0, license: null, topics: [],
     has_issues: true, has_projects: true, has_downloads: true, has_wiki: true, has_pages: false, has_discussions: false, archived: false, disabled: false, allow_forking: true, is_template: false, visibility: given['private'] === true ? 'private' : 'public', default_branch: 'main',
     ...rest,

@@ -66,8 +66,8 @@ export class GithubStarsSimulator extends VendorSimulator {
 
   protected render(version: Version): Fields {
     const { place: _place, ...fields } = version.fields
-    const stamps = { createdAt: this.#createdAt(version), updatedAt: stamp(version.modifiedAtMs) }
-    return { starred_at: stamp(version.createdAtMs), repo: repository(Number(version.id), stamps, { ...fields, pushed_at: this.#pushedAt(version) }) }
+    const stamps = { createdAt: stamp(this.records.history(STAR, version.id)[0]!.createdAtMs), updatedAt: stamp(version.modifiedAtMs) }
+    return { starred_at: stamp(version.createdAtMs), repo: repository(Number(version.id), stamps, fields) }
   }
 
   protected respond(call: Call): Response {
@@ -112,29 +112,20 @@ export class GithubStarsSimulator extends VendorSimulator {
     const sign = query.get('direction') === 'asc' ? 1 : -1
     const timed = /application\/vnd\.github\.(?:v3\.)?star\+json/.test(request.headers.get('accept') ?? '')
 
-    const keyOf = (version: Version) => (query.get('sort') === 'updated' ? this.#pushedAt(version) : stamp(version.createdAtMs))
     const rows = this.records.indexed(STAR).filter((version) => !version.deleted && (own || version.fields['private'] !== true))
-      .map((version) => ({ version, key: keyOf(version), place: version.fields['place'] as number }))
-      .toSorted((a, b) => sign * (compareText(a.key, b.key) || a.place - b.place))
+      .map((version) => ({ place: version.fields['place'] as number, shown: this.render(version) as { starred_at: string; repo: Fields } }))
+    const keyOf = ({ shown }: (typeof rows)[number]) => (query.get('sort') === 'updated' ? String(shown.repo['pushed_at']) : shown.starred_at)
+    rows.sort((a, b) => sign * (compareText(keyOf(a), keyOf(b)) || a.place - b.place))
 
     // With numbered pages nothing can be put off to the next one: what a short page leaves out, this listing leaves out.
     const slice = rows.slice((page - 1) * perPage, (page - 1) * perPage + (call.shortPage ? Math.ceil(perPage / 2) : perPage))
     // Links to pages of a named user lead by the user's number.
     const target = own ? url : new URL(`/user/${this.user.id}/starred${url.search}`, url)
     const link = pageLinks(target, page, Math.ceil(rows.length / perPage), call.lie)
-    return this.#answer(call, caller, slice.map(({ version }) => (timed ? this.render(version) : this.render(version)['repo'])), {
+    return this.#answer(call, caller, slice.map(({ shown }) => (timed ? shown : shown.repo)), {
       ...(link !== undefined && { link }),
       'x-github-media-type': timed ? 'github.v3; param=star; format=json' : 'github.v3; format=json',
     })
-  }
-
-  /** The repository is as old as its first star here. */
-  #createdAt(version: Version): string {
-    return stamp(this.records.history(STAR, version.id)[0]!.createdAtMs)
-  }
-
-  #pushedAt(version: Version): string {
-    return (version.fields['pushed_at'] as string | undefined) ?? this.#createdAt(version)
   }
 
   /** What the reader has already is told with 304, which costs nothing of the hourly budget of a token. */

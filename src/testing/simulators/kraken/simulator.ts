@@ -82,12 +82,12 @@ export class KrakenSimulator extends VendorSimulator {
 
   /** With the id inside, which a listing uses as the key instead. */
   protected render(version: Version): Fields {
-    const { serial, time: _time, timeNs: _timeNs, ...fields } = version.fields
-    const common = { id: version.id, time: placeOf(version).time }
+    const { serial, time, timeNs: _timeNs, ...fields } = version.fields
+    const common = { id: version.id, time: (time as number | undefined) ?? version.createdAtMs / 1_000 }
     if (version.type === LEDGER) return { ...common, refid: `T${version.id.slice(1)}`, type: 'deposit', subtype: '', aclass: 'currency', asset: 'ZUSD', amount: '0.0000', fee: '0.0000', balance: '0.0000', ...fields }
     const trade = { pair: 'XXBTZUSD', type: 'buy', ordertype: 'limit', price: '0.00000', vol: '0.00000000' }
     if (version.type === PUBLIC_TRADE) return { ...common, ...trade, trade_id: serial, ...fields }
-    return { ...common, ordertxid: `O${version.id.slice(1)}`, postxid: 'TKH2SE-M7IF5-CFI7LT', aclass: 'forex', ...trade, cost: '0.00000', fee: '0.00000', margin: '0.00000', leverage: '0', misc: '', trade_id: serial, maker: true, ...fields }
+    return { ...common, ordertxid: `O${version.id.slice(1)}`, postxid: `TKH2SE-M7IF5-CFI7LT`, aclass: 'forex', ...trade, cost: '0.00000', fee: '0.00000', margin: '0.00000', leverage: '0', misc: '', trade_id: serial, maker: true, ...fields }
   }
 
   protected respond(call: Call): Response {
@@ -157,7 +157,7 @@ export class KrakenSimulator extends VendorSimulator {
 
   #newestFirst(type: string): Array<{ row: Fields; place: Place }> {
     return this.records.indexed(type).filter((version) => !version.deleted)
-      .map((version) => ({ row: this.render(version), place: placeOf(version) }))
+      .map((version) => ({ row: this.render(version), place: this.#placeOf(version) }))
       .toSorted((a, b) => b.place.time - a.place.time || b.place.serial - a.place.serial)
   }
 
@@ -168,7 +168,11 @@ export class KrakenSimulator extends VendorSimulator {
     if (/^\d+(\.\d+)?$/.test(asked)) return { time: Number(asked), serial: Infinity }
     const version = this.records.find(type, asked)
     if (version === undefined) throw new KrakenError(`EGeneral:Invalid arguments:${name}`)
-    return placeOf(version)
+    return this.#placeOf(version)
+  }
+
+  #placeOf(version: Version): Place {
+    return { time: this.render(version)['time'] as number, serial: version.fields['serial'] as number }
   }
 
   #public(method: string, params: Params): Fields {
@@ -207,10 +211,6 @@ export class KrakenSimulator extends VendorSimulator {
 interface Place {
   readonly time: number
   readonly serial: number
-}
-
-function placeOf({ fields, createdAtMs }: Version): Place {
-  return { time: (fields['time'] as number | undefined) ?? createdAtMs / 1_000, serial: fields['serial'] as number }
 }
 
 function isAfter(place: Place, bound: Place): boolean {
