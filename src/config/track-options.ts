@@ -13,11 +13,13 @@ export interface TrackSource<BackfillState = any, DeltaState = any> {
   anchor?: (context: SyncContext) => Promise<DeltaState | undefined>
 }
 
-/** Everything but the source is for both halves; the schedule is the delta's, for the backfill runs by hand. */
+/** Everything but the source and the schedules is for both halves. */
 export interface TrackOptions<BackfillState = any, DeltaState = any> extends Omit<SyncOptions, 'mode' | 'execute' | 'schedule'> {
   source: TrackSource<BackfillState, DeltaState>
-  /** Every 5 minutes unless said otherwise. */
+  /** Of the delta: every 5 minutes unless said otherwise. */
   schedule?: ScheduleInput
+  /** By hand unless said otherwise: for a source that does not tell of deletions, how often all of it is read to find them. */
+  backfillSchedule?: ScheduleInput
 }
 
 export function checkTrackSource(name: string, source: unknown): asserts source is TrackSource {

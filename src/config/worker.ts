@@ -131,15 +131,15 @@ export class Worker {
   }
 
   /**
-   * The pair for a source that tells what changed: `<name>-backfill` reads all of it when asked to, `<name>` follows on
-   * schedule. They own one table together and may run at once.
+   * The pair for a source that tells what changed: `<name>-backfill` reads all of it when asked to or on its own
+   * schedule, `<name>` follows on its own. They own one table together and may run at once.
    */
   track<BackfillState, DeltaState>(name: string, options: TrackOptions<BackfillState, DeltaState>): TrackHandle {
-    const { source, schedule = '5m', ...shared } = options
+    const { source, schedule = '5m', backfillSchedule = 'manual', ...shared } = options
     checkTrackSource(name, source)
     const backfill = `${name}-backfill`
     this.#checkFree('sync', name)
-    this.#declare(backfill, { ...shared, mode: 'replace', schedule: 'manual', execute: source.backfill }, { role: 'backfill', delta: name, anchor: source.anchor ?? null })
+    this.#declare(backfill, { ...shared, mode: 'replace', schedule: backfillSchedule, execute: source.backfill }, { role: 'backfill', delta: name, anchor: source.anchor ?? null })
     try {
       this.#declare(name, { ...shared, mode: 'incremental', schedule, execute: source.delta }, { role: 'delta', backfill })
     } catch (error) {

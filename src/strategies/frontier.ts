@@ -1,0 +1,268 @@
+import { isSyncError, SyncError, type Change, type Execute, type Page, type SyncContext } from '../contract/index.ts'
+import { compare, isAnchors, isCaughtUp, isReached, markOf, NEWEST, NOTHING_MET, remember, type Anchors, type Mark, type Search } from './kit/anchors.ts'
+import { invalid, requireNumber, unreadable } from './kit/refusals.ts'
+import type { Changes } from './kit/to-changes.ts'
+
+/** All a sync is given, and where to read. A source may take the `cursor` alone and leave the rest. */
+export interface FetchContext extends SyncContext {
+  /** Null: from the newest end. */
+  readonly cursor: string | null
+  /** The newest item known when the last forward pass had ended; null without one, and always in backfill. */
+  readonly sinceItemId: string | null
+  readonly phase: 'forward' | 'backfill'
+}
+
+export interface FrontierPage<Item> {
+  /** Newest first. */
+  readonly items: readonly Item[]
+  /** Null at the true end of the list, and only there. */
+  readonly nextCursor: string | null
+  /** The source itself was asked for what is newer than `sinceItemId` and has told all of it. Needed when it leaves that item out. */
+  readonly reachedSince?: boolean
+}
+
+export interface FrontierOptions<Item> {
+  id(item: Item): string
+  toChange(item: Item): Changes
+  /** What the list is sorted by, where an item shows it: greater is newer, and an item that moves to the top gets a new one. */
+  order?(item: Item): string | number
+  /** While a long backfill is under way, new items are looked for this often: every quarter of an hour unless said otherwise. */
+  refreshMs?: number
+  /** How many of the newest items are remembered; 500 unless said otherwise. Three pages of them tell a known part of the list when every anchor is gone. */
+  anchorsMax?: number
+}
+
+/** Head and tail apart: a forward pass never touches the tail, backfill never touches the head. */
+export interface FrontierState {
+  /** What the next page is for. */
+  readonly phase: 'forward' | 'backfill'
+  /** The newest item when the last forward pass had ended, and its order. */
+  readonly headItemId?: string
+  readonly headOrder?: string | number
+  readonly anchors: Anchors
+  /** When the last complete forward pass began. */
+  readonly checkedAt: number
+  /** The forward pass under way; absent when there is none. */
+  readonly pass?: ForwardPass
+  /** Where backfill goes on; absent at its start, after its end, and when the source has forgotten the place. */
+  readonly tailCursor?: string
+  /** Set by a true end of the list and by nothing else. */
+  readonly tailComplete: boolean
+  /** When a pass was last begun anew because the source had forgotten its place. */
+  readonly restartedAt?: number
+}
+
+/** What becomes the head once the pass has ended, and not before: until then the old anchors are in force. */
+interface ForwardPass extends Search {
+  readonly headCursor: string
+  readonly startedAt: number
+  /** Its newest item. */
+  readonly pending?: Placed
+  readonly anchors: Anchors
+}
+
+interface Placed {
+  readonly id: string
+  readonly order?: string | number
+}
+
+/**
+ * For lists that come newest first and tell nothing of what changed: bookmarks, stars, likes, timelines.
+ *
+ *               ┌──── pages, until the anchors are met (reached_since), three pages are known (caught_up) or the list ends
+ *   begin ──▶ forward ──the tail is complete──────────────────────────▶ end of the cycle
+ *               │  ▲                                                          ▲
+ *               │  └──────────every `refreshMs`───────────┐                   │
+ *               └──the first page, or the pass, is done──▶ backfill ──the list ends (end_of_data)
+ *
+ * An interruption, be it a crash, an error, a cancel or a budget of the engine, leaves the state of the last landed page:
+ * the pass goes on from its `headCursor`, and the anchors are still the old ones.
+ *
+ * Nothing here tells of items that are gone. The same function in a replace sync reads the whole list, then its top once
+ * more for what moved there meanwhile, and lets the engine sweep the rest: `worker.track` takes it as both halves.
+ *
+ * ```ts
+ * import { frontier } from 'tidemark'
+ *
+ * type Bookmark = { id: string; url: string }
+ *
+ * export const bookmarks = frontier<Bookmark>(
+ *   async ({ cursor, fetch }) => {
+ *     const response = await fetch(`https://reader.example/bookmarks?limit=100${cursor === null ? '' : `&cursor=${cursor}`}`)
+ *     const { data, next } = (await response.json()) as { data: Bookmark[]; next?: string }
+ *     return { items: data, nextCursor: next ?? null }
+ *   },
+ *   { id: ({ id }) => id, toChange: (bookmark) => ({ type: 'upsert', key: bookmark.id, record: bookmark }) },
+ * )
+ * ```
+ */
+export function frontier<Item>(fetchPage: (context: FetchContext) => Promise<FrontierPage<Item>>, options: FrontierOptions<Item>): Execute<FrontierState> {
+  if (typeof fetchPage !== 'function') throw new SyncError('SYNC_INVALID', `frontier: \`fetchPage\` is ${typeof fetchPage}, not a function.`)
+  const { refreshMs = 15 * 60_000, anchorsMax = 500 } = options
+  requireNumber('frontier', 'refreshMs', refreshMs, 0)
+  requireNumber('frontier', 'anchorsMax', anchorsMax, NEWEST)
+  const list = new List(fetchPage, options, anchorsMax)
+
+  return async (state, context) => {
+    if (state === undefined) return begin(list, context)
+    checkState(state)
+    switch (state.phase) {
+      case 'forward':
+        return forward(state, list, context)
+      case 'backfill':
+        return backfill(state, list, refreshMs, context)
+      default:
+        state.phase satisfies never
+        throw unreadable('frontier', '`phase` is neither "forward" nor "backfill"')
+    }
+  }
+}
+
+/** Without an anchor there is nothing to reach: the first page makes the head, and backfill goes on where it ends. */
+async function begin<Item>(list: List<Item>, context: SyncContext): Promise<Page<FrontierState>> {
+  const checkedAt = context.clock.now()
+  const { newest, marks, changes, nextCursor } = await list.read({ cursor: null, sinceItemId: null, phase: 'forward' }, context)
+  return pageOf(changes, nextCursor === null ? 'end_of_data' : null, {
+    phase: nextCursor === null ? 'forward' : 'backfill', ...headOf(newest), anchors: list.remember(marks), checkedAt, ...tailAt(nextCursor),
+  })
+}
+
+async function forward<Item>({ pass, ...state }: FrontierState, list: List<Item>, context: SyncContext): Promise<Page<FrontierState>> {
+  const now = context.clock.now()
+  const { newest, marks, changes, nextCursor, reachedSince, restart } = await list.read(
+    { cursor: pass?.headCursor ?? null, sinceItemId: state.headItemId ?? null, phase: 'forward' }, context, state,
+  )
+  const before = restart === undefined ? pass : undefined
+  const search = compare(state.anchors, marks, before ?? NOTHING_MET)
+  const anchors = list.remember(before?.anchors ?? '', marks)
+  const pending = before?.pending ?? newest
+  const startedAt = before?.startedAt ?? now
+  const reason = reachedSince || isReached(search) ? 'reached_since' : nextCursor === null ? 'end_of_data' : isCaughtUp(search) ? 'caught_up' : null
+  if (nextCursor !== null && reason === null) {
+    return pageOf(changes, null, { ...state, ...restart, pass: { headCursor: nextCursor, startedAt, ...(pending && { pending }), anchors, ...search } })
+  }
+
+  const { headItemId, headOrder, ...rest } = state
+  const head = headItemId === undefined ? undefined : { id: headItemId, ...(headOrder !== undefined && { order: headOrder }) }
+  // The end of the list without a known item: the anchors are gone, and those of this pass take their place.
+  const isMet = reason !== 'end_of_data'
+  const settled: FrontierState = {
+    ...rest, ...restart, phase: state.tailComplete ? 'forward' : 'backfill', ...headOf(newerOf(pending, head, isMet)), anchors: list.remember(anchors, isMet ? state.anchors : ''), checkedAt: startedAt,
+  }
+  // What moved to the top while a replace cycle was reading below is not gone: it has seen all when a look at the top, in
+  // one page or without anything new, follows.
+  const isSettled = context.cycle.mode === 'incremental' || before === undefined || !search.isNews
+  return pageOf(changes, state.tailComplete && isSettled ? reason : null, settled)
+}
+
+async function backfill<Item>({ tailCursor, ...state }: FrontierState, list: List<Item>, refreshMs: number, context: SyncContext): Promise<Page<FrontierState>> {
+  const { marks, changes, nextCursor, restart } = await list.read({ cursor: tailCursor ?? null, sinceItemId: null, phase: 'backfill' }, context, state)
+  const isDone = nextCursor === null && context.cycle.mode === 'incremental'
+  // Decided after a page and not before it: where a page takes longer than that, both still have their turns.
+  const phase = nextCursor !== null && isWithin(refreshMs, state.checkedAt, context) ? 'backfill' : 'forward'
+  return pageOf(changes, isDone ? 'end_of_data' : null, { ...state, ...restart, phase, anchors: list.remember(state.anchors, marks), ...tailAt(nextCursor) })
+}
+
+function pageOf(changes: Change[], stopWord: string | null, nextState: FrontierState): Page<FrontierState> {
+  return { changes, hasMore: stopWord === null, nextState, ...(stopWord !== null && { stopWord }) }
+}
+
+function tailAt(nextCursor: string | null): Pick<FrontierState, 'tailCursor' | 'tailComplete'> {
+  return nextCursor === null ? { tailComplete: true } : { tailCursor: nextCursor, tailComplete: false }
+}
+
+function headOf(head: Placed | undefined): Pick<FrontierState, 'headItemId' | 'headOrder'> {
+  return head === undefined ? {} : { headItemId: head.id, ...(head.order !== undefined && { headOrder: head.order }) }
+}
+
+/** The newest item of a pass, unless its order says that the head of before was newer and is only gone. */
+function newerOf(pending: Placed | undefined, head: Placed | undefined, isMet: boolean): Placed | undefined {
+  if (pending === undefined) return isMet ? head : undefined
+  return isBelow(pending.order, head?.order) ? head : pending
+}
+
+function isBelow(order: Placed['order'], other: Placed['order']): boolean {
+  return order !== undefined && other !== undefined && order < other
+}
+
+/** A clock that was set back must not keep anything waiting. */
+function isWithin(ms: number, since: number, { clock }: SyncContext): boolean {
+  const passedMs = clock.now() - since
+  return passedMs >= 0 && passedMs < ms
+}
+
+/** A source that forgets each place as soon as it has given it would be read from the top for ever. */
+const RESTART_EVERY_MS = 10 * 60_000
+
+interface Read {
+  readonly newest: Placed | undefined
+  readonly marks: readonly Mark[]
+  readonly changes: Change[]
+  readonly nextCursor: string | null
+  readonly reachedSince: boolean
+  /** The source had forgotten the place, and this is the top of the list. */
+  readonly restart: { readonly restartedAt: number } | undefined
+}
+
+/** The source's list, as pages that have been looked at. */
+class List<Item> {
+  readonly #fetchPage: (context: FetchContext) => Promise<FrontierPage<Item>>
+  readonly #options: FrontierOptions<Item>
+  readonly #anchorsMax: number
+
+  constructor(fetchPage: (context: FetchContext) => Promise<FrontierPage<Item>>, options: FrontierOptions<Item>, anchorsMax: number) {
+    this.#fetchPage = fetchPage
+    this.#options = options
+    this.#anchorsMax = anchorsMax
+  }
+
+  async read(query: Pick<FetchContext, 'cursor' | 'sinceItemId' | 'phase'>, context: SyncContext, { restartedAt, headOrder }: Partial<FrontierState> = {}): Promise<Read> {
+    try {
+      return this.#take(await this.#fetchPage({ ...context, ...query }), headOrder)
+    } catch (error) {
+      if (query.cursor === null || !isSyncError(error) || error.code !== 'CURSOR_REJECTED') throw error
+      if (restartedAt !== undefined && isWithin(RESTART_EVERY_MS, restartedAt, context)) {
+        throw new SyncError('SOURCE_UNAVAILABLE', 'The source has forgotten its place in the list again, soon after the list was begun anew.', { cause: error })
+      }
+      context.log.info('the source has forgotten its place in the list; reading from the newest item', { phase: query.phase })
+      return { ...(await this.read({ ...query, cursor: null }, context, { ...(headOrder !== undefined && { headOrder }) })), restart: { restartedAt: context.clock.now() } }
+    }
+  }
+
+  /** The newer ones first, each once, as many as are worth it. */
+  remember(newer: Anchors | readonly Mark[], older: Anchors | readonly Mark[] = ''): Anchors {
+    return remember(textOf(newer), textOf(older), this.#anchorsMax)
+  }
+
+  #take({ items, nextCursor, reachedSince = false }: FrontierPage<Item>, headOrder: Placed['order']): Read {
+    if (!Array.isArray(items)) throw invalid('A page of the list has no items.')
+    // Not even a missing cursor is taken for the end: a tail that is wrongly complete is never read again.
+    if (nextCursor !== null && typeof nextCursor !== 'string') throw invalid('A page of the list says neither where the next one begins nor, with null, that it is the last.')
+    const placed = items.map((item: Item) => this.#place(item))
+    return {
+      newest: placed[0], marks: placed.map(({ id, order }) => ({ mark: markOf(id, order), isOlder: isBelow(order, headOrder) })),
+      changes: items.flatMap((item: Item): readonly Change[] => [this.#options.toChange(item) ?? []].flat()),
+      nextCursor, reachedSince, restart: undefined,
+    }
+  }
+
+  #place(item: Item): Placed {
+    const id = this.#options.id(item)
+    if (typeof id !== 'string' || id === '') throw invalid('An item of the list has no id.')
+    const order = this.#options.order?.(item)
+    if (this.#options.order !== undefined && typeof order !== 'string' && !(typeof order === 'number' && Number.isFinite(order))) throw invalid('An item of the list has no order.')
+    return { id, ...(order !== undefined && { order }) }
+  }
+}
+
+function textOf(anchors: Anchors | readonly Mark[]): Anchors {
+  return typeof anchors === 'string' ? anchors : anchors.map(({ mark }) => mark).join('')
+}
+
+function checkState(state: FrontierState): void {
+  const { anchors, checkedAt, pass, tailCursor, tailComplete } = state
+  if (!isAnchors(anchors) || (pass !== undefined && !isAnchors(pass.anchors))) throw unreadable('frontier', '`anchors` are not marks of items')
+  if (typeof checkedAt !== 'number') throw unreadable('frontier', '`checkedAt` is not a time')
+  if (pass !== undefined && typeof pass.headCursor !== 'string') throw unreadable('frontier', '`headCursor` is not a cursor')
+  if (typeof tailComplete !== 'boolean' || (tailCursor !== undefined && typeof tailCursor !== 'string')) throw unreadable('frontier', 'the tail is neither complete nor at a cursor')
+}
