@@ -70,8 +70,8 @@ function draw(seed: number): Conditions {
   const cuts = chance.chance(0.15)
   const rate = chance.pick([0, 0.3, 1, 1, 2])
   return {
-    items: chance.pick([0, 3, 20, 60, 120]),
-    operations: chance.int(20, 120),
+    items: chance.pick([0, 3, 15, 30, 60]),
+    operations: chance.int(10, 50),
     gapMs: chance.pick([10 * SECOND, 2 * MINUTE, 20 * MINUTE]),
     limit: chance.int(3, 12),
     tokenMs: chance.pick([Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, 10 * MINUTE, 2 * HOUR]),
@@ -112,10 +112,13 @@ class World {
   /** Every reading of the top by a sync: when it was asked for, and the newest place it showed. */
   readonly #tops: Record<string, Array<{ at: number; place: number }>> = { bookmarks: [], verify: [] }
   readonly #runners = new Map<string, { process: Process; lives: number; stopping: AbortController | null }>()
+  /** When each cycle began. */
+  readonly #began = new Map<number, number>()
   readonly #confirmed = new Set<string>()
   readonly #completed = new Map<string, number>()
   readonly #stops: Record<string, number> = {}
   #chosen: string | null = null
+  #nobodyBeginsUntil = 0
   #broken: string | null = null
   #cycles = 0
   #requests = 0
@@ -168,10 +171,7 @@ class World {
   async #rest(sync: string): Promise<void> {
     this.#chosen = sync
     // What was under way is over by then, and so is every lease.
-    let passed = false
-    void this.#fate.idle(2 * HOUR).then(() => void (passed = true))
-    await this.#until(() => passed, 'time stood still')
-    const from = this.#scheduler.now
+    const from = (this.#nobodyBeginsUntil = this.#scheduler.now + HOUR)
     await this.#until(() => (this.#completed.get(sync) ?? 0) >= from, `${sync} did not complete a cycle in a healed world`)
   }
 
@@ -239,6 +239,7 @@ class World {
     const syncs = this.#conditions.verifies ? ['bookmarks', 'bookmarks', 'verify'] : ['bookmarks']
     while (!this.#ended) {
       await process.idle(this.#pauseMs())
+      if (this.#scheduler.now < this.#nobodyBeginsUntil) await process.idle(this.#nobodyBeginsUntil - this.#scheduler.now)
       const plan = this.#plan(this.#chosen ?? this.#chance.pick(syncs), process)
       const began = this.#scheduler.now
       const stopping = (runner.stopping = new AbortController())
@@ -260,8 +261,8 @@ class World {
 
   /** Between two cycles; now and then the machine is off for weeks. */
   #pauseMs(): number {
-    if (!this.#faults.enabled) return 10 * MINUTE
-    return this.#chance.chance(this.#conditions.offlineShare) ? this.#chance.int(1, 40) * this.#conditions.gapMs : this.#chance.int(0, this.#conditions.gapMs)
+    if (!this.#faults.enabled) return MINUTE
+    return this.#chance.chance(this.#conditions.offlineShare) ? this.#chance.int(1, 40) * this.#conditions.gapMs : this.#chance.int(0, 3 * this.#conditions.gapMs)
   }
 
   #note(sync: string, result: CycleResult, began: number): void {
@@ -292,6 +293,7 @@ class World {
   async #fetch(sync: string, process: Process, context: FetchContext): Promise<FrontierPage<Entry>> {
     const at = context.clock.now()
     this.#requests++
+    this.#began.set(context.cycle.id, context.cycle.startedAt)
     const latencyMs = (): number => (this.#faults.enabled ? this.#chance.int(5, 1_500) : 5)
     await process.wait('source:before', latencyMs(), context.signal)
     const fault = this.#faults.draw(process.name, 'source', ['rate-limited', 'server-error', 'timeout-before', 'timeout-after'])
@@ -339,6 +341,10 @@ class World {
     if (top === undefined) return this.#break('nothing is known of when the top was read')
     const keys = new Set((await this.#store.rows({ database: DATABASE, limit: 100_000 })).map(({ key }) => key))
     const gap = this.#list.entries.filter(({ id, at }) => at <= top.place && !keys.has(id)).map(({ id }) => id)
+    const began = this.#began.get(move.cycle)!
+    // Also what has moved: it was there all the time.
+    const lost = sync === 'verify' ? this.#list.entries.filter(({ id, since }) => since < began && !keys.has(id)).map(({ id }) => id) : []
+    if (lost.length > 0) this.#break(`the sweep took ${lost.length} items that live: ${lost.slice(0, 5).join(' ')}`)
     if (gap.length > 0) this.#break(`${sync} says that it has read all, and ${gap.length} items are missing: ${gap.slice(0, 5).join(' ')}`)
   }
 }

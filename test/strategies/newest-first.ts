@@ -5,12 +5,14 @@ export interface Entry {
   readonly id: string
   /** Where it stands in the list; a source may keep this to itself. */
   readonly at: number
+  /** Since when it has been in the list without a break, wherever it stood. */
+  readonly since: number
 }
 
 /** A list of bookmarks: newest first, nothing is ever put in between, and whatever is bookmarked again stands at the top. */
 export class NewestFirst {
   readonly #clock: Clock
-  readonly #places = new Map<string, number>()
+  readonly #places = new Map<string, { at: number; since: number }>()
   #last = 0
   /** How long a token of the next page holds. */
   tokenMs = Number.POSITIVE_INFINITY
@@ -26,8 +28,9 @@ export class NewestFirst {
   /** In this order, so that the last is the newest. One that is there already moves to the top. */
   add(...ids: string[]): void {
     for (const id of ids) {
+      const since = this.#places.get(id)?.since ?? this.#clock.now()
       this.#places.delete(id)
-      this.#places.set(id, ++this.#last)
+      this.#places.set(id, { at: ++this.#last, since })
     }
   }
 
@@ -41,7 +44,7 @@ export class NewestFirst {
   }
 
   get entries(): Entry[] {
-    return [...this.#places].map(([id, at]) => ({ id, at })).toReversed()
+    return [...this.#places].map(([id, place]) => ({ id, ...place })).toReversed()
   }
 
   read({ cursor, sinceItemId, phase }: Pick<FetchContext, 'cursor' | 'sinceItemId' | 'phase'>): FrontierPage<Entry> {

@@ -15,6 +15,8 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   connector: { folders: ['contract', 'sources/kit'], packages: ['node:crypto', 'node:fs/promises', 'node:path'] },
   'sources/rest': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
   'sources/airtable': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
+  'sources/bookmarks': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
+  'sources/github-stars': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
   'sources/github': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
   'sources/hubspot': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
   'sources/linear': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
@@ -40,7 +42,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
 }
 
 /** Folders that reach time, chance, the network and the environment only through ports. */
-const PURE = ['contract', 'values', 'advisor', 'engine', 'strategies', 'sources/kit', 'sources/rest', 'sources/airtable', 'sources/github', 'sources/hubspot', 'sources/linear', 'sources/salesforce', 'sources/servicenow', 'sources/stripe', 'stores/kit', 'runner']
+const PURE = ['contract', 'values', 'advisor', 'engine', 'strategies', 'sources/kit', 'sources/rest', 'sources/airtable', 'sources/bookmarks', 'sources/github', 'sources/github-stars', 'sources/hubspot', 'sources/linear', 'sources/salesforce', 'sources/servicenow', 'sources/stripe', 'stores/kit', 'runner']
 const IMPURE = [
   /\bDate\.now\b/, /\bnew Date\(\)/, /\bMath\.random\b/, /\bset(?:Timeout|Interval|Immediate)\b/, /\bperformance\./, /\bprocess\./,
   /\bglobalThis\b/, /(?<![.\w])fetch\(/, /\brandom(?:UUID|Bytes|Int)\b/, /\bcrypto\.getRandomValues\b/, /\bqueueMicrotask\b/,

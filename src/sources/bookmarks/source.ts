@@ -1,0 +1,69 @@
+import { SyncError, type Execute, type JsonObject, type SyncContext } from '../../contract/index.ts'
+import { frontier, type FrontierPage, type FrontierState } from '../../strategies/index.ts'
+import { bearer, type Auth, type SecretSource } from '../kit/auth.ts'
+import { createHttpClient } from '../kit/http-client.ts'
+import { isObject } from '../kit/judge.ts'
+import { path } from '../kit/origin.ts'
+
+export interface BookmarksOptions {
+  /** Of the account whose bookmarks these are, which is the one that granted the token. */
+  readonly userId: string
+  /** A user's access token with the scopes `bookmark.read`, `tweet.read` and `users.read`, or the name of the secret that holds it. */
+  readonly token?: SecretSource
+  /** Instead of a token. */
+  readonly auth?: Auth
+  readonly baseUrl?: string
+  /** Of each post. `public_metrics` is not among them: counts that never rest would make every look at the list a change. */
+  readonly fields?: readonly string[]
+}
+
+export interface BookmarksSource {
+  readonly delta: Execute<FrontierState>
+  /** All of it, to find what is no longer bookmarked. */
+  readonly backfill: Execute<FrontierState>
+}
+
+const PAGE_ITEMS = 100
+/** X lists the newest 800 and stops there as if that were all. */
+const PAGES_LISTED = 800 / PAGE_ITEMS
+const FIELDS = ['author_id', 'created_at', 'conversation_id', 'lang', 'entities', 'referenced_tweets']
+
+/** The posts that a user of X has bookmarked: `worker.track('bookmarks', { database, source: bookmarks({ userId, token: 'X_TOKEN' }), schedule: '15m', backfillSchedule: '1d' })`. */
+export function bookmarks({ userId, token, auth, baseUrl = 'https://api.x.com', fields = FIELDS }: BookmarksOptions): BookmarksSource {
+  if ((token === undefined) === (auth === undefined)) throw new SyncError('SYNC_INVALID', 'The bookmarks of X need either `token` or `auth`.')
+  const client = createHttpClient({ baseUrl, auth: auth ?? bearer(token!) })
+  const list = frontier<JsonObject>(async ({ cursor, ...context }) => {
+    const place = placeOf(cursor)
+    const query = { max_results: PAGE_ITEMS, 'tweet.fields': fields.join(','), pagination_token: place.token }
+    const { body } = await client.get(path`/2/users/${userId}/bookmarks`, query, context, place.token === null ? {} : { cursorRefusals: [400] })
+    if (!isObject(body) || !isObject(body.meta)) throw new SyncError('SOURCE_INVALID', 'X answered without `meta`.')
+    const { data = [], meta: { next_token: next } } = body
+    if (!Array.isArray(data) || !data.every(isObject)) throw new SyncError('SOURCE_INVALID', 'X answered with bookmarks that are none.')
+    return pageAt(data, typeof next === 'string' && next !== '' ? next : null, place.page, context)
+  }, {
+    id: idOf,
+    toChange: (post) => ({ type: 'upsert', key: idOf(post), record: post }),
+  })
+  return { delta: list, backfill: list }
+}
+
+/** Posts that were deleted leave pages short, so it is pages that are counted. */
+function pageAt(items: JsonObject[], token: string | null, page: number, { cycle }: SyncContext): FrontierPage<JsonObject> {
+  if (token === null && page >= PAGES_LISTED && cycle.mode === 'replace') {
+    throw new SyncError('SYNC_INVALID', `X lists the newest ${PAGES_LISTED * PAGE_ITEMS} bookmarks only, and this account has as many: what is older cannot be told from what is gone, so nothing was deleted.`)
+  }
+  return { items, nextCursor: token === null ? null : `${page + 1} ${token}` }
+}
+
+/** A cursor is the number of a page and its token. */
+function placeOf(cursor: string | null): { page: number; token: string | null } {
+  if (cursor === null) return { page: 1, token: null }
+  const [, page, token] = /^(\d+) (.+)$/.exec(cursor) ?? []
+  if (token === undefined) throw new SyncError('CURSOR_REJECTED', 'The stored place is not one in a list of bookmarks.')
+  return { page: Number(page), token }
+}
+
+function idOf({ id }: JsonObject): string {
+  if (typeof id !== 'string' || id === '') throw new SyncError('SOURCE_INVALID', 'A post of X has no id.')
+  return id
+}

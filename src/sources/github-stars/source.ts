@@ -1,0 +1,72 @@
+import { SyncError, type Execute, type JsonObject, type JsonValue } from '../../contract/index.ts'
+import { frontier, type FrontierState } from '../../strategies/index.ts'
+import { bearer, type Auth, type SecretSource } from '../kit/auth.ts'
+import { createHttpClient } from '../kit/http-client.ts'
+import { isObject } from '../kit/judge.ts'
+import { nextLinkOf } from '../kit/link-header.ts'
+import { path } from '../kit/origin.ts'
+import { after, isJoined, stepBack, windowAt, type Place } from './window.ts'
+
+export interface GithubStarsOptions {
+  readonly token?: SecretSource
+  /** Instead of a token. */
+  readonly auth?: Auth
+  /** Of an Enterprise server: https://github.example.com/api/v3 */
+  readonly baseUrl?: string
+  /** Whose stars; of whoever the token belongs to, unless given. */
+  readonly user?: string
+}
+
+export interface GithubStarsSource {
+  readonly delta: Execute<FrontierState>
+  /** All of it, to find what is no longer starred. */
+  readonly backfill: Execute<FrontierState>
+}
+
+/** The repositories that a user has starred: `worker.track('stars', { database, source: githubStars({ token: 'GITHUB_TOKEN' }), schedule: '15m', backfillSchedule: '1d' })`. */
+export function githubStars({ token, auth, baseUrl = 'https://api.github.com', user }: GithubStarsOptions): GithubStarsSource {
+  if ((token === undefined) === (auth === undefined)) throw new SyncError('SYNC_INVALID', 'The stars of GitHub need either `token` or `auth`.')
+  const client = createHttpClient({
+    baseUrl, auth: auth ?? bearer(token!),
+    headers: { 'user-agent': 'tidemark', accept: 'application/vnd.github.star+json', 'x-github-api-version': '2022-11-28' },
+  })
+  const target = user === undefined ? '/user/starred' : path`/users/${user}/starred`
+  const list = frontier<Star>(async ({ cursor, ...context }) => {
+    const place = placeOf(cursor)
+    const window = windowAt(place?.position ?? 0)
+    const { body, headers } = await client.get(target, { sort: 'created', direction: 'desc', per_page: window.perPage, page: window.page }, context)
+    if (!Array.isArray(body)) throw new SyncError('SOURCE_INVALID', 'GitHub answered without a list of stars.')
+    const items = body.map(starOf)
+    if (!isJoined(items, window, place)) return { items, nextCursor: JSON.stringify(stepBack(window, place!)) }
+    return { items, nextCursor: nextLinkOf(headers) === null ? null : JSON.stringify(after(items, window, place)) }
+  }, {
+    id: ({ id }) => id,
+    order: ({ starredAt }) => starredAt,
+    toChange: ({ id, starredAt, record }) => ({ type: 'upsert', key: id, record, upstreamUpdatedAt: starredAt }),
+  })
+  return { delta: list, backfill: list }
+}
+
+interface Star {
+  readonly id: string
+  readonly starredAt: string
+  readonly record: JsonObject
+}
+
+function starOf(value: JsonValue): Star {
+  if (!isObject(value) || typeof value.starred_at !== 'string' || !isObject(value.repo)) throw new SyncError('SOURCE_INVALID', 'GitHub answered with stars that do not tell when they were given.')
+  const { id } = value.repo
+  if (typeof id !== 'number' && typeof id !== 'bigint') throw new SyncError('SOURCE_INVALID', 'A starred repository of GitHub has no id.')
+  return { id: String(id), starredAt: value.starred_at, record: { ...value.repo, starred_at: value.starred_at } }
+}
+
+function placeOf(cursor: string | null): Place | null {
+  if (cursor === null) return null
+  try {
+    const { position, id, starredAt } = JSON.parse(cursor) as Partial<Place>
+    if (Number.isSafeInteger(position) && typeof id === 'string' && typeof starredAt === 'string') return { position: position!, id, starredAt }
+  } catch {
+    // Said below.
+  }
+  throw new SyncError('CURSOR_REJECTED', 'The stored place is not one in a list of stars.')
+}

@@ -1,0 +1,52 @@
+/**
+ * GitHub counts pages: whoever takes a star away moves everything below it up by one, and what was first on the next page
+ * is now last on the page that has been read. So every page but the first begins with something already read: page and
+ * size are chosen to overlap. A page that shows nothing known, nor anything newer, has lost its join, and is read again
+ * from further up.
+ */
+export interface Window {
+  readonly page: number
+  readonly perPage: number
+  /** Of its first star, counted from 1. */
+  readonly start: number
+}
+
+/** The last star read, and how many stood above and including it. */
+export interface Place {
+  readonly position: number
+  readonly id: string
+  readonly starredAt: string
+}
+
+interface Starred {
+  readonly id: string
+  readonly starredAt: string
+}
+
+const PER_PAGE_MAX = 100
+const PER_PAGE_MIN = 50
+
+/** The window that includes the position and reaches furthest below it. */
+export function windowAt(position: number): Window {
+  let best = { page: 1, perPage: PER_PAGE_MAX }
+  for (let perPage = PER_PAGE_MAX; perPage >= PER_PAGE_MIN; perPage--) {
+    const page = Math.floor((position - 1) / perPage) + 1
+    if (page * perPage > best.page * best.perPage) best = { page, perPage }
+  }
+  return { ...best, start: (best.page - 1) * best.perPage + 1 }
+}
+
+/** Nothing can be missing between what was read before and this. */
+export function isJoined(stars: readonly Starred[], { start }: Window, place: Place | null): boolean {
+  if (place === null || start === 1) return true
+  return stars.some(({ id, starredAt }) => id === place.id && starredAt === place.starredAt) || (stars.length > 0 && stars[0]!.starredAt > place.starredAt)
+}
+
+export function after(stars: readonly Starred[], { start }: Window, place: Place | null): Place {
+  const last = stars.at(-1) ?? place!
+  return { position: start + stars.length - 1, id: last.id, starredAt: last.starredAt }
+}
+
+export function stepBack({ start }: Window, { id, starredAt }: Place): Place {
+  return { position: start - 1, id, starredAt }
+}
