@@ -9,7 +9,7 @@ import { duration } from './duration.ts'
 import { openForReading } from './open-for-reading.ts'
 import { adviceFor } from './report-error.ts'
 import { standingOf } from './standing.ts'
-import { storeTarget, workerTarget, type Target, type TargetFlags, type WorkerTarget } from './target.ts'
+import { describeNotRun, storeTarget, workerTarget, type Target, type TargetFlags, type WorkerTarget } from './target.ts'
 
 export interface Finding {
   readonly check: string
@@ -55,6 +55,8 @@ async function loaded(cli: Cli, flags: TargetFlags, findings: Finding[]): Promis
     const { syncs, databases } = target.worker.manifest
     const what = `${target.name} in ${target.file}: ${count(syncs.length, 'sync')}, ${count(databases.length, 'database')}`
     findings.push(syncs.length === 0 ? warn('worker', what, 'Declare one with worker.sync(name, …)') : ok('worker', what))
+    const notRun = describeNotRun(target)
+    if (notRun !== null) findings.push(warn('not run here', notRun, 'Leave them where they run; only syncs into databases run here'))
     return target
   } catch (error) {
     findings.push(troubleIn('worker', error, 'npx tidemark init'))

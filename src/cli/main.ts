@@ -8,6 +8,8 @@ import { Terminal } from './terminal.ts'
 
 const { argv, env, stdout, stderr } = process
 const terminal = new Terminal({ stdout, stderr, environment: env, json: argv.includes('--json') })
+// Standard output is the command's answer; what a worker's own code logs is no part of it.
+globalThis.console = new console.Console(stderr)
 let stopping: AbortSignal | undefined
 const cli: Cli = {
   terminal, environment: env, folder: process.cwd(),

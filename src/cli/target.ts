@@ -5,10 +5,11 @@ import { loadWorker } from '../config/load-worker.ts'
 import { openStore } from '../config/open-store.ts'
 import { resolveSettings, type Settings } from '../config/settings.ts'
 import { parseStoreUrl } from '../config/store-url.ts'
-import type { WorkerLike } from '../config/worker.ts'
+import type { NotRun, WorkerLike } from '../config/worker.ts'
 import type { Log, Store } from '../contract/index.ts'
 import { createLog, type LogLevel } from '../platform/log.ts'
 import type { Cli } from './cli.ts'
+import { printable } from './printable.ts'
 
 /** The flags that say which worker, which store and which tenant are meant. */
 export interface TargetFlags {
@@ -55,11 +56,27 @@ export async function workerTarget(cli: Cli, flags: TargetFlags): Promise<Worker
 export function announce({ terminal }: Cli, target: Target | WorkerTarget): void {
   const worker = 'name' in target ? `${target.name} (${target.file}) · ` : ''
   terminal.remark(terminal.colors.dim(`${worker}${target.store} · tenant ${target.tenant}`))
+  const notRun = describeNotRun(target)
+  if (notRun !== null) terminal.remark(terminal.colors.dim(`Not run here: ${notRun}`))
+}
+
+/** What the worker file declares and only another runtime would run, as a list; null when there is nothing. */
+export function describeNotRun(target: Target | WorkerTarget): string | null {
+  const notRun = notRunOf(target).map(({ kind, name, note }) => `${kind} ${name}${note === null ? '' : ` (${note})`}`)
+  return notRun.length === 0 ? null : printable(notRun.join(', '))
+}
+
+function notRunOf(target: Target | WorkerTarget): readonly NotRun[] {
+  return 'worker' in target ? (target.worker.manifest.notRun ?? []) : []
 }
 
 /** The same for programs. */
 export function targetDocument(target: Target | WorkerTarget): object {
-  return { ...('name' in target ? { worker: target.name, file: target.file } : {}), store: target.store, tenant: target.tenant }
+  const notRun = notRunOf(target)
+  return {
+    ...('name' in target ? { worker: target.name, file: target.file } : {}), store: target.store, tenant: target.tenant,
+    ...(notRun.length > 0 ? { notRun } : {}),
+  }
 }
 
 /** The caller closes it. */

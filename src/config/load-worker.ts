@@ -4,6 +4,9 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { SyncError } from '../contract/index.ts'
 import { locatedError } from './located-error.ts'
 import { nameFrom } from './names.ts'
+import { isNotionWorker } from './notion/manifest.ts'
+import { adoptEnvFile, missingPackage, notionModules } from './notion/sdk.ts'
+import { AdoptedWorker } from './notion/worker.ts'
 import { isWorker, type WorkerLike } from './worker.ts'
 
 export interface LoadedWorker {
@@ -38,19 +41,20 @@ function findFile(file: string | undefined, folder: string): string {
 
 /** Runs the user's file, TypeScript or not. */
 async function importFile(path: string, folder: string): Promise<unknown> {
-  const [{ createJiti }, tidemark] = await Promise.all([import('jiti'), import('../index.ts')])
+  const [{ createJiti }, tidemark, notion] = await Promise.all([import('jiti'), import('../index.ts'), notionModules(path)])
+  if (Object.keys(notion).length > 0) adoptEnvFile(path)
   const jiti = createJiti(pathToFileURL(path).href, {
     // Reading a worker must not write: its folder may be read-only, and a cache in a shared folder is code that others can plant.
     fsCache: false,
     moduleCache: false,
     // The worker gets the package that runs it, also in a folder where nothing is installed.
-    virtualModules: { tidemark },
+    virtualModules: { tidemark, ...notion },
     alias: subpaths(),
   })
   try {
     return await jiti.import(path)
   } catch (error) {
-    throw locatedError(error, path, { folder, packageRoot: PACKAGE_ROOT, loader: fileURLToPath(import.meta.url) })
+    throw missingPackage(error, relative(folder, path) || path, path) ?? locatedError(error, path, { folder, packageRoot: PACKAGE_ROOT, loader: fileURLToPath(import.meta.url) })
   }
 }
 
@@ -75,6 +79,7 @@ function subpaths(): Record<string, string> {
 function defaultExport(module: unknown, shownFile: string): WorkerLike {
   const exported = typeof module === 'object' && module !== null && 'default' in module ? module.default : undefined
   if (isWorker(exported)) return exported
+  if (isNotionWorker(exported)) return new AdoptedWorker(exported)
   throw new SyncError('WORKER_INVALID', `The default export of ${shownFile} is ${described(exported, module)}, not a worker.`)
 }
 

@@ -42,7 +42,7 @@ export function resolveSettings(input: SettingsInput): Settings {
 }
 
 /** What the environment already says wins; nothing is written back to it, so other code of the process sees no change. */
-function withEnvFile(environment: Environment, folder: string): Environment {
+export function withEnvFile(environment: Environment, folder: string): Environment {
   const file = join(folder, '.env')
   let text: string
   try {

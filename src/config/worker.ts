@@ -57,6 +57,14 @@ export interface Manifest {
   readonly databases: readonly { readonly name: string; readonly schema: 'standard' | 'json' | null }[]
   readonly pacers: readonly PacerPlan[]
   readonly syncs: readonly ManifestSync[]
+  /** What the file declares beyond this and nothing here runs; absent when there is no such thing. */
+  readonly notRun?: readonly NotRun[]
+}
+
+export interface NotRun {
+  readonly kind: string
+  readonly name: string
+  readonly note: string | null
 }
 
 export interface ManifestSync {

@@ -113,6 +113,8 @@ export interface Commit {
    * together (a backfill and its delta) share it.
    */
   readonly owner: string
+  /** Another owner, by database: a delta that feeds several keeps each together with the backfill of that one. */
+  readonly owners?: Readonly<Record<string, string>>
   /** At most one per database and key. */
   readonly landings: readonly Landing[]
   readonly quarantined: readonly Quarantined[]

@@ -207,6 +207,7 @@ class Cycle {
       at: this.#options.ports.clock.now(),
       move,
       owner: this.#plan.owner,
+      owners: ownersOf(this.#plan),
       landings: prepared.landings,
       quarantined: prepared.quarantined,
       columns: prepared.columns,
@@ -267,6 +268,10 @@ class Cycle {
 }
 
 const OVERLAPS_MAX = 20
+
+function ownersOf({ databases }: SyncPlan): Record<string, string> {
+  return Object.fromEntries(databases.flatMap(({ name, owner }) => (owner === undefined ? [] : [[name, owner]])))
+}
 
 async function takeLease(plan: SyncPlan, { ports, holder, isDead }: CycleOptions, door: StoreDoor): ReturnType<CycleOptions['store']['acquire']> {
   const ref: SyncRef = { worker: plan.worker, sync: plan.sync }

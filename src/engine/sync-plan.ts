@@ -27,6 +27,8 @@ export type PairPlan =
 
 export interface DatabasePlan {
   readonly name: string
+  /** Under which name this sync owns rows here, when not its own; see Commit.owners. */
+  readonly owner?: string
   /** Null when the record fits, else what does not. Absent without a schema. */
   readonly validate?: (record: JsonObject) => string | null | Promise<string | null>
 }

@@ -29,7 +29,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   platform: { folders: ['contract', 'values'], packages: ['node:crypto', 'node:os', 'node:timers/promises', 'node:fs', 'node:process', 'node:stream', 'node:stream/web', 'node:zlib', 'undici'] },
   config: {
     folders: ['.', 'contract', 'values', 'engine', 'platform', 'stores/sqlite', 'stores/postgres'],
-    packages: ['node:crypto', 'node:fs', 'node:module', 'node:path', 'node:url', 'node:util', 'ajv', 'croner', 'jiti'],
+    packages: ['node:async_hooks', 'node:crypto', 'node:fs', 'node:module', 'node:path', 'node:url', 'node:util', 'ajv', 'croner', 'jiti'],
   },
   runner: { folders: ['contract', 'engine', 'config', 'platform'], packages: [] },
   testing: { folders: ['contract', 'values', 'engine', 'config', 'stores/sqlite', 'stores/kit', 'runner'], packages: ['node:assert/strict', 'node:crypto', 'node:http', 'node:net', 'node:stream', 'node:test', 'node:timers/promises', 'node:util'] },

@@ -43,6 +43,7 @@ async function land(transaction: Transaction, commit: Commit, { entry, tenant, o
   const inflight = toInflight(entry)
   const sweeps = inflight?.mode === 'replace'
   const owner = await ensureOwner(transaction, owners, commit.owner, sweeps)
+  const others = await otherOwners(transaction, owners, commit)
   const plan = planLanding(commit, {
     writer: entry.sync_id, owner, position: tenant.sequence, sweeps, find: rows.find, textOf: await rows.textsOfChanged(transaction, commit),
   })
@@ -55,7 +56,7 @@ async function land(transaction: Transaction, commit: Commit, { entry, tenant, o
 
   // From here on statements are only sent; whatever one of them meets, COMMIT is not reached. The log, with the records
   // in it, comes last: while it is put together here, the server is already at work on the rows.
-  writeRows(transaction, plan, databases, entry.sync_id, owner)
+  writeRows(transaction, plan, databases, entry.sync_id, (database) => others.get(database) ?? owner)
   touchRows(transaction, plan, databases, rows.find)
   if (sweeps) rememberSeen(transaction, plan, databases, { owner, owners, find: rows.find, cycle: inflight!.cycle, page })
   tellOtherSweeps(transaction, plan, entry.sync_id)
@@ -101,6 +102,13 @@ function columnsOf(commit: Commit): Record<string, readonly Column[]> {
 
 function readOwners(transaction: Transaction): Promise<Owner[]> {
   return transaction.all<Owner>('select owner_id as id, name, sweeps from tidemark.owners where tenant_id = $1', transaction.tenant)
+}
+
+/** By database, for those that are told. They sweep, if at all, by cycles of their own. */
+async function otherOwners(transaction: Transaction, known: readonly Owner[], { owners = {} }: Commit): Promise<Map<string, number>> {
+  const ids = new Map<string, number>()
+  for (const [database, name] of Object.entries(owners)) ids.set(database, await ensureOwner(transaction, known, name, false))
+  return ids
 }
 
 async function ensureOwner(transaction: Transaction, owners: readonly Owner[], name: string, sweeps: boolean): Promise<number> {

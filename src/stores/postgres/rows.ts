@@ -113,7 +113,7 @@ function isUnfit(text: string): boolean {
   return text.length > 100_000 && /\d{100000}/.test(text)
 }
 
-export function writeRows(transaction: Transaction, plan: LandingPlan, databases: ReadonlyMap<string, number>, writer: number, owner: number): void {
+export function writeRows(transaction: Transaction, plan: LandingPlan, databases: ReadonlyMap<string, number>, writer: number, ownerIn: (database: string) => number): void {
   const fresh = plan.writes.filter(({ row }) => row === undefined)
   const known = plan.writes.filter(({ row }) => row !== undefined)
   const toRow = ({ landing, sequence, row }: RowWrite): KeyedRow => ({
@@ -121,7 +121,7 @@ export function writeRows(transaction: Transaction, plan: LandingPlan, databases
     // A fact without a time keeps the row's: what is older than that is still older, and what was known then stays dead.
     upstreamAt: landing.upstreamAt ?? row?.upstreamAt ?? null,
     // A row that comes back belongs to whoever brought it; a living one keeps its owner.
-    owner: row?.status === 'live' ? row.owner : owner,
+    owner: row?.status === 'live' ? row.owner : ownerIn(landing.database),
   })
   putRows(transaction, databases, fresh.map(toRow), '')
   putRows(transaction, databases, known.map(toRow), `on conflict (tenant_id, database_id, key) do update set sequence = excluded.sequence, status = excluded.status,

@@ -50,7 +50,7 @@ function land(session: Session, entry: RegistryEntry, commit: Commit): CommitOut
     tenantId, entry.sync_id, inflight?.cycle ?? 0, page, committedAt,
   ).lastInsertRowid
 
-  writeRows(session, plan, databases, { commit: commitId, writer: entry.sync_id, owner })
+  writeRows(session, plan, databases, { commit: commitId, writer: entry.sync_id, owner, owners: otherOwners(session, commit) })
   if (sweeps) rememberSeen(session, plan, databases, owner, inflight!.cycle, page)
   tellOtherSweeps(session, plan, entry.sync_id)
   writeQuarantine(session, entry, commit, page)
@@ -83,6 +83,11 @@ function databaseIds(session: Session, commit: Commit): Map<string, number> {
     if (!ids.has(database)) ids.set(database, ensureView(session, database, []))
   }
   return ids
+}
+
+/** By database, for those that are told. They sweep, if at all, by cycles of their own. */
+function otherOwners(session: Session, { owners = {} }: Commit): Map<string, number> {
+  return new Map(Object.entries(owners).map(([database, name]) => [database, ensureOwner(session, name, false)]))
 }
 
 function ensureOwner(session: Session, name: string, sweeps: boolean): number {

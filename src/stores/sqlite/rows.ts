@@ -7,11 +7,19 @@ import { isSorted } from './lookup.ts'
 /** Rows per insert statement. One call per row spends half its time crossing into SQLite; past about twenty it no longer helps. */
 const BATCH = 20
 
+interface Ids {
+  readonly commit: number
+  readonly writer: number
+  readonly owner: number
+  /** By database, where another. */
+  readonly owners: ReadonlyMap<string, number>
+}
+
 /** Newcomers, by far the most on a first load, go in many at a time; everything else one by one. */
-export function writeRows(session: Session, plan: LandingPlan, databases: Map<string, number>, ids: { commit: number; writer: number; owner: number }): void {
+export function writeRows(session: Session, plan: LandingPlan, databases: Map<string, number>, ids: Ids): void {
   for (const [name, id] of databases) {
     const newcomers = plan.writes.filter((write) => write.action === 'created' && write.row === undefined && write.landing.database === name)
-    insertNewcomers(session, id, newcomers as Newcomer[], ids)
+    insertNewcomers(session, id, newcomers as Newcomer[], { ...ids, owner: ids.owners.get(name) ?? ids.owner })
   }
   for (const write of plan.writes) {
     if (write.action === 'created' && write.row === undefined) continue
@@ -28,7 +36,7 @@ type Newcomer = RowWrite & { readonly landing: Extract<Landing, { type: 'upsert'
  * statement's text, which stays prepared; what a batch has in common is bound ahead of its rows; and positions that follow
  * one another, as on a first load, are counted on from the first.
  */
-function insertNewcomers(session: Session, databaseId: number, newcomers: readonly Newcomer[], ids: { commit: number; writer: number; owner: number }): void {
+function insertNewcomers(session: Session, databaseId: number, newcomers: readonly Newcomer[], ids: Pick<Ids, 'commit' | 'writer' | 'owner'>): void {
   if (newcomers.length === 0) return
   const { tenantId, base } = session
   const cursors = newcomers.some(({ landing }) => landing.cursor !== null)
@@ -66,12 +74,12 @@ function appendLog(session: Session, { landing, action, sequence, row }: RowWrit
   )
 }
 
-function writeRow(session: Session, { landing, sequence, row }: RowWrite, databaseId: number, ids: { writer: number; owner: number }): void {
+function writeRow(session: Session, { landing, sequence, row }: RowWrite, databaseId: number, ids: Ids): void {
   const upsert = landing.type === 'upsert' ? landing : null
   // A fact without a time keeps the row's: what is older than that is still older, and what was known then stays dead.
   const upstreamAt = landing.upstreamAt ?? row?.upstreamAt ?? null
   // A row that comes back belongs to whoever brought it; a living one keeps its owner.
-  const owner = row?.status === 'live' ? row.owner : ids.owner
+  const owner = row?.status === 'live' ? row.owner : (ids.owners.get(landing.database) ?? ids.owner)
   session.connection.run(
     `insert into tidemark_rows (tenant_id, database_id, key, position, status, hash, upstream_at, writer_id, owner_id) values (?, ?, ?, ?, ?, ?, ?, ?, ?)
      on conflict do update set position = excluded.position, status = excluded.status, hash = excluded.hash,

@@ -64,6 +64,21 @@ export const sweepCases: readonly StoreCase[] = [
     assert.deepEqual((await backfill.cycle(one('a'))).counts, counts({ unchanged: 1, swept: 1 }))
     assert.deepEqual((await live(store)).map(([key]) => key), ['a'])
   }),
+  rule('invariant 5: a delta of two databases keeps the rows of each with the backfill of that one', async ({ store }) => {
+    const delta = await SyncDriver.take(store, { owner: 'accounts' })
+    const accounts = await SyncDriver.take(store, { sync: 'accounts', mode: 'replace', owner: 'accounts' })
+    const notes = await SyncDriver.take(store, { sync: 'notes', mode: 'replace', owner: 'notes' })
+    const note = (key: string) => upsert(key, { of: key }, { database: 'notes' })
+    const owners = { notes: 'notes' }
+    await delta.cycle([...one('a', 'b'), note('n'), note('m'), note('o')], { owners })
+    // One that came back belongs to the same.
+    await delta.cycle([remove('o', { database: 'notes' })], { owners })
+    await delta.cycle([note('o')], { owners })
+    assert.deepEqual((await accounts.cycle(one('a'))).counts, counts({ unchanged: 1, swept: 1 }))
+    assert.deepEqual((await live(store, 'notes')).map(([key]) => key), ['m', 'n', 'o'])
+    assert.deepEqual((await notes.cycle([note('m')])).counts, counts({ unchanged: 1, swept: 2 }))
+    assert.deepEqual((await live(store)).map(([key]) => key), ['a'])
+  }),
   rule('invariant 5: a sync does not sweep rows of another owner that it never listed', async ({ store }) => {
     const delta = await SyncDriver.take(store)
     const backfill = await SyncDriver.take(store, { sync: 'backfill', mode: 'replace' })

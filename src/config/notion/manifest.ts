@@ -1,0 +1,60 @@
+import { SyncError } from '../../contract/index.ts'
+import { shown } from '../names.ts'
+
+/** What is read of a worker written on `@notionhq/workers`; the package itself is the user's own and is never imported for it. */
+export interface NotionWorker {
+  readonly manifest: NotionManifest
+  run(key: string, context: { readonly state?: unknown }, options: { readonly concreteOutput: true }): Promise<unknown>
+}
+
+export interface NotionManifest {
+  readonly sdkVersion: string
+  readonly credentials?: readonly { readonly key: string }[]
+  readonly databases: readonly NotionDatabase[]
+  readonly pacers: readonly { readonly key: string; readonly config: { readonly allowedRequests: number; readonly intervalMs: number } }[]
+  readonly capabilities: readonly NotionCapability[]
+}
+
+export interface NotionDatabase {
+  readonly key: string
+  readonly config: { readonly schema: { readonly properties: NotionProperties } }
+}
+
+export type NotionProperties = Readonly<Record<string, { readonly type: string }>>
+
+export interface NotionCapability {
+  readonly _tag: string
+  readonly key: string
+  readonly config: {
+    /** Of a sync into a database; one into another kind of table has none. */
+    readonly databaseKey?: string
+    readonly mode?: 'replace' | 'incremental' | undefined
+    readonly schedule?: NotionSchedule | undefined
+    /** Of an OAuth provider. */
+    readonly name?: string
+  }
+}
+
+export type NotionSchedule = { readonly type: 'continuous' } | { readonly type: 'manual' } | { readonly type: 'interval'; readonly intervalMs: number }
+
+export const PACKAGE = '@notionhq/workers'
+/** What the tests run; releases that differ in the last number only are taken as the same. */
+export const TESTED_VERSION = '0.9.2'
+
+/** By structure: the user's package is another copy than any we could compare with. Throws PACKAGE_UNFIT for a release we do not know. */
+export function isNotionWorker(value: unknown): value is NotionWorker {
+  if (typeof value !== 'object' || value === null) return false
+  const { run, tool, sync, manifest } = value as Partial<Record<'run' | 'tool' | 'sync' | 'manifest', unknown>>
+  if (![run, tool, sync].every((method) => typeof method === 'function')) return false
+  const version = (manifest as Partial<NotionManifest> | undefined)?.sdkVersion
+  if (typeof version === 'string' && isKnown(version)) return true
+  throw new SyncError('PACKAGE_UNFIT', `The worker is written on ${PACKAGE} ${version === undefined ? 'of a release that does not say which' : shown(version)}; tested is ${TESTED_VERSION}, and every ${seriesOf(TESTED_VERSION)}.x is taken. Run \`npm install ${PACKAGE}@${TESTED_VERSION}\`.`)
+}
+
+function isKnown(version: string): boolean {
+  return /^\d+\.\d+\.\d+/.test(version) && seriesOf(version) === seriesOf(TESTED_VERSION)
+}
+
+function seriesOf(version: string): string {
+  return version.split('.').slice(0, 2).join('.')
+}

@@ -1,0 +1,118 @@
+import type { JsonValue } from '../../contract/index.ts'
+import type { JsonSchema } from '../schema.ts'
+
+/** How a property of one kind becomes a column: what it lands as, and what that must look like. */
+export interface PropertyKind {
+  readonly schema: JsonSchema
+  /** A value that is not of the kind comes back as it is, for the schema to refuse. */
+  readonly plain: (value: unknown) => unknown
+}
+
+const TEXT = { type: ['string', 'null'] }
+const TEXTS = { type: ['array', 'null'], items: { type: 'string' } }
+
+const KINDS: Readonly<Record<string, PropertyKind>> = {
+  title: { schema: TEXT, plain: (value) => read(value, textOf) },
+  text: { schema: TEXT, plain: (value) => read(value, textOf) },
+  url: { schema: TEXT, plain: (value) => read(value, (tokens) => orNull(linkOf(tokens[0]) ?? textOf(tokens))) },
+  email: { schema: TEXT, plain: (value) => read(value, (tokens) => orNull(shownText(tokens))) },
+  phone_number: { schema: TEXT, plain: (value) => read(value, (tokens) => orNull(shownText(tokens))) },
+  select: { schema: TEXT, plain: (value) => read(value, (tokens) => orNull(shownText(tokens))) },
+  status: { schema: TEXT, plain: (value) => read(value, (tokens) => orNull(shownText(tokens))) },
+  date: { schema: TEXT, plain: (value) => read(value, (tokens) => orNull(textOf(tokens))) },
+  checkbox: { schema: { type: ['boolean', 'null'] }, plain: (value) => read(value, (tokens) => single(tokens, (text) => CHECKBOX.get(text))) },
+  number: { schema: { type: ['number', 'null'] }, plain: (value) => read(value, (tokens) => single(tokens, numberOf)) },
+  // Names of options contain no comma: it is what separates them.
+  multi_select: { schema: TEXTS, plain: (value) => read(value, (tokens) => shownText(tokens).split(',').map((name) => name.trim()).filter((name) => name !== ''), []) },
+  file: { schema: { type: ['array', 'null'], items: { type: 'object' } }, plain: (value) => read(value, filesOf, []) },
+  people: { schema: TEXTS, plain: (value) => eachMember(value, 'email') },
+  relation: { schema: TEXTS, plain: (value) => eachMember(value, 'value') },
+  place: {
+    schema: { type: ['object', 'null'], required: ['lat', 'lon'], properties: { lat: { type: 'number' }, lon: { type: 'number' } } },
+    plain: (value) => value ?? null,
+  },
+}
+
+/** A kind that this release does not know is shown as text where it is text, and else as it is. */
+const OTHER: PropertyKind = { schema: {}, plain: (value) => read(value, textOf) }
+
+export function kindOf(type: string): PropertyKind {
+  return Object.hasOwn(KINDS, type) ? KINDS[type]! : OTHER
+}
+
+// ── text as the package writes it: a list of tokens, each a text and perhaps what it stands for ─────────────────────────
+
+type Token = readonly [text: string, marks?: readonly (readonly unknown[])[]]
+
+/** Nothing said is null; an empty list is what the package writes for "no value". */
+function read(value: unknown, of: (tokens: readonly Token[]) => unknown, empty: JsonValue = null): unknown {
+  if (value === undefined || value === null) return null
+  if (!isTokens(value)) return value
+  return value.length === 0 ? empty : of(value)
+}
+
+function isTokens(value: unknown): value is readonly Token[] {
+  return Array.isArray(value) && value.every((token) => Array.isArray(token) && typeof token[0] === 'string')
+}
+
+/** Formatting goes; what a token points to stays: a link as Markdown, a date as ISO 8601. */
+function textOf(tokens: readonly Token[]): string {
+  return tokens.map((token) => {
+    const link = linkOf(token)
+    return dateOf(token) ?? (link === null || link === token[0] ? token[0] : `[${token[0]}](${link})`)
+  }).join('')
+}
+
+function shownText(tokens: readonly Token[]): string {
+  return tokens.map(([text]) => text).join('').trim()
+}
+
+function linkOf(token: Token | undefined): string | null {
+  const link = markOf(token, 'a')
+  return typeof link === 'string' ? link : null
+}
+
+/** `2026-01-31`, `2026-01-31T09:30[Europe/Berlin]`, and `start/end` for a range. */
+function dateOf(token: Token): string | null {
+  const date = markOf(token, 'd') as Readonly<Record<string, string | undefined>> | null
+  if (typeof date?.['start_date'] !== 'string') return null
+  const zone = date['time_zone'] === undefined ? '' : `[${date['time_zone']}]`
+  const moment = (day: string, time: string | undefined): string => (time === undefined ? day : `${day}T${time}${zone}`)
+  const start = moment(date['start_date'], date['start_time'])
+  return date['end_date'] === undefined ? start : `${start}/${moment(date['end_date'], date['end_time'])}`
+}
+
+function markOf(token: Token | undefined, mark: string): unknown {
+  const marks = token?.[1]
+  return Array.isArray(marks) ? ((marks as readonly (readonly unknown[])[]).find(([name]) => name === mark)?.[1] ?? null) : null
+}
+
+function filesOf(tokens: readonly Token[]): JsonValue {
+  return tokens.filter(([text]) => !/^[\s,]*$/.test(text)).map((token) => ({ name: token[0], url: linkOf(token) ?? token[0] }))
+}
+
+// ── single values ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** The tokens themselves when they are not of the kind. */
+function single(tokens: readonly Token[], of: (text: string) => unknown): unknown {
+  const text = shownText(tokens)
+  return text === '' ? null : (of(text) ?? tokens)
+}
+
+const CHECKBOX: ReadonlyMap<string, boolean> = new Map([['Yes', true], ['No', false]])
+
+function numberOf(text: string): number | bigint | undefined {
+  if (!/^-?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i.test(text)) return undefined
+  const value = Number(text)
+  return Number.isSafeInteger(value) || !/^-?\d+$/.test(text) ? value : BigInt(text)
+}
+
+function orNull(text: string): string | null {
+  return text === '' ? null : text
+}
+
+function eachMember(value: unknown, member: string): unknown {
+  if (value === undefined || value === null) return null
+  if (!Array.isArray(value)) return value
+  return value.map((item: unknown) => (typeof item === 'object' && item !== null && member in item ? (item as Record<string, unknown>)[member] : item))
+}

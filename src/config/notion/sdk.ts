@@ -1,0 +1,92 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { existsSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { SyncError, type Pacing } from '../../contract/index.ts'
+import { withEnvFile } from '../settings.ts'
+import { PACKAGE, TESTED_VERSION } from './manifest.ts'
+
+/** The pacing of the cycle that the running code belongs to. */
+const pacing = new AsyncLocalStorage<Pacing>()
+
+/** Whatever waits for a pacer during the call, waits for ours: on the engine's clock, within its budget, until it is stopped. */
+export function paced<T>(given: Pacing, call: () => Promise<T>): Promise<T> {
+  return pacing.run(given, call)
+}
+
+/**
+ * What a worker file gets for `@notionhq/workers`: the user's own install, with pacers that wait for ours during a cycle.
+ * The package keeps where its pacers stand in one variable of the module, so that two syncs at once would take each
+ * other's slots, and it sleeps on a timer that nothing can stop; neither can be told from outside. Empty when the file's
+ * folder has no such package.
+ */
+export async function notionModules(file: string): Promise<Record<string, unknown>> {
+  const [main, pacer] = [PACKAGE, `${PACKAGE}/pacer`].map((name) => resolveFrom(file, name))
+  if (main == null || pacer == null) return {}
+  try {
+    const [sdk, { Pacer }] = (await Promise.all([import(pathToFileURL(main).href), import(pathToFileURL(pacer).href)])) as [Sdk, { Pacer: NotionPacer }]
+    return { [PACKAGE]: { ...sdk, Worker: pacedWorker(sdk.Worker) }, [`${PACKAGE}/pacer`]: { Pacer: { wait: (key: string) => waitFor(key, () => Pacer.wait(key)) } } }
+  } catch {
+    // Whoever imports it will meet the same, and be told; a worker that does not is none the worse.
+    return {}
+  }
+}
+
+/**
+ * A worker of this kind reads `process.env` itself, where its own runtime puts what `.env` says. It is looked for beside
+ * the file and beside the nearest package.json. What is set stays.
+ */
+export function adoptEnvFile(file: string): void {
+  const folder = dirname(file)
+  for (const place of new Set([folder, packageFolder(folder)])) Object.assign(process.env, withEnvFile(process.env, place))
+}
+
+/** Null for an error that is not about this package. */
+export function missingPackage(error: unknown, shownFile: string, file: string): SyncError | null {
+  const { code, message = '' } = (error ?? {}) as { code?: unknown; message?: string }
+  const name = /'(@notionhq\/[\w-]+)/.exec(message)?.[1]
+  if (name === undefined || (code !== 'MODULE_NOT_FOUND' && code !== 'ERR_MODULE_NOT_FOUND')) return null
+  const wanted = name === PACKAGE ? `${PACKAGE}@${TESTED_VERSION} @notionhq/client` : name
+  return new SyncError('PACKAGE_UNFIT', `${shownFile} needs ${name}, which is not installed for it. Run \`npm install ${wanted}\` in ${packageFolder(dirname(file))}.`, { cause: error })
+}
+
+interface NotionPacer {
+  wait(key: string): Promise<void>
+}
+
+type WorkerClass = new (...given: any[]) => { pacer(key: string, config: unknown): { readonly wait: () => Promise<void> } }
+
+interface Sdk {
+  readonly Worker: WorkerClass
+}
+
+function pacedWorker(Worker: WorkerClass): WorkerClass {
+  return class extends Worker {
+    override pacer(key: string, config: unknown): { readonly wait: () => Promise<void> } {
+      const handle = super.pacer(key, config)
+      return { ...handle, wait: () => waitFor(key, handle.wait) }
+    }
+  }
+}
+
+/** Outside a cycle (a tool called by a program of the user's own) the package's way. */
+function waitFor(key: string, otherwise: () => Promise<void>): Promise<void> {
+  const current = pacing.getStore()
+  return current === undefined ? otherwise() : current.wait(key)
+}
+
+function resolveFrom(file: string, name: string): string | null {
+  try {
+    return createRequire(file).resolve(name)
+  } catch {
+    return null
+  }
+}
+
+function packageFolder(folder: string): string {
+  for (let place = folder; ; place = dirname(place)) {
+    if (existsSync(join(place, 'package.json'))) return place
+    if (dirname(place) === place) return folder
+  }
+}
