@@ -29,7 +29,7 @@ const KINDS: Readonly<Record<string, PropertyKind>> = {
   relation: { schema: TEXTS, plain: (value) => eachMember(value, 'value') },
   place: {
     schema: { type: ['object', 'null'], required: ['lat', 'lon'], properties: { lat: { type: 'number' }, lon: { type: 'number' } } },
-    plain: (value) => value ?? null,
+    plain: (value) => (Array.isArray(value) && value.length === 0 ? null : (value ?? null)),
   },
 }
 

@@ -6,6 +6,9 @@ import type { NotionCapability, NotionManifest, NotionProperties, NotionSchedule
 import { recordOf, recordSchema, type NotionPage } from './record.ts'
 import { paced } from './sdk.ts'
 
+/** Its calls wait for pacers inside, once per request: a page of many slow turns is no stall. */
+const DEADLINE_MS = 600_000
+
 /** A worker written on `@notionhq/workers`, as the rest of the house knows workers: its manifest is read, its `run` is called. */
 export class AdoptedWorker implements WorkerLike {
   readonly #declared = new Worker()
@@ -27,6 +30,7 @@ export class AdoptedWorker implements WorkerLike {
         pacer: pacers.map((pacer) => pacer.key),
         mode: config.mode ?? 'replace',
         schedule: config.schedule === undefined ? '30m' : scheduleOf(config.schedule),
+        limits: { deadlineMs: DEADLINE_MS },
         execute: executeOf(notion, key, properties),
       })
     }
@@ -154,11 +158,13 @@ function wholeNumbers(config: NotionManifest['pacers'][number]['config']): { all
 
 function notRun({ capabilities, credentials = [] }: Pick<NotionManifest, 'capabilities' | 'credentials'>): NotRun[] {
   return [
-    ...capabilities.filter((capability) => !isDatabaseSync(capability)).map(({ _tag, key, config }) => {
-      // The package reads the token under this name, so it works here as soon as somebody puts one there.
-      const note = _tag === 'oauth' ? `its token is read from OAUTH_${Buffer.from(config.name ?? key).toString('hex').toUpperCase()}_ACCESS_TOKEN` : null
-      return { kind: _tag.replaceAll('_', ' '), name: key, note }
-    }),
+    ...capabilities.filter((capability) => !isDatabaseSync(capability)).map((capability) => ({ kind: capability._tag.replaceAll('_', ' '), name: capability.key, note: noteOn(capability) })),
     ...credentials.map(({ key }) => ({ kind: 'credential', name: key, note: 'requests go out without it' })),
   ]
+}
+
+function noteOn({ _tag, key, config }: NotionCapability): string | null {
+  if (_tag === 'sync') return 'it is not into a database'
+  // The package reads the token under this name, so it works here as soon as somebody puts one there.
+  return _tag === 'oauth' ? `its token is read from OAUTH_${Buffer.from(config.name ?? key).toString('hex').toUpperCase()}_ACCESS_TOKEN` : null
 }

@@ -1,0 +1,36 @@
+import { join } from 'node:path'
+import pg from 'pg'
+import { expect, inject, onTestFinished, test } from 'vitest'
+import { loadWorker } from '../../src/config/load-worker.ts'
+import { openStore, runCycle } from '../../src/index.ts'
+import { createDatabase, dropDatabase } from '../setup/postgres-server.ts'
+import { EMPTY, FULL } from './things.ts'
+
+const server = inject('postgresUrl')
+
+test.skipIf(server === '')('every kind of property is typed in the view of PostgreSQL', async () => {
+  const { worker } = await loadWorker(join(import.meta.dirname, 'workers/every-kind.ts'))
+  const url = await createDatabase(server)
+  onTestFinished(() => dropDatabase(server, url))
+  const store = await openStore(url)
+  await runCycle(worker, 'thingsSync', { store })
+  await store.close()
+  const { rows, fields } = await select(url, 'select * from things order by _key')
+  const { _key, _sequence, _committed_at, _record, ...full } = rows[1]!
+  expect(full).toEqual(FULL)
+  expect(rows[0]).toMatchObject(EMPTY)
+  expect(rows[2]).toMatchObject({ ID: 'sparse', Done: null, Tags: null })
+  const typeOf = (name: string): number => fields.find((field) => field.name === name)!.dataTypeID
+  expect({ Done: typeOf('Done'), Name: typeOf('Name'), Tags: typeOf('Tags'), Where: typeOf('Where') }).toEqual({ Done: 16, Name: 25, Tags: 3802, Where: 3802 })
+})
+
+async function select(url: string, sql: string): Promise<pg.QueryResult<Record<string, unknown>>> {
+  const client = new pg.Client(url)
+  await client.connect()
+  try {
+    await client.query('set tidemark.tenant = \'default\'')
+    return await client.query<Record<string, unknown>>(sql)
+  } finally {
+    await client.end()
+  }
+}
