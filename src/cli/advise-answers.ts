@@ -74,10 +74,13 @@ function withDefaults(given: Answers): Answers {
 
 async function ask(cli: Cli, given: Answers): Promise<Answers> {
   const lines = createInterface({ input: process.stdin, output: process.stdout })
+  // Ctrl-C and Ctrl-D: a question that is left open would never be answered.
+  const ended = new Promise<never>((_, reject) => lines.once('close', () => reject(new SyncError('CANCELLED', 'The questions were left unanswered; nothing was written.'))))
+  ended.catch(() => {})
   let answers = given
   try {
     for (let question = nextQuestion(answers); question !== null; question = nextQuestion(answers)) {
-      answers = { ...answers, [question.name]: await askOne(cli, question, (prompt) => lines.question(prompt)) }
+      answers = { ...answers, [question.name]: await askOne(cli, question, (prompt) => Promise.race([lines.question(prompt), ended])) }
     }
     return answers
   } finally {

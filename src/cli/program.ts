@@ -1,5 +1,6 @@
 import { Command } from 'commander'
 import { advise, adviseVerb } from './advise.ts'
+import { check, checkVerb } from './check.ts'
 import type { Act, Cli } from './cli.ts'
 import { doctor, doctorVerb } from './doctor.ts'
 import { init, initVerb } from './init.ts'
@@ -36,7 +37,7 @@ export function createProgram(cli: Cli, onExit: (code: number) => void): Command
   state.addCommand(does(states.rewind, stateRewind))
 
   const verbs = [
-    does(initVerb(), init), does(adviseVerb(), advise), does(previewVerb(), preview), does(runVerb(), run), does(startVerb(), start), does(statusVerb(), status),
+    does(initVerb(), init), does(adviseVerb(), advise), does(checkVerb(), check), does(previewVerb(), preview), does(runVerb(), run), does(startVerb(), start), does(statusVerb(), status),
     does(queryVerb(), query), does(whyVerb(), why), state, does(pauseVerb(), pause), does(resumeVerb(), resume), does(triggerVerb(), trigger),
     does(doctorVerb(), doctor), does(simVerb(), sim),
   ]

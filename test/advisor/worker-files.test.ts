@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { chooseStrategy, type Answers } from '../../src/advisor/index.ts'
 import { loadWorker } from '../../src/config/load-worker.ts'
 import type { WorkerLike } from '../../src/config/worker.ts'
+import { checkWorker } from '../../src/linter/index.ts'
 import { MINUTE, Scene, SECOND } from '../engine/scene.ts'
 import { everyFile, everyLeaf, nameOf } from './leaves.ts'
 import { ToyApi } from './toy-api.ts'
@@ -47,6 +48,7 @@ describe('every one of them loads, declares what is advised, and keeps a copy ex
   test.each(own.map((answers) => [nameOf(answers), answers] as const))('N80 N85 N86 N87: %s', async (name, answers) => {
     const { worker } = await loadWorker(`${name}.ts`, { folder })
     expectDeclared(worker, answers)
+    await expectNoFault(worker, join(folder, `${name}.ts`), answers)
     if (chooseStrategy(answers).mode === 'pair') await followed(worker, answers)
     else await swept(worker, answers)
   })
@@ -62,6 +64,15 @@ function expectDeclared(worker: WorkerLike, answers: Answers): void {
   const syncs = worker.manifest.syncs.map((sync) => ({ mode: sync.mode, pair: sync.pair, schedule: sync.schedule.kind }))
   const pair = [{ mode: 'replace', pair: 'backfill', schedule: 'manual' }, { mode: 'incremental', pair: 'delta', schedule: 'interval' }]
   expect(syncs).toEqual(mode === 'pair' ? pair : [{ mode: 'replace', pair: null, schedule: 'interval' }])
+}
+
+/** Also a proof that the linter has nothing against what is advised. */
+async function expectNoFault(worker: WorkerLike, workerFile: string, answers: Answers): Promise<void> {
+  const { scene, api } = await setUp(answers)
+  const check = checkWorker(worker, { ports: scene.ports, secrets: { get: (name) => name }, fetch: api.fetch, pagesMax: 20, workerFile })
+  const { findings, syncs } = await scene.clock.drive(check)
+  expect([...findings, ...syncs.flatMap((sync) => sync.findings)].filter(({ severity }) => severity !== 'note')).toEqual([])
+  await scene.close()
 }
 
 /** A table of 230, 120 of them changed in the same moment unless that never happens. */

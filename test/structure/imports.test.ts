@@ -34,10 +34,11 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   runner: { folders: ['contract', 'engine', 'config', 'platform'], packages: [] },
   testing: { folders: ['contract', 'values', 'engine', 'config', 'stores/sqlite', 'stores/kit', 'runner'], packages: ['node:assert/strict', 'node:crypto', 'node:http', 'node:net', 'node:stream', 'node:test', 'node:timers/promises', 'node:util'] },
   cli: {
-    folders: ['contract', 'values', 'engine', 'config', 'platform', 'runner', 'testing', 'advisor', 'stores/sqlite', 'stores/postgres'],
+    folders: ['contract', 'values', 'engine', 'config', 'platform', 'runner', 'testing', 'advisor', 'linter', 'stores/sqlite', 'stores/postgres'],
     packages: ['node:fs', 'node:fs/promises', 'node:path', 'node:process', 'node:readline/promises', 'node:url', 'node:util', 'node:os', 'node:crypto', 'node:child_process', 'node:timers/promises', 'commander', 'picocolors', 'pg', '@photostructure/sqlite'],
   },
   advisor: { folders: [], packages: [] },
+  linter: { folders: ['contract', 'values', 'engine', 'config', 'stores/sqlite'], packages: ['node:crypto', 'node:fs', 'node:path', 'node:url'] },
   '.': { folders: ['contract', 'values', 'engine', 'strategies', 'config', 'platform'], packages: [] },
 }
 

@@ -1,0 +1,56 @@
+import { readFileSync } from 'node:fs'
+import type { WorkerLike } from '../config/worker.ts'
+import { type Finding } from './findings.ts'
+import { judge } from './judge.ts'
+import { observe, type ObserveOptions, type Surroundings } from './observe.ts'
+import { readWorkerText } from './worker-text.ts'
+
+export interface WorkerCheck {
+  /** Of the file as a whole. */
+  readonly findings: readonly Finding[]
+  readonly syncs: readonly SyncCheck[]
+}
+
+export interface SyncCheck {
+  readonly sync: string
+  readonly mode: string
+  readonly pages: number
+  readonly requests: number
+  readonly changes: number
+  readonly findings: readonly Finding[]
+  /** By a `tidemark-ignore` comment in the worker. */
+  readonly ignored: readonly Finding[]
+}
+
+export interface CheckOptions extends ObserveOptions {
+  /** All unless given. */
+  readonly syncs?: readonly string[]
+  readonly onProgress?: (sync: string) => void
+}
+
+export async function checkWorker(worker: WorkerLike, options: CheckOptions): Promise<WorkerCheck> {
+  const text = readWorkerText(readFileSync(options.workerFile, 'utf8'))
+  const names = options.syncs === undefined || options.syncs.length === 0 ? worker.manifest.syncs.map(({ name }) => name) : options.syncs
+  // All of them before the first, so that a name that is none costs no request.
+  const plans = names.map((name) => worker.plan(name))
+  const syncs: SyncCheck[] = []
+  for (const plan of plans) {
+    options.onProgress?.(plan.sync)
+    const observation = await observe(plan, surroundingsOf(worker, plan.sync, text.speaksOfDeletes), options)
+    const pages = observation.cycles.flatMap((cycle) => cycle.pages)
+    const found = judge(observation)
+    syncs.push({
+      sync: plan.sync, mode: plan.mode, pages: pages.length, requests: observation.requests, changes: pages.reduce((sum, { changes }) => sum + changes.length, 0),
+      findings: found.filter(({ finding }) => !text.isIgnored(plan.sync, finding)),
+      ignored: found.filter(({ finding }) => text.isIgnored(plan.sync, finding)),
+    })
+  }
+  return { findings: text.findings, syncs }
+}
+
+function surroundingsOf(worker: WorkerLike, name: string, speaksOfDeletes: boolean): Surroundings {
+  const { syncs } = worker.manifest
+  const own = syncs.find((sync) => sync.name === name)!
+  const others = syncs.filter((sync) => sync !== own && sync.databases.some((database) => own.databases.includes(database)))
+  return { otherWriters: others.length, isSwept: speaksOfDeletes || others.some(({ mode }) => mode === 'replace') }
+}

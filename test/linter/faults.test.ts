@@ -1,0 +1,88 @@
+import { mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+import { loadWorker } from '../../src/config/load-worker.ts'
+import { checkWorker, FAULTS, type WorkerCheck } from '../../src/linter/index.ts'
+import { systemClock } from '../../src/platform/clock.ts'
+import { TWINS, textOf, type Sketch } from './workers.ts'
+
+const folder = realpathSync(mkdtempSync(join(tmpdir(), 'tidemark-linter-')))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const silent = { debug() {}, info() {}, warn() {}, error() {} }
+let number = 0
+
+async function checked(text: string, pagesMax = 20, syncs?: string[]): Promise<WorkerCheck> {
+  const workerFile = join(folder, `worker-${++number}.mjs`)
+  writeFileSync(workerFile, text)
+  const { worker } = await loadWorker(workerFile)
+  return checkWorker(worker, {
+    ports: { clock: systemClock, random: { next: () => 0.5 }, log: silent }, secrets: { get: (name) => name }, pagesMax, workerFile, ...(syncs && { syncs }),
+    fetch: async () => new Response('{}'),
+  })
+}
+
+const ofThings = async (sketch: Sketch, pagesMax?: number): Promise<WorkerCheck['syncs'][number]> => (await checked(textOf(sketch), pagesMax, ['things'])).syncs[0]!
+
+describe.each(TWINS.map((twins, index) => [index + 1, twins] as const))('NX16 the checklist, %i', (_, { word, severity, faulty, good, pagesMax }) => {
+  test(`${FAULTS[word].rule} ${word} is found, as ${severity}, and nothing besides`, async () => {
+    const { findings } = await ofThings(faulty, pagesMax)
+    expect(findings.map(({ finding, severity }) => [finding, severity])).toEqual([[word, severity]])
+  })
+
+  test(`${word} is not found where it is not`, async () => {
+    const { findings } = await ofThings(good, pagesMax)
+    expect(findings).toEqual([])
+  })
+})
+
+test.each([
+  ['NX7 positions that repeat, and pages without one', ['state-stuck', 'page-malformed']],
+  ['NX12 keys that name two records, or change from reading to reading', ['key-not-unique', 'key-unstable']],
+] as const)('%s are errors, and fail the check', (_, words) => {
+  for (const word of words) expect([FAULTS[word].severity, TWINS.some((twins) => twins.word === word && twins.severity === 'error')]).toEqual(['error', true])
+})
+
+test('every fault has a worker that shows it', () => {
+  expect(new Set(TWINS.map(({ word }) => word))).toEqual(new Set(Object.keys(FAULTS).filter((word) => word !== 'secret-in-code')))
+})
+
+test('every fault names a rule of the page, and says what to do', () => {
+  const page = readFileSync(join(import.meta.dirname, '../../docs/reference/rules.md'), 'utf8')
+  for (const [word, { rule, todo }] of Object.entries(FAULTS)) {
+    expect(page, word).toContain(`\n| ${rule} |`)
+    expect(todo, word).toMatch(/^[A-Z].{20,}\.$/)
+  }
+})
+
+test('NX16 a secret in the code is found by its form, and told by its line alone', async () => {
+  // In two pieces, so that this file holds none.
+  const secret = ['sk', 'live', '4eC39HqLyjWDarjtT1zdp7dc'].join('_')
+  const { findings } = await checked(`const key = '${secret}'\n${textOf({ execute: 'return { changes: [], hasMore: false }', mode: 'replace' })}`)
+  expect(findings).toMatchObject([{ finding: 'secret-in-code', severity: 'error', seen: 'Line 1 of the worker holds what looks like a secret.' }])
+  const { findings: none } = await checked(`const key = (context) => context.secrets.get('STRIPE_SECRET_KEY_LIVE_2024')\n${textOf({ execute: 'return { changes: [], hasMore: false }', mode: 'replace' })}`)
+  expect(none).toEqual([])
+})
+
+test('invariant 10: no finding shows a state, a key or a record', async () => {
+  for (const { faulty, pagesMax } of TWINS) {
+    const { findings } = await ofThings({ ...faulty, above: `${faulty.above ?? ''}\nfor (const one of all) { one.id = 'kestrel' + one.id; one.name = 'kestrel' + one.name }\n` }, pagesMax)
+    expect(JSON.stringify(findings)).not.toContain('kestrel')
+  }
+})
+
+test('what a comment sets aside is told as ignored, for that sync alone', async () => {
+  const text = textOf({ execute: 'return { changes: all.map(upsert), hasMore: false, nextState: { since: context.clock.now() } }', below: ' ' })
+  const { syncs: [plain] } = await checked(text)
+  expect(plain!.findings.map(({ finding }) => finding)).toEqual(['starts-over', 'no-lag', 'missing-deletes'])
+  const { syncs: [sparing] } = await checked(`${text}// tidemark-ignore things: missing-deletes, no-lag\n// tidemark-ignore others: starts-over\n`)
+  expect([sparing!.findings.map(({ finding }) => finding), sparing!.ignored.map(({ finding }) => finding)]).toEqual([['starts-over'], ['no-lag', 'missing-deletes']])
+})
+
+test('where the worker itself reads the clock is told by file and line', async () => {
+  const { findings } = await ofThings({ execute: "\n\nconst now = Date.now()\nreturn { changes: [], hasMore: false, nextState: state ?? { a: 1 } }" })
+  expect(findings.find(({ finding }) => finding === 'reads-wall-clock')!.seen).toMatch(/ in worker-\d+\.mjs:\d+\.$/)
+  // And the globals are as they were.
+  expect([Date.now.name, Math.random.name, fetch.name]).toEqual(['now', 'random', 'fetch'])
+})
