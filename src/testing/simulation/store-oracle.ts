@@ -1,0 +1,263 @@
+import type {
+  Acquired, AcquireRequest, BeginRequest, Begun, Commit, CommitOutcome, Held, Inflight, Lease, LogEntry, StateText, Store, SyncRef,
+} from '../../contract/index.ts'
+import type { StoreMethod } from './faulty-store.ts'
+import { FeedMirror } from './feed-mirror.ts'
+
+export interface Violation {
+  /** Which promise, such as O4. */
+  readonly oracle: string
+  readonly message: string
+  readonly atMs: number
+}
+
+export interface SyncModel<Facts> {
+  readonly facts: Facts
+  epoch: number
+  holder: string | null
+  heldUntil: number
+  version: number
+  committed: StateText
+  committedBy: number | null
+  inflight: Unfinished | null
+}
+
+/** What the oracle follows of an unfinished cycle. */
+export type Unfinished = Pick<Inflight, 'cycle' | 'mode' | 'page' | 'state' | 'startedAt' | 'startSequence'>
+
+export interface StoreOracleOptions<Facts> {
+  readonly store: Store
+  readonly now: () => number
+  readonly worker: string
+  readonly database: string
+  readonly syncs: readonly Facts[]
+}
+
+/**
+ * Watches every call that reaches the store. It keeps a model of its own of the registry and of the rows, built from the
+ * calls and from the feed, and never asks the code under test what should be. What the rows should be, a heir knows.
+ */
+export abstract class StoreOracle<Facts extends { readonly sync: string }> {
+  readonly violations: Violation[] = []
+  /** True time at which each cycle began. */
+  readonly #beganAt = new Map<number, number>()
+  readonly #models = new Map<string, SyncModel<Facts>>()
+  protected readonly mirror = new FeedMirror((oracle, message) => this.violate(oracle, message))
+  readonly #finished = new Set<number>()
+  readonly #options: StoreOracleOptions<Facts>
+  /** How commits were answered. */
+  readonly outcomes: Partial<Record<CommitOutcome['kind'], number>> = {}
+  /** The last complete cycle of each sync. */
+  readonly completed = new Map<string, { beganAt: number; count: number }>()
+
+  constructor(options: StoreOracleOptions<Facts>) {
+    this.#options = options
+    for (const facts of options.syncs) {
+      this.#models.set(facts.sync, { facts, epoch: 0, holder: null, heldUntil: 0, version: 0, committed: null, committedBy: null, inflight: null })
+    }
+  }
+
+  /** All that a page tells, before what it changed is looked at. */
+  protected judgeLandings(_model: SyncModel<Facts>, _commit: Commit): void {}
+  /** One change, before it is applied to `mirror`. */
+  protected abstract judgeEntry(model: SyncModel<Facts>, commit: Commit, entry: LogEntry): void
+  /** A cycle that has come to its end, as of when it began. */
+  protected abstract judgeCompleted(facts: Facts, inflight: Unfinished, beganAt: number, state: StateText): void
+
+  violate(oracle: string, message: string): void {
+    this.violations.push({ oracle, message, atMs: this.#options.now() })
+  }
+
+  protected beganAt(cycle: number): number {
+    return this.#beganAt.get(cycle)!
+  }
+
+  /** Right after a call took effect, whoever made it and whether or not anybody hears the answer. */
+  async observe(method: StoreMethod, args: readonly unknown[], answer: unknown): Promise<void> {
+    switch (method) {
+      case 'acquire':
+        return this.#acquired(args as [SyncRef, AcquireRequest], answer as Acquired | Held)
+      case 'renew':
+        return this.#renewed(args as [Lease, { ttlMs: number; at: number }], answer as boolean)
+      case 'release':
+        return this.#released(args[0] as Lease)
+      case 'begin':
+        return this.#begun(args as [Lease, BeginRequest], answer as Begun | null)
+      case 'commit':
+        return this.#committed(args[0] as Commit, answer as CommitOutcome)
+      default:
+    }
+  }
+
+  // ── O5, O11: leases and the registry ───────────────────────────────────────────────────────────────────────────────
+
+  async #acquired([ref, request]: [SyncRef, AcquireRequest], answer: Acquired | Held): Promise<void> {
+    const model = this.#models.get(ref.sync)!
+    const isFree = model.holder === null || model.heldUntil <= request.at || model.holder === request.evict
+    if (answer.kind === 'held') {
+      if (isFree) this.violate('O13', `${ref.sync} is free, but ${request.holder} was told that ${answer.by} holds it`)
+      return
+    }
+    if (!isFree) this.violate('O5', `${request.holder} took ${ref.sync} while ${model.holder} held it`)
+    if (answer.lease.epoch !== model.epoch + 1) this.violate('O5', `${ref.sync}: epoch ${answer.lease.epoch} after ${model.epoch}`)
+    model.epoch = answer.lease.epoch
+    model.holder = request.holder
+    model.heldUntil = request.at + request.ttlMs
+    await this.#compareRegistry(model)
+  }
+
+  #renewed([lease, { ttlMs, at }]: [Lease, { ttlMs: number; at: number }], kept: boolean): void {
+    const model = this.#models.get(lease.ref.sync)!
+    const isOurs = this.#holds(model, lease)
+    if (kept !== isOurs) this.violate('O5', `${lease.ref.sync}: a lease of epoch ${lease.epoch} was ${kept ? '' : 'not '}renewed; the newest is ${model.epoch}`)
+    if (isOurs) model.heldUntil = Math.max(model.heldUntil, at + ttlMs)
+  }
+
+  async #released(lease: Lease): Promise<void> {
+    const model = this.#models.get(lease.ref.sync)!
+    if (this.#holds(model, lease)) model.holder = null
+    await this.#compareRegistry(model)
+  }
+
+  async #begun([lease, request]: [Lease, BeginRequest], begun: Begun | null): Promise<void> {
+    const model = this.#models.get(lease.ref.sync)!
+    const isOurs = this.#holds(model, lease)
+    if ((begun !== null) !== isOurs) this.violate('O5', `${lease.ref.sync}: a lease of epoch ${lease.epoch} could ${begun === null ? 'not ' : ''}begin a cycle; the newest is ${model.epoch}`)
+    if (begun === null) return
+    if (begun.position !== this.mirror.position) this.violate('O7', `begin says position ${begun.position}, the feed ends at ${this.mirror.position}`)
+    const mayResume = model.inflight !== null && !request.fresh && model.inflight.mode === request.mode
+    if (begun.resumed !== mayResume) this.violate('O5', `${lease.ref.sync}: the unfinished cycle was ${begun.resumed ? '' : 'not '}resumed`)
+    if (!mayResume) {
+      const state = request.mode === 'replace' ? null : model.committed
+      model.inflight = { cycle: begun.inflight.cycle, mode: request.mode, page: 0, state, startedAt: request.at, startSequence: this.mirror.position }
+      this.#beganAt.set(begun.inflight.cycle, this.#options.now())
+    }
+    await this.#compareRegistry(model)
+  }
+
+  #holds(model: SyncModel<Facts>, lease: Lease): boolean {
+    return model.epoch === lease.epoch && model.holder === lease.holder
+  }
+
+  async #compareRegistry(model: SyncModel<Facts>): Promise<void> {
+    const { version, committed, committedBy, inflight } = await this.#options.store.read({ worker: this.#options.worker, sync: model.facts.sync })
+    const actual = JSON.stringify([version, committed, committedBy, inflight && pickUnfinished(inflight)])
+    const expected = JSON.stringify([model.version, model.committed, model.committedBy, model.inflight])
+    if (actual !== expected) this.violate('O5', `${model.facts.sync}: the registry holds ${actual}; by what was committed it should be ${expected}`)
+  }
+
+  // ── every commit ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+  async #committed(commit: Commit, outcome: CommitOutcome): Promise<void> {
+    const model = this.#models.get(commit.lease.ref.sync)!
+    const { move } = commit
+    if (move.kind === 'set') return this.#set(model, commit, move.state, outcome)
+    this.outcomes[outcome.kind] = (this.outcomes[outcome.kind] ?? 0) + 1
+    const held = this.#holds(model, commit.lease)
+    const expected = model.version === commit.version && model.inflight?.cycle === move.cycle && model.inflight.page === move.page - 1
+    if (outcome.kind === 'landed') {
+      if (!held) this.violate('O5', `${commit.lease.ref.sync}: epoch ${commit.lease.epoch} of ${commit.lease.holder} landed a page; the newest is ${model.epoch} of ${model.holder}`)
+      else if (!expected) this.violate('O5', `${commit.lease.ref.sync}: page ${move.page} of cycle ${move.cycle} on version ${commit.version} landed on ${JSON.stringify([model.version, model.inflight?.cycle, model.inflight?.page])}`)
+    } else if ((outcome.kind === 'fenced') === held || (held && (outcome.kind === 'conflict') === expected)) {
+      this.violate('O5', `${commit.lease.ref.sync}: a commit with ${held ? 'the newest' : 'an old'} lease, ${expected ? 'as' : 'not as'} expected, was answered ${outcome.kind}`)
+    }
+
+    const entries = await this.#options.store.changes({ after: this.mirror.position, limit: 100_000 })
+    if (outcome.kind !== 'landed') {
+      if (entries.length > 0) this.violate('O7', `a commit answered ${outcome.kind} left ${entries.length} entries in the feed`)
+      return this.#compareRegistry(model)
+    }
+    const inflight = model.inflight
+    this.judgeLandings(model, commit)
+    for (const entry of entries) {
+      if (entry.cycle !== move.cycle || entry.page !== move.page || entry.sync !== model.facts.sync) {
+        this.violate('O8', `${entry.key}: the entry names ${entry.sync} cycle ${entry.cycle} page ${entry.page}, the commit was another`)
+      }
+      this.judgeEntry(model, commit, entry)
+    }
+    this.mirror.apply(entries)
+    if (outcome.position !== this.mirror.position) this.violate('O7', `the commit says position ${outcome.position}, the feed ends at ${this.mirror.position}`)
+    this.#compareCounts(outcome, entries)
+
+    switch (move.kind) {
+      case 'continue':
+        if (inflight !== null) model.inflight = { ...inflight, page: move.page, state: move.state }
+        break
+      case 'complete':
+        model.version++
+        model.committed = move.state
+        model.committedBy = move.cycle
+        model.inflight = null
+        break
+      case 'abandon':
+        model.inflight = null
+        break
+      default:
+        move satisfies never
+    }
+    await this.#compareRegistry(model)
+    if (move.kind !== 'complete' || inflight === null || this.violations.length > 0) return
+    this.#finished.add(move.cycle)
+    const beganAt = this.#beganAt.get(move.cycle) ?? 0
+    const completed = this.completed.get(model.facts.sync)
+    // Its horizon is that of the clock it began by, and its answer may have been long on the way.
+    this.completed.set(model.facts.sync, { beganAt: Math.min(beganAt, inflight.startedAt), count: (completed?.count ?? 0) + 1 })
+    this.judgeCompleted(model.facts, inflight, beganAt, move.state)
+    await this.compareRows()
+  }
+
+  /** Somebody's word, or an anchor: nothing lands, and what was unfinished is given up. */
+  async #set(model: SyncModel<Facts>, commit: Commit, state: StateText, outcome: CommitOutcome): Promise<void> {
+    const { sync } = model.facts
+    const may = this.#holds(model, commit.lease) && model.version === commit.version
+    if ((outcome.kind === 'landed') !== may) this.violate('O5', `${sync}: a state set on version ${commit.version} was answered ${outcome.kind}; the version is ${model.version}`)
+    if (outcome.kind === 'landed') Object.assign(model, { version: model.version + 1, committed: state, committedBy: null, inflight: null })
+    await this.#compareRegistry(model)
+  }
+
+  #compareCounts(outcome: Extract<CommitOutcome, { kind: 'landed' }>, entries: readonly LogEntry[]): void {
+    const count = (action: string): number => entries.filter((entry) => entry.action === action).length
+    const { created, updated, deleted, swept } = outcome.counts
+    if (created !== count('created') || updated !== count('updated') || deleted + swept !== count('deleted')) {
+      this.violate('O7', `the commit counts ${JSON.stringify(outcome.counts)}, the feed has ${count('created')}, ${count('updated')}, ${count('deleted')}`)
+    }
+  }
+
+  /** XB5: what a cycle says of itself has happened. */
+  judgeResult(sync: string, cycle: number | null): void {
+    if (cycle === null || !this.#finished.has(cycle)) this.violate('O5', `${sync}: cycle ${cycle} says that it is complete; it was never committed`)
+  }
+
+  // ── at any moment ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** O7: the rows are what the feed says. */
+  async compareRows(): Promise<void> {
+    const { store, database } = this.#options
+    const rows = await store.rows({ database, limit: 100_000 })
+    const fromFeed = this.mirror.rows
+    for (const row of rows) {
+      const known = fromFeed.get(row.key)
+      if (known === undefined) this.violate('O7', `${row.key} is a row, but by the feed it is gone`)
+      else if (known.text !== row.text || known.sequence !== row.sequence) this.violate('O7', `${row.key} is ${row.text} at ${row.sequence}; by the feed it is ${known.text} at ${known.sequence}`)
+    }
+    if (rows.length < fromFeed.size) this.violate('O7', `${fromFeed.size} rows by the feed, ${rows.length} in the table`)
+  }
+
+  /** O11: one audit entry for every version, and none without one. */
+  async compareAudit(): Promise<void> {
+    for (const model of this.#models.values()) {
+      const entries = await this.#options.store.audit({ worker: this.#options.worker, sync: model.facts.sync }, { limit: 100_000 })
+      const moves = entries.filter((entry) => entry.action === 'complete' || entry.action === 'set').map((entry) => entry.version)
+      const expected = Array.from({ length: model.version }, (_, index) => model.version - index)
+      if (JSON.stringify(moves) !== JSON.stringify(expected)) this.violate('O11', `${model.facts.sync}: version ${model.version}, audited moves ${moves.join()}`)
+    }
+  }
+
+  rowKeys(): string[] {
+    return [...this.mirror.rows.keys()]
+  }
+}
+
+function pickUnfinished({ cycle, mode, page, state, startedAt, startSequence }: Inflight): Unfinished {
+  return { cycle, mode, page, state, startedAt, startSequence }
+}
