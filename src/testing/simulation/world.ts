@@ -1,17 +1,14 @@
-import { isSyncError, type Store } from '../../contract/index.ts'
-import { runCycle } from '../../engine/cycle.ts'
+import type { Store } from '../../contract/index.ts'
 import type { CycleResult } from '../../engine/cycle-options.ts'
 import { DEFAULT_LIMITS, DEFAULT_SWEEP, type SyncPlan } from '../../engine/sync-plan.ts'
 import { openSqliteStore } from '../../stores/sqlite/store.ts'
 import { AdversarialSource, type Line } from './adversarial-source.ts'
 import { delta, listing } from './connectors.ts'
-import { FeedMirror } from './feed-mirror.ts'
 import { Faults, type Fault } from './faults.ts'
-import { faultyStore } from './faulty-store.ts'
+import { Fleet } from './fleet.ts'
 import { Oracle, type SyncFacts, type Violation } from './oracle.ts'
 import { Stream, Trace } from './random.ts'
 import { Scheduler, TIME_ZERO, type Process } from './scheduler.ts'
-import { VirtualClock } from './virtual-clock.ts'
 import { drawConfig, type WorldConfig, type WorldKind } from './world-config.ts'
 
 export interface WorldOptions {
@@ -70,24 +67,17 @@ export class World {
   readonly oracle: Oracle
   readonly faults: Faults
   readonly #options: WorldOptions
-  readonly #store: Store
   readonly #trace = new Trace()
   readonly #workload: Stream
   readonly #schedule: Stream
   /** Never crashes: restarts runners, writes at the source, delivers late calls. */
   readonly #fate: Process
-  readonly #runners = new Map<string, Runner>()
-  readonly #confirmed = new Set<string>()
   readonly #windowMs: number
-  #chosen: string | null = null
-  #nobodyBeginsUntil = 0
-  #cycles = 0
-  #ended = false
+  readonly #fleet: Fleet
 
   constructor(options: WorldOptions, store: Store) {
     const { seed } = options
     this.#options = options
-    this.#store = store
     this.config = drawConfig(seed, options.kind, options.overrides)
     const { config } = this
     this.scheduler = new Scheduler(seed, this.#trace)
@@ -101,40 +91,45 @@ export class World {
     this.oracle = new Oracle({
       store, source: this.source, now: () => this.scheduler.now, worker: WORKER, database: DATABASE, syncs: this.#syncs(), lies: config.lie !== 'none',
     })
-    this.scheduler.onWait = (process, label) => this.#strike(process, label)
+    this.#fleet = new Fleet({
+      seed, scheduler: this.scheduler, fate: this.#fate, faults: this.faults, store, database: DATABASE, oracle: this.oracle, chance: this.#schedule, conditions: config,
+      plans: (process) => this.#plans({ process, faults: this.faults, source: this.source, latencyMs: () => this.#fleet.latencyMs(config.sourceLatencyMs), deadlineMs: config.deadlineMs }),
+      fetch: () => unreachable, secrets: { get: unreachable }, expected: EXPECTED, requests: () => this.source.requests, onResult: options.onResult,
+      // Whoever looks at an honest source confirms; at a lying one, not before it has come to its senses.
+      confirmsDeletes: () => config.lie === 'none' || this.#fleet.chosen !== null,
+    })
   }
 
   async run(): Promise<Verdict> {
     const { config, scheduler, oracle } = this
     for (let i = 0; i < config.records; i++) this.#create()
     if (config.lie !== 'none') this.source.lie = () => this.#hide()
-    for (let i = 0; i < config.runners; i++) this.#startRunner(`runner${i + 1}`)
-    for (let i = 0; i < 2; i++) void this.#consume(scheduler.start(`consumer${i + 1}`), new Stream(this.#options.seed, `consumer${i}`))
+    this.#fleet.start()
 
     this.#options.onStart?.(this)
     let busy = true
     void this.#work().then(() => void (busy = false))
-    await this.#until(() => !busy, STEPS_MAX, 'the workload did not end')
+    await this.#fleet.until(() => !busy, STEPS_MAX, 'the workload did not end')
 
     this.#options.beforeHeal?.(this)
     this.faults.enabled = false
     this.source.lie = null
     // Half the worlds heal by a restart of everything, the others while old cycles are still under way.
-    if (this.#schedule.chance(0.5)) for (const runner of this.#runners.values()) this.#crash(runner)
-    await this.#pass(this.#windowMs + 2 * config.skewMs + config.runnerSkewMs + config.granularityMs + 1_000 + config.restMs)
+    if (this.#schedule.chance(0.5)) this.#fleet.crashAll()
+    await this.#fleet.pass(this.#windowMs + 2 * config.skewMs + config.runnerSkewMs + config.granularityMs + 1_000 + config.restMs)
     const syncs = this.#syncs()
     for (const facts of syncs) await this.#rest(facts)
     // What an old page of one sync told may have kept a row from the other's sweep; by now no such page is under way.
     if (config.kind === 'owners' || config.kind === 'pair') for (const facts of syncs) if (facts.mode === 'replace') await this.#rest(facts, true)
 
-    this.#ended = true
+    this.#fleet.ended = true
     if (oracle.violations.length === 0) {
       await oracle.compareRows()
       await oracle.compareAudit()
     }
     return {
       seed: this.#options.seed, kind: config.kind, hash: this.#trace.digest(), faults: this.faults.injected, violations: oracle.violations,
-      steps: scheduler.steps, virtualMs: scheduler.now - TIME_ZERO, cycles: this.#cycles, requests: this.source.requests, outcomes: oracle.outcomes,
+      steps: scheduler.steps, virtualMs: scheduler.now - TIME_ZERO, cycles: this.#fleet.cycles, requests: this.source.requests, outcomes: oracle.outcomes,
       rows: oracle.digest(), trail: this.#trace.recent(),
     }
   }
@@ -146,7 +141,7 @@ export class World {
 
   /** Sets the clocks of all runners at work, right or wrong. */
   setClocks(errorMs: number): void {
-    for (const { clock } of this.#runners.values()) clock.errorMs = errorMs
+    this.#fleet.setClocks(errorMs)
   }
 
   /** Deltas come before the listing that would hide what they missed. */
@@ -173,12 +168,12 @@ export class World {
   /** Runs one sync until a cycle that began in the healed world has completed, then compares with the truth. */
   async #rest(facts: SyncFacts, isLast = false): Promise<void> {
     const { source, oracle, scheduler, config } = this
-    this.#chosen = facts.sync
+    this.#fleet.chosen = facts.sync
     const from = scheduler.now + config.runnerSkewMs
-    await this.#pass(2 * config.runnerSkewMs)
+    await this.#fleet.pass(2 * config.runnerSkewMs)
     const requests = source.requests
     const steps = scheduler.steps
-    await this.#until(() => (oracle.completed.get(facts.sync)?.beganAt ?? 0) >= from, HEALING_STEPS_MAX, `${facts.sync} did not complete a cycle in a healed world`)
+    await this.#fleet.until(() => (oracle.completed.get(facts.sync)?.beganAt ?? 0) >= from, HEALING_STEPS_MAX, `${facts.sync} did not complete a cycle in a healed world`)
     if (oracle.violations.length > 0) return
     // An old cycle may have to end first, every runner may have one under way, and confirming takes a page.
     const bound = (source.ids().length / config.pageSize + 4) * 3 * (config.runners + 2) + 20
@@ -195,24 +190,6 @@ export class World {
         break
       default:
         oracle.compareTruth(['a'], true)
-    }
-  }
-
-  /** Lets time go by; what is under way goes on, and nobody begins anything. */
-  async #pass(ms: number): Promise<void> {
-    let passed = false
-    this.#nobodyBeginsUntil = this.scheduler.now + ms
-    void this.#fate.idle(ms).then(() => void (passed = true))
-    await this.#until(() => passed, STEPS_MAX, 'time stood still')
-  }
-
-  async #until(isDone: () => boolean, stepsMax: number, complaint: string): Promise<void> {
-    const last = this.scheduler.steps + stepsMax
-    while (!isDone() && this.oracle.violations.length === 0) {
-      if (this.scheduler.steps >= last || !(await this.scheduler.step())) {
-        this.oracle.violate('O13', complaint)
-        return
-      }
     }
   }
 
@@ -263,76 +240,6 @@ export class World {
     return new Set(new Stream(this.#options.seed, fault.id).shuffle(held).slice(0, count))
   }
 
-  // ── runners ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-  #startRunner(name: string): void {
-    const process = this.scheduler.start(name)
-    const { config } = this
-    const clock = new VirtualClock(process, (ms) => this.oracle.violate('O14', `somebody slept ${ms} ms`))
-    clock.errorMs = config.runnerSkewMs === 0 ? 0 : this.#schedule.int(-config.runnerSkewMs, config.runnerSkewMs)
-    const runner: Runner = { name, process, clock, lives: (this.#runners.get(name)?.lives ?? 0) + 1, stopping: null, busy: false }
-    this.#runners.set(name, runner)
-    void this.#run(runner).catch((error: unknown) => this.oracle.violate('O13', `a runner ended with ${String(error)}`))
-  }
-
-  async #run(runner: Runner): Promise<void> {
-    const { config, scheduler } = this
-    const { process, clock } = runner
-    const store = faultyStore(this.#store.forTenant(this.#store.tenant), {
-      process, faults: this.faults, latencyMs: () => this.#latencyMs(config.storeLatencyMs),
-      observe: (method, args, answer) => this.oracle.observe(method, args, answer),
-      later: (ms, call) => void this.#fate.idle(ms).then(call).catch((error: unknown) => this.oracle.violate('O5', `a late call failed: ${String(error)}`)),
-    })
-    const plans = this.#plans({ process, faults: this.faults, source: this.source, latencyMs: () => this.#latencyMs(config.sourceLatencyMs), deadlineMs: config.deadlineMs })
-    const log = { debug() {}, info() {}, warn() {}, error() {} }
-    while (!this.#ended) {
-      await process.idle(this.#schedule.int(0, config.runnerGapMs))
-      while (scheduler.now < this.#nobodyBeginsUntil) await process.idle(this.#nobodyBeginsUntil - scheduler.now)
-      const plan = this.#chosen === null ? this.#schedule.pick(plans) : plans.find(({ sync }) => sync === this.#chosen)!
-      runner.stopping = new AbortController()
-      runner.busy = true
-      const requests = this.source.requests
-      let result: CycleResult | null = null
-      try {
-        result = await runCycle(plan, {
-          store, ports: { clock, random: this.#schedule, log }, fetch: unreachable, secrets: { get: unreachable },
-          holder: `${runner.name}.${runner.lives}`, trigger: 'simulation', signal: runner.stopping.signal,
-          allowDeletes: this.#confirmed.has(plan.sync),
-        })
-      } catch (error) {
-        // The lease could not even be asked for.
-        if (!isSyncError(error) || !EXPECTED.has(error.code)) this.oracle.violate('O13', `a cycle threw ${String(error)}`)
-      }
-      runner.busy = false
-      this.#cycles++
-      if (result?.stopReason === 'held') await process.idle(this.#schedule.int(0, config.leaseTtlMs))
-      if (result !== null) this.#noteResult(plan, result, this.source.requests - requests)
-      scheduler.trace.add(scheduler.now - TIME_ZERO, `${runner.name} ${plan.sync} ${result?.stopReason ?? 'threw'} ${result?.error?.code ?? ''} ${result?.pages ?? 0}`)
-      if (runner.stopping.signal.aborted) {
-        process.crash()
-        this.#restart(runner)
-      }
-    }
-  }
-
-  #noteResult(plan: SyncPlan, result: CycleResult, requests: number): void {
-    this.#options.onResult?.(result, requests)
-    const code = result.error?.code
-    if (result.stopReason === 'complete') {
-      this.#confirmed.delete(plan.sync)
-      this.oracle.judgeResult(plan.sync, result.cycle)
-    }
-    // Whoever looks at an honest source confirms; at a lying one, not before it has come to its senses.
-    if (code === 'MASS_DELETE' && (this.config.lie === 'none' || this.#chosen !== null)) this.#confirmed.add(plan.sync)
-    if (code === 'MASS_DELETE' && result.counts.swept > 0) this.oracle.violate('O2', `${plan.sync} was refused its sweep and swept ${result.counts.swept}`)
-    if (code !== undefined && !EXPECTED.has(code)) this.oracle.violate('O13', `${plan.sync} failed with ${code}: ${result.error!.message}`)
-  }
-
-  /** A healed world is also a quick one: a lease shorter than an answer would never let anybody finish. */
-  #latencyMs([least, most]: readonly [number, number]): number {
-    return this.faults.enabled ? this.#schedule.int(least, most) : 5
-  }
-
   #plans(line: Line): SyncPlan[] {
     const { config } = this
     return this.#syncs().map((facts): SyncPlan => ({
@@ -349,69 +256,7 @@ export class World {
       upstreamToleranceMs: config.skewMs === 0 ? 0 : 2 * config.skewMs + config.granularityMs,
     }))
   }
-
-  #strike(process: Process, label: string): void {
-    const runner = this.#runners.get(process.name)
-    if (runner === undefined || runner.process !== process) return
-    const fault = this.faults.draw(process.name, label, PROCESS_FAULTS)
-    const { config } = this
-    switch (fault?.kind) {
-      case 'crash':
-        return this.#crash(runner)
-      case 'freeze':
-        return process.hold(Math.round(config.leaseTtlMs * (0.2 + 3 * fault.amount)))
-      case 'clock-step':
-        if (config.runnerSkewMs === 0) return this.faults.withdraw(fault)
-        runner.clock.errorMs = Math.round(config.runnerSkewMs * (2 * fault.amount - 1))
-        return
-      case 'terminate':
-        if (!runner.busy || runner.stopping?.signal.aborted === true) return this.faults.withdraw(fault)
-        // Not inside the call that is being made, but as a signal does: between two of them.
-        queueMicrotask(() => process.alive && runner.stopping!.abort())
-        void this.#fate.idle(1 + Math.round(10_000 * fault.amount)).then(() => process.alive && this.#crash(runner))
-        return
-      default:
-    }
-  }
-
-  #crash(runner: Runner): void {
-    runner.process.crash()
-    this.#restart(runner)
-  }
-
-  #restart(runner: Runner): void {
-    void this.#fate.idle(this.#schedule.int(1, 5_000)).then(() => this.#startRunner(runner.name))
-  }
-
-  // ── O7: consumers ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-  /** Reads the feed in pages of any size, stops and goes on, and holds the table it gets against the rows. */
-  async #consume(process: Process, chance: Stream): Promise<void> {
-    const mirror = new FeedMirror((oracle, message) => this.oracle.violate(oracle, `a consumer: ${message}`))
-    for (;;) {
-      await process.idle(chance.int(10, 20_000))
-      const limit = chance.int(1, 30)
-      const entries = await this.#store.changes({ after: mirror.position, limit })
-      mirror.apply(entries)
-      if (entries.length < limit && mirror.position !== (await this.#store.position())) this.oracle.violate('O7', `a consumer got a short page at ${mirror.position}, before the end of the feed`)
-      if (entries.length < limit && entries.length > 0) {
-        const rows = await this.#store.rows({ database: DATABASE, limit: 100_000 })
-        if (rows.length !== mirror.rows.size || rows.some((row) => mirror.rows.get(row.key)?.text !== row.text)) this.oracle.violate('O7', 'a consumer that read the whole feed holds other rows than the table')
-      }
-    }
-  }
 }
-
-interface Runner {
-  readonly name: string
-  readonly process: Process
-  readonly clock: VirtualClock
-  readonly lives: number
-  stopping: AbortController | null
-  busy: boolean
-}
-
-const PROCESS_FAULTS = ['crash', 'freeze', 'terminate', 'clock-step'] as const
 
 /** How a cycle may end in a world like these. Anything else is a finding. */
 const EXPECTED: ReadonlySet<string> = new Set([

@@ -1,0 +1,233 @@
+import { isSyncError, type Store } from '../../contract/index.ts'
+import { runCycle } from '../../engine/cycle.ts'
+import type { CycleOptions, CycleResult } from '../../engine/cycle-options.ts'
+import type { SyncPlan } from '../../engine/sync-plan.ts'
+import { FeedMirror } from './feed-mirror.ts'
+import type { Faults } from './faults.ts'
+import { faultyStore } from './faulty-store.ts'
+import { Stream } from './random.ts'
+import { TIME_ZERO, type Process, type Scheduler } from './scheduler.ts'
+import type { StoreOracle } from './store-oracle.ts'
+import { VirtualClock } from './virtual-clock.ts'
+
+export interface FleetOptions {
+  readonly seed: number
+  readonly scheduler: Scheduler
+  /** Never crashes: restarts runners, delivers late calls. */
+  readonly fate: Process
+  readonly faults: Faults
+  readonly store: Store
+  readonly database: string
+  readonly oracle: Pick<StoreOracle<any>, 'observe' | 'violate' | 'judgeResult' | 'violations'>
+  readonly chance: Stream
+  readonly conditions: Conditions
+  /** The syncs as one life of a runner declares them. */
+  readonly plans: (process: Process) => SyncPlan[]
+  readonly fetch: (process: Process) => CycleOptions['fetch']
+  readonly secrets: CycleOptions['secrets']
+  /** How a cycle may end in such a world. Anything else is a finding. */
+  readonly expected: ReadonlySet<string>
+  /** Whether somebody looks at the source and finds that what it no longer lists is really gone. */
+  readonly confirmsDeletes: () => boolean
+  /** How often the source was asked so far. */
+  readonly requests: () => number
+  readonly onResult?: ((result: CycleResult, requests: number) => void) | undefined
+}
+
+/** How well the runners' machines work. */
+export interface Conditions {
+  readonly runners: number
+  readonly runnerGapMs: number
+  /** Runners' clocks are right within this much. */
+  readonly runnerSkewMs: number
+  readonly storeLatencyMs: readonly [number, number]
+  readonly leaseTtlMs: number
+}
+
+interface Runner {
+  readonly name: string
+  readonly process: Process
+  readonly clock: VirtualClock
+  readonly lives: number
+  stopping: AbortController | null
+  busy: boolean
+}
+
+const STEPS_MAX = 60_000
+
+/** The runners of a world, what befalls them, and the consumers of what they land. */
+export class Fleet {
+  /** The only sync that anybody runs; any when null. */
+  chosen: string | null = null
+  cycles = 0
+  ended = false
+  readonly #options: FleetOptions
+  readonly #runners = new Map<string, Runner>()
+  readonly #confirmed = new Set<string>()
+  #nobodyBeginsUntil = 0
+
+  constructor(options: FleetOptions) {
+    this.#options = options
+    options.scheduler.onWait = (process, label) => this.#strike(process, label)
+  }
+
+  start(): void {
+    const { scheduler, conditions, seed } = this.#options
+    for (let i = 0; i < conditions.runners; i++) this.#startRunner(`runner${i + 1}`)
+    for (let i = 0; i < 2; i++) void this.#consume(scheduler.start(`consumer${i + 1}`), new Stream(seed, `consumer${i}`))
+  }
+
+  crashAll(): void {
+    for (const runner of this.#runners.values()) this.#crash(runner)
+  }
+
+  /** Sets the clocks of all runners at work, right or wrong. */
+  setClocks(errorMs: number): void {
+    for (const { clock } of this.#runners.values()) clock.errorMs = errorMs
+  }
+
+  /** A healed world is also a quick one: a lease shorter than an answer would never let anybody finish. */
+  latencyMs([least, most]: readonly [number, number]): number {
+    return this.#options.faults.enabled ? this.#options.chance.int(least, most) : 5
+  }
+
+  /** Lets time go by; what is under way goes on, and nobody begins anything. */
+  async pass(ms: number): Promise<void> {
+    const { scheduler, fate } = this.#options
+    let passed = false
+    this.#nobodyBeginsUntil = scheduler.now + ms
+    void fate.idle(ms).then(() => void (passed = true))
+    await this.until(() => passed, STEPS_MAX, 'time stood still')
+  }
+
+  async until(isDone: () => boolean, stepsMax: number, complaint: string): Promise<void> {
+    const { scheduler, oracle } = this.#options
+    const last = scheduler.steps + stepsMax
+    while (!isDone() && oracle.violations.length === 0) {
+      if (scheduler.steps >= last || !(await scheduler.step())) {
+        oracle.violate('O13', complaint)
+        return
+      }
+    }
+  }
+
+  // ── runners ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #startRunner(name: string): void {
+    const { scheduler, conditions, chance, oracle } = this.#options
+    const process = scheduler.start(name)
+    const clock = new VirtualClock(process, (ms) => oracle.violate('O14', `somebody slept ${ms} ms`))
+    clock.errorMs = conditions.runnerSkewMs === 0 ? 0 : chance.int(-conditions.runnerSkewMs, conditions.runnerSkewMs)
+    const runner: Runner = { name, process, clock, lives: (this.#runners.get(name)?.lives ?? 0) + 1, stopping: null, busy: false }
+    this.#runners.set(name, runner)
+    void this.#run(runner).catch((error: unknown) => oracle.violate('O13', `a runner ended with ${String(error)}`))
+  }
+
+  async #run(runner: Runner): Promise<void> {
+    const { scheduler, conditions, chance, oracle, faults, fate, store: shared, secrets, expected, requests } = this.#options
+    const { process, clock } = runner
+    const store = faultyStore(shared.forTenant(shared.tenant), {
+      process, faults, latencyMs: () => this.latencyMs(conditions.storeLatencyMs),
+      observe: (method, args, answer) => oracle.observe(method, args, answer),
+      later: (ms, call) => void fate.idle(ms).then(call).catch((error: unknown) => oracle.violate('O5', `a late call failed: ${String(error)}`)),
+    })
+    const plans = this.#options.plans(process)
+    const fetch = this.#options.fetch(process)
+    const log = { debug() {}, info() {}, warn() {}, error() {} }
+    while (!this.ended) {
+      await process.idle(chance.int(0, conditions.runnerGapMs))
+      while (scheduler.now < this.#nobodyBeginsUntil) await process.idle(this.#nobodyBeginsUntil - scheduler.now)
+      const plan = this.chosen === null ? chance.pick(plans) : plans.find(({ sync }) => sync === this.chosen)!
+      runner.stopping = new AbortController()
+      runner.busy = true
+      const asked = requests()
+      let result: CycleResult | null = null
+      try {
+        result = await runCycle(plan, {
+          store, ports: { clock, random: chance, log }, fetch, secrets,
+          holder: `${runner.name}.${runner.lives}`, trigger: 'simulation', signal: runner.stopping.signal,
+          allowDeletes: this.#confirmed.has(plan.sync),
+        })
+      } catch (error) {
+        // The lease could not even be asked for.
+        if (!isSyncError(error) || !expected.has(error.code)) oracle.violate('O13', `a cycle threw ${String(error)}`)
+      }
+      runner.busy = false
+      this.cycles++
+      if (result?.stopReason === 'held') await process.idle(chance.int(0, conditions.leaseTtlMs))
+      if (result !== null) this.#noteResult(plan, result, requests() - asked)
+      scheduler.trace.add(scheduler.now - TIME_ZERO, `${runner.name} ${plan.sync} ${result?.stopReason ?? 'threw'} ${result?.error?.code ?? ''} ${result?.pages ?? 0}`)
+      if (runner.stopping.signal.aborted) {
+        process.crash()
+        this.#restart(runner)
+      }
+    }
+  }
+
+  #noteResult(plan: SyncPlan, result: CycleResult, requests: number): void {
+    const { oracle, expected, confirmsDeletes, onResult } = this.#options
+    onResult?.(result, requests)
+    const code = result.error?.code
+    if (result.stopReason === 'complete') {
+      this.#confirmed.delete(plan.sync)
+      oracle.judgeResult(plan.sync, result.cycle)
+    }
+    if (code === 'MASS_DELETE' && confirmsDeletes()) this.#confirmed.add(plan.sync)
+    if (code === 'MASS_DELETE' && result.counts.swept > 0) oracle.violate('O2', `${plan.sync} was refused its sweep and swept ${result.counts.swept}`)
+    if (code !== undefined && !expected.has(code)) oracle.violate('O13', `${plan.sync} failed with ${code}: ${result.error!.message}`)
+  }
+
+  #strike(process: Process, label: string): void {
+    const { faults, fate, conditions } = this.#options
+    const runner = this.#runners.get(process.name)
+    if (runner === undefined || runner.process !== process) return
+    const fault = faults.draw(process.name, label, PROCESS_FAULTS)
+    switch (fault?.kind) {
+      case 'crash':
+        return this.#crash(runner)
+      case 'freeze':
+        return process.hold(Math.round(conditions.leaseTtlMs * (0.2 + 3 * fault.amount)))
+      case 'clock-step':
+        if (conditions.runnerSkewMs === 0) return faults.withdraw(fault)
+        runner.clock.errorMs = Math.round(conditions.runnerSkewMs * (2 * fault.amount - 1))
+        return
+      case 'terminate':
+        if (!runner.busy || runner.stopping?.signal.aborted === true) return faults.withdraw(fault)
+        // Not inside the call that is being made, but as a signal does: between two of them.
+        queueMicrotask(() => process.alive && runner.stopping!.abort())
+        void fate.idle(1 + Math.round(10_000 * fault.amount)).then(() => process.alive && this.#crash(runner))
+        return
+      default:
+    }
+  }
+
+  #crash(runner: Runner): void {
+    runner.process.crash()
+    this.#restart(runner)
+  }
+
+  #restart(runner: Runner): void {
+    void this.#options.fate.idle(this.#options.chance.int(1, 5_000)).then(() => this.#startRunner(runner.name))
+  }
+
+  // ── O7: consumers ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Reads the feed in pages of any size, stops and goes on, and holds the table it gets against the rows. */
+  async #consume(process: Process, chance: Stream): Promise<void> {
+    const { oracle, store, database } = this.#options
+    const mirror = new FeedMirror((promise, message) => oracle.violate(promise, `a consumer: ${message}`))
+    for (;;) {
+      await process.idle(chance.int(10, 20_000))
+      const limit = chance.int(1, 30)
+      const entries = await store.changes({ after: mirror.position, limit })
+      mirror.apply(entries)
+      if (entries.length < limit && mirror.position !== (await store.position())) oracle.violate('O7', `a consumer got a short page at ${mirror.position}, before the end of the feed`)
+      if (entries.length < limit && entries.length > 0) {
+        const rows = await store.rows({ database, limit: 100_000 })
+        if (rows.length !== mirror.rows.size || rows.some((row) => mirror.rows.get(row.key)?.text !== row.text)) oracle.violate('O7', 'a consumer that read the whole feed holds other rows than the table')
+      }
+    }
+  }
+}
+
+const PROCESS_FAULTS = ['crash', 'freeze', 'terminate', 'clock-step'] as const
