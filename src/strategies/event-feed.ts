@@ -6,7 +6,7 @@ import { instantOf, instantOfMs } from './kit/instants.ts'
 import { invalid, requireMode, requireNumber, unreadable } from './kit/refusals.ts'
 
 export interface EventFeedOptions<Event> {
-  /** The newest event there is, or nothing when the log is empty. */
+  /** The newest event that no other can still appear below, which is one older than `lagMs`; nothing when there is none. */
   anchor(context: SyncContext): Promise<Event | undefined | null>
   /** The events that follow directly after the one named, on a page of the source's own size. */
   read(query: { readonly after: string }, context: SyncContext): Promise<EventFeedAnswer<Event>>
@@ -48,7 +48,7 @@ export interface EventFeedState {
  * type Events = { data: Event[]; has_more: boolean }
  *
  * export const customers = eventFeed<Event>({
- *   anchor: async ({ fetch }) => ((await (await fetch('https://pay.example/events?limit=1')).json()) as Events).data[0],
+ *   anchor: async ({ fetch, cycle }) => ((await (await fetch(`https://pay.example/events?limit=1&before=${cycle.startedAt - 10_000}`)).json()) as Events).data[0],
  *   read: async ({ after }, { fetch }) => {
  *     const { data, has_more } = (await (await fetch(`https://pay.example/events?ending_before=${after}`)).json()) as Events
  *     return { events: data, hasMore: has_more }

@@ -1,4 +1,5 @@
-import { runWorld, type Verdict, type WorldOptions } from '../../src/testing/simulation/world.ts'
+import type { Verdict } from '../../src/testing/simulation/campaign.ts'
+import { runWorld, type WorldOptions } from '../../src/testing/simulation/world.ts'
 import type { WorldConfig, WorldKind } from '../../src/testing/simulation/world-config.ts'
 import type { CycleResult } from '../../src/engine/cycle-options.ts'
 

@@ -2,6 +2,12 @@ import { SyncError, type JsonObject, type JsonValue, type SyncContext } from '..
 import type { HttpClient } from '../kit/http-client.ts'
 import { isObject } from '../kit/judge.ts'
 
+/** Whether a list inside the object was cut: what follows can only be asked for as it is now. */
+export function hasCutList(value: JsonValue | undefined): boolean {
+  if (Array.isArray(value)) return value.some(hasCutList)
+  return isObject(value) && ((value.object === 'list' && value.has_more === true) || Object.values(value).some(hasCutList))
+}
+
 /** Requests that one page may still make for lists inside its objects. */
 export interface FollowUps {
   left: number
@@ -52,7 +58,9 @@ async function readOn(list: JsonObject, client: HttpClient, followUps: FollowUps
     if (followUps.left-- <= 0) throw new SyncError('CONNECTOR_FAILED', 'The lists inside the objects of one page need too many requests. Ask for fewer objects with `limit`, or raise `followUpsMax`.')
     const last = data.at(-1)
     const after = isObject(last) && typeof last.id === 'string' ? last.id : undefined
-    const { status, body } = await client.get(url.slice('/v1'.length), { starting_after: after, limit: 100 }, context, { answers: [404] })
+    const { status, body } = await client.get(url.slice('/v1'.length), { starting_after: after, limit: 100 }, context, { answers: [400, 404] })
+    // The item to go on after is gone: the object is another by now, and is read again as what it is.
+    if (status === 400) throw new SyncError('SOURCE_INVALID', 'A list inside an object changed while it was read.')
     // Gone since, and its list with it. The log of events will say so.
     if (status === 404) break
     if (!isObject(body) || !Array.isArray(body.data) || typeof body.has_more !== 'boolean' || (body.has_more && body.data.length === 0)) {

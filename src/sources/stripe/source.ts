@@ -5,7 +5,7 @@ import { bearer, type Auth, type SecretSource } from '../kit/auth.ts'
 import { createHttpClient, type HttpAnswer, type HttpClient, type Query } from '../kit/http-client.ts'
 import { isObject } from '../kit/judge.ts'
 import { segment } from '../kit/origin.ts'
-import { extract, readNestedLists } from './nested.ts'
+import { extract, hasCutList, readNestedLists } from './nested.ts'
 
 export interface StripeOptions {
   /** A secret or restricted key, or the name of the secret that holds it. */
@@ -93,7 +93,7 @@ class Account {
 
   stream(stream: Stream): StripeStream {
     const feedFrom = (cursorTime: string | null): Anchored<EventFeedState> => eventFeed<Event>({
-      anchor: async (context) => (await this.#events({ limit: 1 }, context)).events[0],
+      anchor: (context) => this.#anchor(context),
       read: async ({ after }, context) => {
         const answer = await this.#events({ ending_before: after, limit: this.#limit }, context)
         return { ...answer, events: await this.#completed(answer.events, cursorTime, stream, context) }
@@ -144,6 +144,16 @@ class Account {
     return { events: data.map(eventOf), hasMore, serverTime }
   }
 
+  /** The newest event, unless others may still show below it, where nobody who follows it would see them; then the newest that is old enough. */
+  async #anchor(context: SyncContext): Promise<Event | undefined> {
+    const askedAt = context.clock.now()
+    const { events: [newest], serverTime } = await this.#events({ limit: 1 }, context)
+    const tookMs = Math.max(0, context.clock.now() - askedAt)
+    const safeMs = Math.min(context.cycle.startedAt, serverTime === null ? Infinity : serverTime - tookMs) - LAG_MS
+    if (newest === undefined || newest.created * 1_000 < safeMs) return newest
+    return (await this.#events({ 'created[lt]': Math.floor(safeMs / 1_000), limit: 1 }, context)).events[0]
+  }
+
   /** The log was empty when the sync began, so all that it holds is new. It is listed newest first, from the other end. */
   async #firstEvent(context: SyncContext): Promise<{ event: Event; safeMs: number } | undefined> {
     let first: Event | undefined
@@ -159,7 +169,7 @@ class Account {
 
   /**
    * The events with what they say made whole. The events of one second stand in no order, so an object that was changed more than
-   * once in a second, or may have been on the page before, is asked for itself.
+   * once in a second, or may have been on the page before, is asked for itself; so is one that came with only part of a list.
    */
   async #completed(events: readonly Event[], cursorTime: string | null, stream: Stream, context: SyncContext): Promise<Event[]> {
     const followUps = { left: this.#followUpsMax }
@@ -174,7 +184,8 @@ class Account {
       else {
         const rivals = events.filter((other) => other.created === created && other.object.id === object.id && stageOf(other) === 'changed')
         const isTied = stageOf(event) === 'changed' && (isoOf(created) === cursorTime || rivals.some((other) => stringifyJson(other.object) !== stringifyJson(object)))
-        const current = isTied ? await this.#current(object, context) : undefined
+        // The rest of a list is only known as it is now, so the object it belongs to is read as it is now as well.
+        const current = isTied || hasCutList(object) ? await this.#current(object, context) : undefined
         if (isTied && current !== undefined) settled.add(key)
         completed.push(current === null
           ? { ...event, isSettled: true }

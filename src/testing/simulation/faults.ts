@@ -11,7 +11,10 @@ export const FAULT_KINDS = [
   'page-repeated', 'rows-duplicated', 'short-page', 'empty-page', 'end-flag-early', 'end-flag-never', 'listing-lie',
 ] as const
 
-export type FaultKind = (typeof FAULT_KINDS)[number]
+/** What befalls a vendor's answers beyond that. */
+export const ANSWER_FAULT_KINDS = ['expired-token', 'partial-answer', 'login-page', 'auth-refused'] as const
+
+export type FaultKind = (typeof FAULT_KINDS)[number] | (typeof ANSWER_FAULT_KINDS)[number]
 
 export interface Fault {
   /** Names the place, so that a fault can be left out and the others stay: process, label, how often it was there. */

@@ -1,4 +1,4 @@
-import { runWorld, type Verdict, type WorldOptions } from './world.ts'
+import type { RunSeed, Verdict } from './campaign.ts'
 
 export interface Shrunk {
   /** The fewest faults found that still break the same promise; empty when it breaks without any. */
@@ -9,14 +9,14 @@ export interface Shrunk {
 const RUNS_MAX = 80
 
 /** Leaves faults out, halves first and single ones last, for as long as the same promise is still broken. */
-export async function shrink(world: WorldOptions, verdict: Verdict, oracle: string): Promise<Shrunk> {
+export async function shrink(run: RunSeed, verdict: Verdict, oracle: string): Promise<Shrunk> {
   let ids = verdict.faults.map((fault) => fault.id)
   let { trail } = verdict
   if (verdict.violations[0]?.oracle !== oracle) return { faults: ids, trail }
   let [size, at] = [ids.length, 0]
   for (let runs = 0; runs < RUNS_MAX && size >= 1; runs++) {
     const kept = [...ids.slice(0, at), ...ids.slice(at + size)]
-    const again = await runWorld({ ...world, only: new Set(kept) })
+    const again = await run(verdict.seed, new Set(kept))
     if (again.violations[0]?.oracle === oracle) [ids, trail] = [kept, again.trail]
     else at += size
     if (at >= ids.length) [size, at] = [size === 1 ? 0 : Math.ceil(size / 2), 0]

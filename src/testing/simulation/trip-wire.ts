@@ -1,6 +1,6 @@
 /**
  * Tells when code under test reaches for the real clock, real timers or real chance. The calls still work (whoever runs
- * the simulation needs them), but one that comes from the engine or a store is a finding.
+ * the simulation needs them), but one that comes from the engine, a source or a store is a finding.
  */
 export function tripWire(): { tripped(): string[]; remove(): void } {
   const found = new Set<string>()
@@ -8,7 +8,7 @@ export function tripWire(): { tripped(): string[]; remove(): void } {
   for (const [owner, name, original] of originals) {
     owner[name] = function watched(this: unknown, ...args: unknown[]): unknown {
       const culprit = new Error().stack?.split('\n')[2] ?? ''
-      if (/[/\\](engine|registry|strategies|stores)[/\\]/.test(culprit)) found.add(`${name} was called ${culprit.trim()}`)
+      if (/[/\\](engine|registry|strategies|sources|stores)[/\\]/.test(culprit)) found.add(`${name} was called ${culprit.trim()}`)
       return Reflect.apply(original as (...args: unknown[]) => unknown, this, args)
     }
   }

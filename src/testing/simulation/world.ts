@@ -3,10 +3,11 @@ import type { CycleResult } from '../../engine/cycle-options.ts'
 import { DEFAULT_LIMITS, DEFAULT_SWEEP, type SyncPlan } from '../../engine/sync-plan.ts'
 import { openSqliteStore } from '../../stores/sqlite/store.ts'
 import { AdversarialSource, type Line } from './adversarial-source.ts'
+import type { Verdict } from './campaign.ts'
 import { delta, listing } from './connectors.ts'
-import { Faults, type Fault } from './faults.ts'
+import { Faults } from './faults.ts'
 import { Fleet } from './fleet.ts'
-import { Oracle, type SyncFacts, type Violation } from './oracle.ts'
+import { Oracle, type SyncFacts } from './oracle.ts'
 import { Stream, Trace } from './random.ts'
 import { Scheduler, TIME_ZERO, type Process } from './scheduler.ts'
 import { drawConfig, type WorldConfig, type WorldKind } from './world-config.ts'
@@ -24,24 +25,6 @@ export interface WorldOptions {
   /** For directed tests: before the first step, and when the workload has ended but the world is not healed yet. */
   readonly onStart?: (world: World) => void
   readonly beforeHeal?: (world: World) => void
-}
-
-export interface Verdict {
-  readonly seed: number
-  readonly kind: WorldKind
-  readonly hash: string
-  readonly faults: readonly Fault[]
-  readonly violations: readonly Violation[]
-  readonly steps: number
-  readonly virtualMs: number
-  readonly cycles: number
-  readonly requests: number
-  /** How commits were answered. */
-  readonly outcomes: Oracle['outcomes']
-  /** Every row at the end, as text. */
-  readonly rows: string
-  /** The last things that happened, oldest first. */
-  readonly trail: readonly string[]
 }
 
 /** One world from its first record to its verdict. A pure function of its options. */

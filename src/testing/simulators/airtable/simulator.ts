@@ -106,7 +106,8 @@ export class AirtableSimulator extends VendorSimulator {
       from = (known.places.get(match[2]!) ?? -1) + 1
     }
     const { ids } = this.#iterators.get(id)!
-    const size = call.shortPage ? Math.max(1, Math.floor(pageSize / 2)) : pageSize
+    const served = Math.min(pageSize, this.pageSizeMax)
+    const size = call.shortPage ? Math.max(1, Math.floor(served / 2)) : served
     const end = Math.min(ids.length, from + size, asked.maxRecords)
     // A record deleted meanwhile leaves its place empty: the page is short though more follow.
     const records = ids.slice(from, end).map((recordId) => this.records.find(table, recordId)!).filter((version) => !version.deleted).map((version) => this.#selected(version, asked.fields))

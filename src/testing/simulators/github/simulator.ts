@@ -174,7 +174,8 @@ export class GithubSimulator extends VendorSimulator {
     const sign = direction === 'DESC' ? -1 : 1
     const all = this.records.sorted(type, VIEWS[field]!, group)
     const accepted = accepts === undefined ? all : all.filter(accepts)
-    const asked = call.shortPage && typeof args['first'] === 'number' ? { ...args, first: Math.max(1, Math.floor(args['first'] / 2)) } : args
+    const first = typeof args['first'] === 'number' ? Math.min(args['first'], this.pageSizeMax) : undefined
+    const asked = first === undefined ? args : { ...args, first: call.shortPage ? Math.max(1, Math.floor(first / 2)) : first }
     for (const cursor of [args['after'], args['before']]) {
       if (typeof cursor === 'string' && (call.expiredToken || placeIn(cursor) === undefined)) throw new FieldError(`\`${cursor}\` does not appear to be a valid cursor.`, 'INVALID_CURSOR_ARGUMENTS')
     }

@@ -9,6 +9,8 @@ export interface VendorOptions {
   readonly lag?: Lag
   /** When given, other credentials are refused; otherwise any will do, as long as there are some. */
   readonly token?: string
+  /** Where a reader asks for pages of a fixed size: what tests that want many pages of few rows get instead. */
+  readonly pageSizeMax?: number
 }
 
 /**
@@ -17,9 +19,11 @@ export interface VendorOptions {
  */
 export abstract class VendorSimulator extends ApiSimulator {
   readonly records: TruthTable
+  protected readonly pageSizeMax: number
 
   constructor(ports: SimulatorPorts, options: VendorOptions = {}) {
     super(ports, options.token)
+    this.pageSizeMax = options.pageSizeMax ?? Infinity
     this.records = new TruthTable(ports, options.lag)
   }
 

@@ -136,7 +136,8 @@ export class LinearSimulator extends VendorSimulator {
       return version
     }
     for (const cursor of [args['after'], args['before']]) if (typeof cursor === 'string') placeOf(cursor)
-    const shortened = call.shortPage ? { ...asked, first: Math.max(1, Math.floor(size / 2)) } : asked
+    const served = Math.min(size, this.pageSizeMax)
+    const shortened = call.shortPage || served < size ? { ...asked, first: call.shortPage ? Math.max(1, Math.floor(served / 2)) : served } : asked
     const connection = connectionOf(accepted, shortened, { cursorOf: ({ id }) => id, compare: (version, cursor) => view.order(version, placeOf(cursor)), show: (version): Parent => this.render(version) })
     return call.lie === undefined ? connection : { ...connection, pageInfo: { ...connection.pageInfo, hasNextPage: call.lie === 'more' } }
   }

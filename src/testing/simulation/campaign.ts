@@ -1,0 +1,130 @@
+import type { Fault, FaultKind } from './faults.ts'
+import { hashOf } from './random.ts'
+import { shrink, type Shrunk } from './shrink.ts'
+import type { StoreOracle, Violation } from './store-oracle.ts'
+import { tripWire } from './trip-wire.ts'
+
+/** One world from its first record to its verdict: a pure function of its seed, and of which faults are kept. */
+export type RunSeed = (seed: number, only?: ReadonlySet<string>) => Promise<Verdict>
+
+export interface Verdict {
+  readonly seed: number
+  /** Which worlds it is one of. */
+  readonly kind: string
+  readonly hash: string
+  readonly faults: readonly Fault[]
+  readonly violations: readonly Violation[]
+  readonly steps: number
+  readonly virtualMs: number
+  readonly cycles: number
+  readonly requests: number
+  /** How commits were answered. */
+  readonly outcomes: StoreOracle<any>['outcomes']
+  /** Every row at the end, as text. */
+  readonly rows: string
+  /** The last things that happened, oldest first. */
+  readonly trail: readonly string[]
+}
+
+export interface CampaignOptions {
+  /** How many worlds. */
+  readonly seeds: number
+  readonly firstSeed?: number
+  /** Stop after this long, whatever is left. Makes the digest depend on the machine. */
+  readonly seconds?: number
+  /** Stop at the first failure; true when absent. */
+  readonly stopOnFailure?: boolean
+  /** Look for the fewest faults of a failure; true when absent. */
+  readonly shrinks?: boolean
+  readonly onProgress?: (progress: { done: number; of: number; faults: number; failures: number }) => void
+}
+
+export interface SimulationReport {
+  readonly seeds: number
+  readonly firstSeed: number
+  readonly perSecond: number
+  readonly virtualHours: number
+  readonly steps: number
+  readonly cycles: number
+  /** Kind of world → how many. */
+  readonly worldsByKind: Readonly<Record<string, number>>
+  readonly requests: number
+  readonly faults: number
+  /** Kind → label → how often. */
+  readonly faultsByPlace: Readonly<Record<string, Readonly<Record<string, number>>>>
+  /** Kinds that were never injected; a report with any of these proves less than it seems to. */
+  readonly kindsNeverHit: readonly string[]
+  /** Worlds run a second time to see that they are the same. */
+  readonly repeated: number
+  readonly failures: readonly Failure[]
+  /** Of the hashes of all worlds, in order: equal digests mean equal runs. */
+  readonly digest: string
+  /** What the absence of failures is worth. */
+  readonly sentence: string
+}
+
+export interface Failure extends Shrunk {
+  readonly seed: number
+  readonly kind: string
+  readonly oracle: string
+  readonly message: string
+  readonly trail: readonly string[]
+}
+
+/** Runs many worlds, one per seed. What it finds is a seed, the promise that broke, and the fewest faults that break it. */
+export async function campaign(options: CampaignOptions, kinds: readonly FaultKind[], run: RunSeed): Promise<SimulationReport> {
+  const { seeds, firstSeed = 1, stopOnFailure = true, shrinks = true } = options
+  const startedAt = performance.now()
+  const faultsByPlace: Record<string, Record<string, number>> = {}
+  const worldsByKind: Record<string, number> = {}
+  const failures: Failure[] = []
+  let [done, steps, virtualMs, cycles, requests, faults, repeated, digest] = [0, 0, 0, 0, 0, 0, 0, 0]
+  const wire = tripWire()
+  try {
+    for (let seed = firstSeed; seed < firstSeed + seeds; seed++) {
+      if (options.seconds !== undefined && (performance.now() - startedAt) / 1_000 > options.seconds) break
+      const verdict = await run(seed)
+      const violations = [...verdict.violations, ...wire.tripped().map((message) => ({ oracle: 'ports', message, atMs: 0 }))]
+      // One world in a hundred is run twice: a world that is not the same again cannot be trusted to be found again.
+      if (hashOf(seed, 'repeat') % 100 === 0) {
+        repeated++
+        const again = await run(seed)
+        if (again.hash !== verdict.hash) violations.push({ oracle: 'determinism', message: `the hash was ${verdict.hash}, then ${again.hash}`, atMs: 0 })
+        // O15: without faults, the same world comes to rest with the same rows.
+        const twin = await run(seed, new Set())
+        if (verdict.violations.length === 0 && twin.rows !== verdict.rows) violations.push({ oracle: 'O15', message: 'the rows at rest are not those of the same world without faults', atMs: 0 })
+      }
+      done++
+      worldsByKind[verdict.kind] = (worldsByKind[verdict.kind] ?? 0) + 1
+      steps += verdict.steps
+      virtualMs += verdict.virtualMs
+      cycles += verdict.cycles
+      requests += verdict.requests
+      faults += verdict.faults.length
+      digest = hashOf(digest, verdict.hash)
+      for (const fault of verdict.faults) {
+        const places = (faultsByPlace[fault.kind] ??= {})
+        places[fault.label] = (places[fault.label] ?? 0) + 1
+      }
+      const [first] = violations
+      if (first !== undefined) {
+        failures.push({ seed, kind: verdict.kind, oracle: first.oracle, message: first.message, ...(shrinks ? await shrink(run, verdict, first.oracle) : { faults: verdict.faults.map((fault) => fault.id), trail: verdict.trail }) })
+        if (stopOnFailure) break
+      }
+      options.onProgress?.({ done, of: seeds, faults, failures: failures.length })
+    }
+  } finally {
+    wire.remove()
+  }
+  const seconds = (performance.now() - startedAt) / 1_000
+  return {
+    seeds: done, firstSeed, perSecond: done / seconds, virtualHours: virtualMs / 3_600_000, steps, cycles, worldsByKind, requests, faults, faultsByPlace,
+    kindsNeverHit: kinds.filter((kind) => faultsByPlace[kind] === undefined), repeated, failures,
+    digest: digest.toString(16).padStart(8, '0'), sentence: strength(done, faults, failures),
+  }
+}
+
+function strength(worlds: number, faults: number, failures: readonly Failure[]): string {
+  if (failures.length > 0) return `${failures.length} of ${worlds} worlds broke a promise; the first is seed ${failures[0]!.seed}.`
+  return `No promise was broken in ${worlds} worlds with ${faults} faults: at 95 % confidence fewer than ${((3 / worlds) * 100).toPrecision(2)} % of worlds like these would break one (3/N).`
+}

@@ -1,0 +1,37 @@
+import { github } from '../../../sources/github/source.ts'
+import { GithubSimulator } from '../../simulators/github/simulator.ts'
+import type { VendorStream } from './vendor.ts'
+import { numbered, writeIn } from './writes.ts'
+
+const open: VendorStream['open'] = (ports, { lag, pageSize, limited }) => new GithubSimulator(ports, { lag, pageSizeMax: pageSize, pointsPerHour: limited ? 1_000 : 5_000 })
+const suffers: VendorStream['suffers'] = (fault) => fault === 'end-flag-never' || fault === 'short-page' || fault === 'partial-answer'
+const tokenOf: VendorStream['tokenOf'] = ({ body }) => {
+  const { variables } = JSON.parse(body) as { variables: Record<string, unknown> }
+  const token = Object.entries(variables).find(([name, value]) => name.startsWith('after') && typeof value === 'string')
+  return token === undefined ? null : String(token[1])
+}
+
+/** Cursors that hold the place in the order, a budget of points, answers with a part missing. */
+export const githubRepositories: VendorStream = {
+  vendor: 'github', name: 'repositories', type: 'repository', keyField: 'id', lagMaxMs: 10_000,
+  open,
+  source: () => github({ token: 'TOKEN', baseUrl: 'https://vendor.test' }).repositories,
+  fields: (n) => ({ description: numbered(n) }),
+  writeOf: ({ description }) => writeIn(description),
+  rowOf: ({ __typename: _, ownerLogin: _owner, ...record }) => record,
+  suffers,
+  tokenOf,
+}
+
+/** A list inside a list. */
+export const githubIssues: VendorStream = {
+  ...githubRepositories,
+  name: 'issues', type: 'issue',
+  source: ({ pageSize }) => github({ token: 'TOKEN', baseUrl: 'https://vendor.test', repositoriesPerPage: Math.min(3, pageSize) }).issues,
+  prepare: (simulator) => {
+    for (let n = 0; n < 5; n++) simulator.create('repository', {})
+  },
+  fields: (n, simulator, chance) => ({ title: numbered(n), repository: chance.pick(simulator.records.current('repository')).id }),
+  writeOf: ({ title }) => writeIn(title),
+  rowOf: ({ __typename: _, ...record }) => record,
+}

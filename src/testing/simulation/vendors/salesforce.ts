@@ -1,0 +1,19 @@
+import { salesforce } from '../../../sources/salesforce/source.ts'
+import { SalesforceSimulator } from '../../simulators/salesforce/simulator.ts'
+import type { VendorStream } from './vendor.ts'
+import { numbered, writeIn } from './writes.ts'
+
+/** By creation and by the last change; deleted rows stay in the recycle bin. `done` may lie, and locators expire. */
+export const salesforceAccounts: VendorStream = {
+  vendor: 'salesforce', name: 'accounts', type: 'Account', keyField: 'Id', lagMaxMs: 14_000,
+  open: (ports, { lag, pageSize, limited }) => new SalesforceSimulator(ports, { lag, batchSizeMin: Math.max(1, Math.floor(pageSize / 2)), granularityMs: limited ? 1_000 : 1 }),
+  source: ({ pageSize }) => ({
+    ...salesforce({ instanceUrl: 'https://vendor.test', accessToken: 'TOKEN', limit: pageSize }).object('Account'),
+    promise: { windowMs: 16_000, begins: 'first', tells: () => ({ changes: true, deletes: true }), cyclesPerRound: 1 },
+  }),
+  fields: (n) => ({ Name: numbered(n) }),
+  writeOf: ({ Name }) => writeIn(Name),
+  rowOf: (record) => record,
+  suffers: (fault, { url }) => fault !== 'partial-answer' && (fault !== 'page-repeated' || url.pathname.endsWith('/queryAll')),
+  tokenOf: ({ url }) => /\/query\/(\w+-\d+)$/.exec(url.pathname)?.[1] ?? null,
+}

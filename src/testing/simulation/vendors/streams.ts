@@ -1,0 +1,12 @@
+import { airtableTasks } from './airtable.ts'
+import { githubIssues, githubRepositories } from './github.ts'
+import { hubspotCompanies, hubspotContacts } from './hubspot.ts'
+import { linearIssues } from './linear.ts'
+import { salesforceAccounts } from './salesforce.ts'
+import { servicenowIncidents } from './servicenow.ts'
+import { stripeCustomers, stripeInvoices } from './stripe.ts'
+import type { VendorStream } from './vendor.ts'
+
+export const VENDOR_STREAMS: readonly VendorStream[] = [
+  salesforceAccounts, stripeCustomers, stripeInvoices, hubspotContacts, hubspotCompanies, servicenowIncidents, githubRepositories, githubIssues, linearIssues, airtableTasks,
+]

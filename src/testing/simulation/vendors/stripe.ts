@@ -1,0 +1,34 @@
+import { stripe } from '../../../sources/stripe/source.ts'
+import type { Fields } from '../../simulators/kit/simulator.ts'
+import { StripeSimulator } from '../../simulators/stripe/simulator.ts'
+import type { VendorStream } from './vendor.ts'
+import { numbered, writeIn } from './writes.ts'
+
+/** Lists newest first; a log of events that show late, in whole seconds. */
+const stream = (name: 'customers' | 'invoices', type: string, text: string): Omit<VendorStream, 'fields'> => ({
+  vendor: 'stripe', name, type, keyField: 'id', lagMaxMs: 9_000,
+  open: (ports, { lag, limited }) => new StripeSimulator(ports, { lag, ...(limited && { rateLimit: { requests: 25, perMs: 1_000 } }) }),
+  source: ({ pageSize }) => ({
+    ...stripe({ apiKey: 'TOKEN', baseUrl: 'https://vendor.test/v1', limit: pageSize, followUpsMax: 1_000 })[name],
+    promise: { windowMs: 11_000, begins: 'anchor', tells: () => ({ changes: true, deletes: true }), cyclesPerRound: 1 },
+  }),
+  writeOf: (row) => writeIn(row[text]),
+  rowOf: (record) => record,
+  // `has_more` is the only word on whether more follow.
+  suffers: (fault, { url }) => fault === 'end-flag-never' || fault === 'short-page' || (fault === 'page-repeated' && url.searchParams.has('ending_before')),
+  tokenOf: ({ url }) => url.searchParams.get('starting_after') ?? url.searchParams.get('ending_before'),
+})
+
+export const stripeCustomers: VendorStream = { ...stream('customers', 'customer', 'name'), fields: (n) => ({ name: numbered(n) }) }
+
+/** Each with a list inside, which is cut after ten and goes on elsewhere. */
+export const stripeInvoices: VendorStream = {
+  ...stream('invoices', 'invoice', 'number'),
+  fields: (n, _simulator, chance) => ({ number: numbered(n), lines: Array.from({ length: chance.pick([0, 2, 12, 25]) }, (_, at) => ({ amount: n * 100 + at })) }),
+  rowOf: (record, simulator) => {
+    const id = String(record['id'])
+    const items = simulator.records.find('invoice', id)!.fields['lines'] as Fields[]
+    const data = items.map((item, at) => ({ id: `il_${id.slice('in_'.length)}${String(at).padStart(4, '0')}`, object: 'line_item', ...item }))
+    return { ...record, lines: { ...(record['lines'] as Fields), data, has_more: false } }
+  },
+}

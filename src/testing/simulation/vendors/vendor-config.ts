@@ -1,0 +1,97 @@
+import type { Lag } from '../../simulators/kit/truth-table.ts'
+import type { Conditions } from '../fleet.ts'
+import { ANSWER_FAULT_KINDS, type FaultKind } from '../faults.ts'
+import { Stream } from '../random.ts'
+import { VENDOR_STREAMS } from './streams.ts'
+import { VENDOR_WORLD_KINDS, type VendorConditions, type VendorStream, type VendorWorldKind } from './vendor.ts'
+
+export interface VendorWorldConfig extends Conditions, VendorConditions {
+  readonly stream: VendorStream
+  readonly kind: VendorWorldKind
+  readonly records: number
+  readonly operations: number
+  readonly gapMs: number
+  /** Share of writes that touch many records in one moment: ties larger than a page. */
+  readonly bulkShare: number
+  readonly deleteShare: number
+  readonly vendorLatencyMs: readonly [number, number]
+  readonly deadlineMs: number
+  readonly retriesMax: number
+  readonly pagesMax: number
+  readonly rates: Readonly<Partial<Record<FaultKind, number>>>
+}
+
+export interface VendorChoice {
+  /** Only these vendors; every one when absent. */
+  readonly vendors?: readonly string[] | undefined
+  readonly kinds?: readonly VendorWorldKind[] | undefined
+  readonly overrides?: Partial<VendorWorldConfig> | undefined
+}
+
+/** What befalls a vendor's runners, store and answers. */
+export const VENDOR_FAULT_KINDS: readonly FaultKind[] = [
+  'crash', 'freeze', 'terminate', 'clock-step',
+  'store-busy', 'store-unavailable', 'applied-unknown', 'applied-late', 'lost-unknown',
+  'rate-limited', 'server-error', 'truncated', 'timeout-before', 'timeout-after', 'late-answer',
+  'page-repeated', 'short-page', 'end-flag-early', 'end-flag-never', ...ANSWER_FAULT_KINDS,
+]
+
+/** The worlds there are: each stream as what it can be read as. */
+export function worldsOf({ vendors, kinds }: VendorChoice): Array<{ stream: VendorStream; kind: VendorWorldKind }> {
+  const streams = VENDOR_STREAMS.filter(({ vendor }) => vendors === undefined || vendors.includes(vendor))
+  return streams.flatMap((stream) => VENDOR_WORLD_KINDS
+    .filter((kind) => (kinds === undefined || kinds.includes(kind)) && (kind === 'replace' || 'delta' in stream.source({ pageSize: 1, lag: NO_LAG, limited: false })))
+    .map((kind) => ({ stream, kind })))
+}
+
+const NO_LAG: Lag = { share: 0, maxMs: 0 }
+
+/** A world's conditions, drawn wide. */
+export function drawVendorConfig(seed: number, choice: VendorChoice = {}): VendorWorldConfig {
+  const chance = new Stream(seed, 'vendor config')
+  const { stream, kind } = chance.pick(worldsOf(choice))
+  const config: VendorWorldConfig = {
+    stream, kind,
+    pageSize: chance.int(2, 8),
+    lag: chance.pick([NO_LAG, { share: 0.3, maxMs: Math.ceil(stream.lagMaxMs / 3) }, { share: 0.3, maxMs: stream.lagMaxMs }]),
+    limited: chance.chance(0.3),
+    records: chance.int(1, 20),
+    operations: chance.int(5, 25),
+    gapMs: chance.pick([500, 3_000, 15_000]),
+    bulkShare: chance.pick([0, 0.1, 0.3]),
+    deleteShare: chance.pick([0.1, 0.1, 0.4]),
+    runners: chance.int(1, 2),
+    runnerGapMs: chance.pick([500, 3_000, 10_000]),
+    runnerSkewMs: chance.pick([0, 0, 500, 5_000]),
+    vendorLatencyMs: chance.pick([[2, 30], [20, 400], [50, 3_000]]),
+    storeLatencyMs: chance.pick([[1, 5], [5, 100], [50, 2_000]]),
+    leaseTtlMs: chance.pick([2_000, 10_000]),
+    deadlineMs: chance.pick([15_000, 60_000]),
+    retriesMax: chance.int(1, 5),
+    pagesMax: chance.pick([3, 100_000, 100_000]),
+    rates: drawRates(chance),
+  }
+  return { ...config, ...choice.overrides }
+}
+
+function drawRates(chance: Stream): Partial<Record<FaultKind, number>> {
+  const rates: Partial<Record<FaultKind, number>> = {}
+  const shares = {
+    process: chance.pick([0, 0.01, 0.05]) / 3,
+    store: chance.pick([0, 0.1, 0.3]) / 3,
+    line: chance.pick([0, 0.1, 0.4]) / 5,
+    answer: chance.pick([0, 0.1, 0.4]) / 5,
+  }
+  for (const kind of VENDOR_FAULT_KINDS) {
+    const on = chance.chance(0.7)
+    const share = shares[GROUPS[kind] ?? 'answer']
+    if (on && share > 0) rates[kind] = share
+  }
+  return rates
+}
+
+const GROUPS: Partial<Record<FaultKind, 'process' | 'store' | 'line'>> = {
+  crash: 'process', freeze: 'process', terminate: 'process', 'clock-step': 'process',
+  'store-busy': 'store', 'store-unavailable': 'store', 'applied-unknown': 'store', 'applied-late': 'store', 'lost-unknown': 'store',
+  'rate-limited': 'line', 'server-error': 'line', truncated: 'line', 'timeout-before': 'line', 'timeout-after': 'line', 'late-answer': 'line',
+}

@@ -1,0 +1,115 @@
+import { SyncError } from '../../../contract/index.ts'
+import type { CycleOptions } from '../../../engine/cycle-options.ts'
+import { isCutOff } from '../../simulators/kit/cut-off.ts'
+import type { Fault as AnswerFaultPlan } from '../../simulators/kit/faults.ts'
+import type { VendorSimulator } from '../../simulators/kit/vendor-simulator.ts'
+import type { Fault, FaultKind, Faults } from '../faults.ts'
+import type { Process } from '../scheduler.ts'
+import type { AnswerRequest, VendorStream } from './vendor.ts'
+
+export interface VendorLine {
+  readonly process: Process
+  readonly faults: Faults
+  readonly stream: VendorStream
+  readonly simulator: VendorSimulator
+  readonly latencyMs: () => number
+  /** How long the engine stays with one call; an answer can be later than that. */
+  readonly deadlineMs: number
+  /** Places the vendor has forgotten, and until when. */
+  readonly forgotten: Map<string, number>
+}
+
+/** The way to the vendor, over a bad line and under virtual time. */
+export function vendorFetch(line: VendorLine): CycleOptions['fetch'] {
+  return (input, init = {}) => ask(line, new URL(input), init)
+}
+
+async function ask(line: VendorLine, url: URL, init: RequestInit): Promise<Response> {
+  const { process, faults, stream, latencyMs, deadlineMs } = line
+  const signal = init.signal ?? undefined
+  const asked: AnswerRequest = { url, body: typeof init.body === 'string' ? init.body : '' }
+  await process.wait('fetch:before', latencyMs(), signal)
+  const fault = faults.draw(process.name, 'fetch', LINE_FAULTS)
+  if (fault?.kind === 'timeout-before') await process.wait('fetch:hangs', NEVER_MS, signal)
+  const lie = fault === null ? faults.draw(process.name, 'fetch answer', ANSWER_FAULTS.filter((kind) => mayMeet(stream, kind, asked))) : null
+  const response = await answer(line, asked, init, planOf(fault ?? lie), lie)
+  if (fault?.kind === 'timeout-after') await process.wait('fetch:hangs', NEVER_MS, signal)
+  // An answer that ignores the signal and comes when nobody wants it any more.
+  if (fault?.kind === 'late-answer') await process.wait('fetch:late', deadlineMs * (1 + fault.amount))
+  else await process.wait('fetch:after', latencyMs(), signal)
+  return response
+}
+
+async function answer(line: VendorLine, asked: AnswerRequest, init: RequestInit, plan: AnswerFaultPlan | null, lie: Fault | null): Promise<Response> {
+  const { stream, simulator, process, forgotten } = line
+  const { now } = process.scheduler
+  const token = stream.tokenOf(asked)
+  if (token !== null && lie?.kind === 'expired-token') forgotten.set(token, now + Math.round(lie.amount * FORGOTTEN_MS_MAX))
+  const isForgotten = token !== null && line.faults.enabled && (forgotten.get(token) ?? 0) > now
+  const { signal: _, ...rest } = init
+  const request = new Request(asked.url, rest)
+  const met = isForgotten ? ({ kind: 'expired-token' } as const) : plan
+  if (met !== null) simulator.faults.plan(met, { on: (candidate) => candidate === request })
+  const response = await simulator.handle(request)
+  return isCutOff(response) ? brokenOff(response) : response
+}
+
+/** As the production fetch tells it. */
+async function brokenOff(response: Response): Promise<Response> {
+  const half = new Uint8Array(await response.arrayBuffer())
+  let isSent = false
+  const body = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      if (isSent) return controller.error(new SyncError('SOURCE_INVALID', 'The simulated vendor broke its answer off.'))
+      isSent = true
+      controller.enqueue(half)
+    },
+  })
+  return new Response(body, { status: response.status, headers: response.headers })
+}
+
+function mayMeet(stream: VendorStream, kind: (typeof ANSWER_FAULTS)[number], asked: AnswerRequest): boolean {
+  switch (kind) {
+    case 'login-page':
+    case 'auth-refused':
+      return true
+    case 'expired-token':
+      return stream.tokenOf(asked) !== null
+    default:
+      return stream.suffers(kind, asked)
+  }
+}
+
+function planOf(fault: Fault | null): AnswerFaultPlan | null {
+  switch (fault?.kind) {
+    case 'rate-limited':
+      return { kind: 'rate-limit', secondary: fault.amount > 0.8, ...(fault.amount < 0.5 && { retryAfter: String(Math.ceil(fault.amount * 20)) }) }
+    case 'server-error':
+      return { kind: 'server-error', status: fault.amount < 0.5 ? 500 : 503 }
+    case 'truncated':
+      return { kind: 'truncated', how: fault.amount < 0.5 ? 'cut-off' : 'short' }
+    case 'page-repeated':
+      return { kind: 'duplicate-page' }
+    case 'short-page':
+      return { kind: 'short-page' }
+    case 'end-flag-early':
+      return { kind: 'end-flag', says: 'end' }
+    case 'end-flag-never':
+      return { kind: 'end-flag', says: 'more' }
+    case 'expired-token':
+      return { kind: 'expired-token' }
+    case 'partial-answer':
+      return { kind: 'partial' }
+    case 'login-page':
+      return { kind: 'html' }
+    case 'auth-refused':
+      return { kind: 'unauthorized' }
+    default:
+      return null
+  }
+}
+
+const NEVER_MS = 400 * 24 * 3_600_000
+const FORGOTTEN_MS_MAX = 5 * 60_000
+const LINE_FAULTS = ['rate-limited', 'server-error', 'timeout-before', 'timeout-after', 'truncated', 'late-answer'] as const satisfies readonly FaultKind[]
+const ANSWER_FAULTS = ['page-repeated', 'short-page', 'end-flag-early', 'end-flag-never', 'expired-token', 'partial-answer', 'login-page', 'auth-refused'] as const satisfies readonly FaultKind[]
