@@ -1,4 +1,5 @@
 import { Command, Option } from 'commander'
+import { SyncError } from '../contract/index.ts'
 import { systemClock } from '../platform/clock.ts'
 import type { SimulationReport } from '../testing/simulation/simulate.ts'
 import type { WorkerReport } from '../testing/simulation/simulate-worker.ts'
@@ -15,6 +16,8 @@ interface SimFlags {
   readonly seeds: number
   readonly firstSeed: number
   readonly seconds?: number
+  /** True for every one of them. */
+  readonly vendors?: true | string
 }
 
 export function simVerb(): Command {
@@ -24,27 +27,41 @@ export function simVerb(): Command {
     .argument('[worker]', 'a worker file of yours: run its syncs, instead of the engine’s own worlds, through crashes, lost answers and refusals')
     .addOption(new Option('--seeds <n>', 'how many worlds, or runs of each sync').argParser(countArgument).default(1_000))
     .addOption(new Option('--first-seed <n>', 'where to begin').argParser(countArgument).default(1))
+    .option('--vendors [names]', 'the sources of known vendors against what plays those vendors: all, or some, as salesforce,stripe')
     .option('--seconds <n>', 'stop after so long, whatever is left', countArgument)
     .option('--json', 'answer in JSON, for programs')
 }
 
 export const sim: Act<[string | undefined, SimFlags]> = async (cli, file, flags) => {
+  if (file !== undefined && flags.vendors !== undefined) throw new SyncError('ARGUMENT_INVALID', '`--vendors` has workers of its own; leave the file out.')
   return file === undefined ? simWorlds(cli, flags) : simWorker(cli, file, flags)
 }
 
 async function simWorlds(cli: Cli, flags: SimFlags): Promise<number> {
   // Loaded here: no other command needs a world of its own.
   const { simulate } = await import('../testing/simulation/simulate.ts')
-  const report = await simulate({
+  const { simulateVendors } = await import('../testing/simulation/vendors/simulate-vendors.ts')
+  const vendors = typeof flags.vendors === 'string' ? await vendorsNamed(flags.vendors) : undefined
+  const report = await (flags.vendors === undefined ? simulate : simulateVendors)({
+    ...(vendors && { vendors }),
     seeds: flags.seeds, firstSeed: flags.firstSeed, ...(flags.seconds === undefined ? {} : { seconds: flags.seconds }),
     onProgress: ({ done, of, faults }) => {
       if (cli.terminal.isLive && done % 20 === 0) cli.terminal.draw([`▸ ${grouped(done)} of ${grouped(of)} worlds · ${grouped(faults)} faults`])
     },
   })
   if (cli.terminal.isLive) cli.terminal.draw([])
-  if (cli.terminal.json) cli.terminal.document({ ...report, faultsByPlace: new Foreign(report.faultsByPlace) })
-  else show(cli, report)
+  if (cli.terminal.json) cli.terminal.document({ ...report, worldsByKind: new Foreign(report.worldsByKind), faultsByPlace: new Foreign(report.faultsByPlace) })
+  else show(cli, report, flags.vendors === undefined ? '' : typeof flags.vendors === 'string' ? ` --vendors ${flags.vendors}` : ' --vendors')
   return report.failures.length === 0 ? EXIT_OK : exitCodeOf('INTERNAL')
+}
+
+async function vendorsNamed(text: string): Promise<string[]> {
+  const { VENDOR_STREAMS } = await import('../testing/simulation/vendors/streams.ts')
+  const known = [...new Set(VENDOR_STREAMS.map(({ vendor }) => vendor))]
+  const names = text.split(',').map((name) => name.trim())
+  const unknown = names.find((name) => !known.includes(name))
+  if (unknown !== undefined) throw new SyncError('ARGUMENT_INVALID', `There is no vendor "${unknown}". There are ${known.join(', ')}.`)
+  return names
 }
 
 async function simWorker(cli: Cli, file: string, flags: SimFlags): Promise<number> {
@@ -78,10 +95,11 @@ function showWorker({ terminal }: Cli, report: WorkerReport, file: string, ms: n
   terminal.print(`${report.sentence} ${grouped(Math.round(runs / Math.max(0.001, ms / 1000)))} runs a second.`)
 }
 
-function show({ terminal }: Cli, report: SimulationReport): void {
+function show({ terminal }: Cli, report: SimulationReport, flags: string): void {
   const { colors } = terminal
   terminal.print(
     `${grouped(report.seeds)} worlds from seed ${report.firstSeed} · ${grouped(Math.round(report.perSecond))} a second · ${grouped(report.faults)} faults injected · ${grouped(report.cycles)} cycles · ${grouped(Math.round(report.virtualHours))} virtual hours`,
+    ...Object.entries(report.worldsByKind).toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([kind, worlds]) => `  ${grouped(worlds)} × ${kind}`),
     ...Object.entries(report.faultsByPlace).map(([kind, places]) => `  ${kind}  ${grouped(Object.values(places).reduce((sum, count) => sum + count, 0))}`),
   )
   for (const { seed, oracle, message, faults, trail } of report.failures) {
@@ -89,9 +107,9 @@ function show({ terminal }: Cli, report: SimulationReport): void {
       `${colors.red('✗')} seed ${seed}: ${colors.bold(oracle)}  ${printable(message)}`,
       `  It takes ${faults.length === 0 ? 'no faults' : faults.join(', ')}:`,
       ...trail.map((step) => `    ${printable(step)}`),
-      `  Again: npx tidemark sim --first-seed ${seed} --seeds 1`,
+      `  Again: npx tidemark sim${flags} --first-seed ${seed} --seeds 1`,
     )
   }
-  terminal.print(report.sentence)
+  terminal.print(`${report.sentence} Digest ${report.digest}.`)
   if (report.failures.length === 0 && report.kindsNeverHit.length > 0) terminal.remark(colors.dim(`Never injected in so few worlds: ${report.kindsNeverHit.join(', ')}`))
 }

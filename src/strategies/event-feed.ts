@@ -6,7 +6,7 @@ import { instantOf, instantOfMs } from './kit/instants.ts'
 import { invalid, requireMode, requireNumber, unreadable } from './kit/refusals.ts'
 
 export interface EventFeedOptions<Event> {
-  /** The newest event that no other can still appear below, which is one older than `lagMs`; nothing when there is none. */
+  /** The newest event there is, or nothing when the log is empty. One younger than `lagMs` is waited for, so prefer one that is older. */
   anchor(context: SyncContext): Promise<Event | undefined | null>
   /** The events that follow directly after the one named, on a page of the source's own size. */
   read(query: { readonly after: string }, context: SyncContext): Promise<EventFeedAnswer<Event>>
@@ -48,7 +48,7 @@ export interface EventFeedState {
  * type Events = { data: Event[]; has_more: boolean }
  *
  * export const customers = eventFeed<Event>({
- *   anchor: async ({ fetch, cycle }) => ((await (await fetch(`https://pay.example/events?limit=1&before=${cycle.startedAt - 10_000}`)).json()) as Events).data[0],
+ *   anchor: async ({ fetch }) => ((await (await fetch('https://pay.example/events?limit=1')).json()) as Events).data[0],
  *   read: async ({ after }, { fetch }) => {
  *     const { data, has_more } = (await (await fetch(`https://pay.example/events?ending_before=${after}`)).json()) as Events
  *     return { events: data, hasMore: has_more }
@@ -90,7 +90,13 @@ export function eventFeed<Event>(options: EventFeedOptions<Event>): Anchored<Eve
   }
   execute.anchor = async (context) => {
     const event = await options.anchor(context)
-    return event === undefined || event === null ? undefined : stateAt(place(event, 0, options))
+    if (event === undefined || event === null) return undefined
+    const anchor = place(event, 0, options)
+    // Others may still show below it, where nobody who follows it would see them. Once it is old enough, all of those are there, and a
+    // backfill that begins now lists what they tell.
+    const youngMs = Math.min(options.lagMs, instantMs(anchor.instant) + options.lagMs - context.clock.now()) + 1
+    if (youngMs > 1) await context.clock.sleep(youngMs, context.signal)
+    return stateAt(anchor)
   }
   return execute
 }

@@ -5,6 +5,8 @@ export type { StoreCase, StoreHarness, StoreSupport } from './store-cases/harnes
 export * from './simulators/index.ts'
 export { simulate } from './simulation/simulate.ts'
 export type { Failure, SimulateOptions, SimulationReport } from './simulation/simulate.ts'
+export { simulateVendors } from './simulation/vendors/simulate-vendors.ts'
+export type { SimulateVendorsOptions } from './simulation/vendors/simulate-vendors.ts'
 export { simulateWorker } from './simulation/simulate-worker.ts'
 export type { SimulateWorkerOptions, SyncReport, WorkerFailure, WorkerReport } from './simulation/simulate-worker.ts'
 export { crashMatrix } from './simulation/crash-matrix.ts'

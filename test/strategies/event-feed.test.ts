@@ -80,6 +80,14 @@ describe('the anchor', () => {
     expect(await run('before')).toBe(true)
     expect(await run('after')).toBe(false)
   })
+
+  test('XC34 an anchor that others may still show below is waited for, so that a backfill after it lists what those tell', async () => {
+    log.change('young')
+    const young = await cycle(feedOf(log), { afterMs: SECOND })
+    expect(young.endedAt - young.startedAt).toBeGreaterThan(8 * SECOND)
+    const old = await cycle(feedOf(log), { sync: 'other', afterMs: MINUTE })
+    expect(old.endedAt - old.startedAt).toBe(0)
+  })
 })
 
 describe('pages of events', () => {

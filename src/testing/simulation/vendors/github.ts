@@ -18,7 +18,7 @@ export const githubRepositories: VendorStream = {
   source: () => github({ token: 'TOKEN', baseUrl: 'https://vendor.test' }).repositories,
   fields: (n) => ({ description: numbered(n) }),
   writeOf: ({ description }) => writeIn(description),
-  rowOf: ({ __typename: _, ownerLogin: _owner, ...record }) => record,
+  rowOf: ({ __typename: _type, ownerLogin: _owner, ...record }) => record,
   suffers,
   tokenOf,
 }
@@ -33,5 +33,5 @@ export const githubIssues: VendorStream = {
   },
   fields: (n, simulator, chance) => ({ title: numbered(n), repository: chance.pick(simulator.records.current('repository')).id }),
   writeOf: ({ title }) => writeIn(title),
-  rowOf: ({ __typename: _, ...record }) => record,
+  rowOf: ({ __typename: _type, ...record }) => record,
 }

@@ -2,6 +2,7 @@ import { airtableTasks } from './airtable.ts'
 import { githubIssues, githubRepositories } from './github.ts'
 import { hubspotCompanies, hubspotContacts } from './hubspot.ts'
 import { linearIssues } from './linear.ts'
+import { restContacts, restCustomers } from './rest.ts'
 import { salesforceAccounts } from './salesforce.ts'
 import { servicenowIncidents } from './servicenow.ts'
 import { stripeCustomers, stripeInvoices } from './stripe.ts'
@@ -9,4 +10,5 @@ import type { VendorStream } from './vendor.ts'
 
 export const VENDOR_STREAMS: readonly VendorStream[] = [
   salesforceAccounts, stripeCustomers, stripeInvoices, hubspotContacts, hubspotCompanies, servicenowIncidents, githubRepositories, githubIssues, linearIssues, airtableTasks,
+  restContacts, restCustomers,
 ]

@@ -1,0 +1,24 @@
+import { bearer, rest } from '../../../sources/rest/source.ts'
+import { hubspotContacts } from './hubspot.ts'
+import { stripeCustomers } from './stripe.ts'
+import type { VendorStream } from './vendor.ts'
+
+/** HubSpot's list, declared: pages by a token. */
+export const restContacts: VendorStream = {
+  ...hubspotContacts,
+  vendor: 'rest',
+  source: ({ pageSize }) => rest({
+    baseUrl: 'https://vendor.test', auth: bearer('TOKEN'),
+    streams: [{ name: 'contacts', path: '/crm/v3/objects/contacts', records: 'results', key: 'id', updatedAt: 'updatedAt', page: { kind: 'token', parameter: 'after', next: 'paging.next.after', size: { parameter: 'limit', value: pageSize } } }],
+  }).contacts,
+}
+
+/** Stripe's list, declared: pages by the last record of the one before. */
+export const restCustomers: VendorStream = {
+  ...stripeCustomers,
+  vendor: 'rest',
+  source: ({ pageSize }) => rest({
+    baseUrl: 'https://vendor.test/v1', auth: bearer('TOKEN'),
+    streams: [{ name: 'customers', path: '/customers', records: 'data', key: 'id', page: { kind: 'token', parameter: 'starting_after', next: { last: 'id' }, more: 'has_more', size: { parameter: 'limit', value: pageSize } } }],
+  }).customers,
+}
