@@ -1,47 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { Build, type Outcome } from './mutate.ts'
-import { MUTANTS, type Mutant } from './mutants.ts'
+import { describe } from 'vitest'
+import { judgeMutants } from './judge-mutants.ts'
+import { MUTANTS } from './mutants.ts'
 
-/** Would the simulation notice? Each bug is planted in a copy of the compiled package, and must be found by its seeds; the code as it is must pass the same ones. */
-describe('the simulation finds planted bugs', () => {
-  const build = new Build()
-  const outcomes = new Map<Mutant, Promise<{ patched: Outcome; unpatched: Outcome }>>()
-
-  beforeAll(async () => {
-    await build.make()
-    // Two at a time, as many as a small machine has cores.
-    const queue = [...MUTANTS]
-    const settle = new Map<Mutant, (outcome: Promise<{ patched: Outcome; unpatched: Outcome }>) => void>()
-    for (const mutant of MUTANTS) {
-      const outcome = new Promise<{ patched: Outcome; unpatched: Outcome }>((resolve) => void settle.set(mutant, resolve))
-      // Told by its own test, which may come later.
-      outcome.catch(() => {})
-      outcomes.set(mutant, outcome)
-    }
-    for (let worker = 0; worker < 2; worker++) void work()
-
-    async function work(): Promise<void> {
-      for (let mutant = queue.shift(); mutant !== undefined; mutant = queue.shift()) {
-        const both = judge(mutant)
-        settle.get(mutant)!(both)
-        await both.catch(() => {})
-      }
-    }
-  }, 300_000)
-
-  afterAll(() => build.remove())
-
-  async function judge(mutant: Mutant): Promise<{ patched: Outcome; unpatched: Outcome }> {
-    const patched = await build.simulate(mutant, mutant.name)
-    // The same worlds without the bug, up to the one that found it.
-    const { patches: _, ...same } = mutant
-    return { patched, unpatched: await build.simulate({ ...same, seeds: patched.seeds }, `${mutant.name} not`) }
-  }
-
-  test.each(MUTANTS.map((mutant) => [mutant.name, mutant] as const))('%s', async (_, mutant) => {
-    const { patched, unpatched } = await outcomes.get(mutant)!
-    expect(unpatched.failure, 'the code as it is').toBeNull()
-    expect(patched.failure, `${patched.seeds} seeds with the bug planted`).not.toBeNull()
-    console.info(`seed ${patched.failure!.seed}: ${patched.failure!.oracle}`)
-  }, 300_000)
-})
+describe('the simulation finds planted bugs', () => judgeMutants(MUTANTS))

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { Mutant } from './mutants.ts'
+import type { VendorMutant } from './vendor-mutants.ts'
 
 const run = promisify(execFile)
 const ROOT = join(import.meta.dirname, '../..')
@@ -28,12 +29,11 @@ export class Build {
   }
 
   /** Simulates the build as it is, or a copy with one bug planted. */
-  async simulate(mutant: Pick<Mutant, 'worlds' | 'seeds'> & Partial<Mutant>, name = 'unpatched'): Promise<Outcome> {
+  async simulate({ patches = [], name: _name, ...options }: Partial<Mutant> | Partial<VendorMutant>, name = 'unpatched'): Promise<Outcome> {
     const copy = join(this.#home, name.replaceAll(/\W+/g, '-'))
     cpSync(join(this.#home, 'dist'), copy, { recursive: true })
     try {
-      for (const { file, find, replace } of mutant.patches ?? []) patch(join(copy, file), find, replace)
-      const options = { seeds: mutant.seeds, firstSeed: 1, worlds: mutant.worlds, overrides: mutant.overrides }
+      for (const { file, find, replace } of patches) patch(join(copy, file), find, replace)
       const { stdout } = await run(process.execPath, [join(import.meta.dirname, 'simulate-copy.mjs'), copy, JSON.stringify(options)], { maxBuffer: 2 ** 26 })
       return JSON.parse(stdout) as Outcome
     } finally {

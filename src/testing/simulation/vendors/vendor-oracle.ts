@@ -13,6 +13,9 @@ export type VendorSyncFacts =
 export interface VendorOracleOptions extends StoreOracleOptions<VendorSyncFacts> {
   readonly simulator: VendorSimulator
   readonly stream: VendorStream
+  readonly pageSize: number
+  /** How many writes there were so far. */
+  readonly writes: () => number
   /** By how much a runner's clock may be wrong. */
   readonly runnerSkewMs: number
 }
@@ -71,9 +74,13 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
     this.#writes.set(key, write)
   }
 
-  // ── O1, O9: every completed cycle ──────────────────────────────────────────────────────────────────────────────────
+  // ── O1, O9, O14: every completed cycle ─────────────────────────────────────────────────────────────────────────────
 
   protected override judgeCompleted(facts: VendorSyncFacts, inflight: Unfinished, beganAt: number, state: StateText): void {
+    const { pageSize, writes } = this.#options
+    // Nothing that was written needs more than a place on one page, whatever way it is told; pages may come short.
+    const pagesMax = 10 + 4 * Math.ceil(writes() / pageSize)
+    if (inflight.page >= pagesMax) this.violate('O14', `${facts.sync} took ${inflight.page + 1} pages of ${pageSize} to read what ${writes()} writes left`)
     if (facts.mode === 'replace') {
       this.owesBackfill = false
       return this.#judgeListing(facts.sync, inflight, beganAt)

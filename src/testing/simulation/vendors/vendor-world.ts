@@ -67,7 +67,8 @@ class VendorWorld {
     this.#simulator = stream.open({ clock, random: new Stream(seed, 'vendor') }, config)
     this.#syncs = this.#plans().map(({ sync, mode }) => (mode === 'replace' ? { sync, mode } : { sync, mode, promise: promiseOf(config) }))
     this.#oracle = new VendorOracle({
-      store, now: () => this.#scheduler.now, worker: WORKER, database: DATABASE, syncs: this.#syncs, simulator: this.#simulator, stream, runnerSkewMs: config.runnerSkewMs,
+      store, now: () => this.#scheduler.now, worker: WORKER, database: DATABASE, syncs: this.#syncs, simulator: this.#simulator, stream, pageSize: config.pageSize, writes: () => this.#writes,
+      runnerSkewMs: config.runnerSkewMs,
     })
     this.#fleet = new Fleet({
       seed, scheduler: this.#scheduler, fate: this.#fate, faults: this.#faults, store, database: DATABASE, oracle: this.#oracle, chance: this.#schedule, conditions: config,
@@ -166,7 +167,7 @@ class VendorWorld {
       const live = this.#simulator.records.current(type)
       const draw = this.#workload.next()
       if (draw < bulkShare) for (const { id } of live) this.#update(id)
-      else if (draw > 1 - deleteShare && live.length > 0) this.#simulator.remove(type, this.#workload.pick(live).id)
+      else if (draw > 1 - deleteShare && live.length > 0) this.#remove(this.#workload.pick(live).id)
       else if (draw > 0.6 || live.length === 0) this.#create()
       else this.#update(this.#workload.pick(live).id)
     }
@@ -182,6 +183,11 @@ class VendorWorld {
     const { stream } = this.#config
     const { repository: _, ...fields } = stream.fields(++this.#writes, this.#simulator, this.#workload)
     this.#simulator.update(stream.type, id, fields)
+  }
+
+  #remove(id: string): void {
+    this.#writes++
+    this.#simulator.remove(this.#config.stream.type, id)
   }
 
   // ── the worker ─────────────────────────────────────────────────────────────────────────────────────────────────────
