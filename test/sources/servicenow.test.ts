@@ -37,6 +37,16 @@ describe('the backfill', () => {
     expect(await stage.rows()).toEqual(truth())
   })
 
+  test('XD6 a query that ran out of time is an error, not an end: what it left out lives', async () => {
+    fill(101)
+    await stage.backfill()
+    // Of one row, half is none.
+    vendor.faults.plan({ kind: 'partial' }, { on: (request) => request.url.includes('sys_id') && request.url.includes('/incident') })
+    expect(await stage.backfill()).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_INVALID' }, counts: { swept: 0 } })
+    expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { swept: 0 } })
+    expect(await stage.rows()).toEqual(truth())
+  })
+
   test('rows that may not be seen do not end it, not even a page of nothing else', async () => {
     await stage.close()
     await open({ hidden: (table, row) => table === 'incident' && row.state === 'secret' })

@@ -3,7 +3,7 @@ import { flipFlop, keyset, type Anchored, type FlipFlopState, type KeysetAnswer,
 import { canonicalInstant } from '../../values/instant.ts'
 import { basic, type Auth, type SecretSource } from '../kit/auth.ts'
 import { createHttpClient, type HttpClient } from '../kit/http-client.ts'
-import { isObject } from '../kit/judge.ts'
+import { isObject, type Judge } from '../kit/judge.ts'
 import { segment } from '../kit/origin.ts'
 
 export interface ServicenowOptions {
@@ -35,7 +35,7 @@ export interface ServicenowSource {
 export function servicenow({ instanceUrl, user, password, auth, limit = 100, lagMs = 15_000 }: ServicenowOptions): ServicenowSource {
   const isBasic = user !== undefined && password !== undefined
   if (isBasic === (auth !== undefined)) throw new SyncError('SYNC_INVALID', 'ServiceNow needs either `user` and `password`, or `auth`.')
-  const client = createHttpClient({ baseUrl: `${instanceUrl.replace(/\/+$/, '')}/api/now/table`, auth: isBasic ? basic({ user, password }) : auth! })
+  const client = createHttpClient({ baseUrl: `${instanceUrl.replace(/\/+$/, '')}/api/now/table`, auth: isBasic ? basic({ user, password }) : auth!, judge })
   return {
     table(name, { fields } = {}) {
       if (!/^\w{1,80}$/.test(name)) throw new SyncError('SYNC_INVALID', `"${name}" is not a table of ServiceNow.`)
@@ -94,6 +94,9 @@ async function read(client: HttpClient, { table, stamp, condition, columns, isEn
   const isBehind = Number(total ?? 0) > offset + query.limit
   return { items, end: !isBehind && isEnd(items, context, total !== null), serverTime: answer.serverTime, ...(isBehind && { locator: String(offset + query.limit) }) }
 }
+
+/** A query that ran out of time answers with the rows it had so far, and says so beside them. */
+const judge: Judge = ({ status, body }) => (status < 300 && isObject(body) && isObject(body.error) ? { code: 'SOURCE_INVALID', reason: 'only part of its rows' } : null)
 
 /** ^NQ begins another query, whose rows are added; so what holds for all is said in both. */
 function encodedQuery({ after, until }: KeysetQuery, stamp: string, condition: string): string {

@@ -26,10 +26,13 @@ export interface StripeOptions {
 }
 
 export interface StripeStream {
-  readonly backfill: Execute<TokenState>
+  readonly backfill: Execute<StripeListState>
   readonly delta: Execute<StripeDeltaState>
   readonly anchor: (context: SyncContext) => Promise<StripeDeltaState>
 }
+
+/** `since`: Stripe's clock when the cycle began. What it lists from then on is no older. */
+export type StripeListState = TokenState & { readonly since: number | null }
 
 /** Without a cursor while the log of events has never held one. */
 export type StripeDeltaState = EventFeedState | { readonly cursor: null }
@@ -108,7 +111,12 @@ class Account {
     const anchor = async (context: SyncContext): Promise<StripeDeltaState> => (await feedFrom(null).anchor(context)) ?? { cursor: null }
     return {
       anchor,
-      backfill: token({ read: ({ token }, context) => this.#list(stream, token, context) }),
+      backfill: async (state, context) => {
+        // A page of its own, so that whatever is broken off goes on after it.
+        if (state === undefined) return { changes: [], hasMore: true, nextState: { cursor: null, since: (await this.#events({ limit: 1 }, context)).serverTime } }
+        const page = await token({ read: ({ token }, context) => this.#list(stream, token, state.since, context) })(state, context)
+        return { ...page, nextState: page.nextState && { ...page.nextState, since: state.since } }
+      },
       delta: async (state, context) => {
         if (state === undefined) return { changes: [], hasMore: false, nextState: await anchor(context) }
         if (state.cursor !== null) return feedFrom(state.cursorTime)(state, context)
@@ -121,7 +129,7 @@ class Account {
     }
   }
 
-  async #list({ path, query }: Stream, after: string | undefined, context: SyncContext): Promise<{ changes: Change[]; next: string | null }> {
+  async #list({ path, query }: Stream, after: string | undefined, since: number | null, context: SyncContext): Promise<{ changes: Change[]; next: string | null }> {
     const askedAt = context.clock.now()
     const answer = await this.#client.get(path, { ...query, starting_after: after, limit: this.#limit, 'expand[]': this.#expand }, context, after === undefined ? {} : CURSOR_REFUSALS)
     const tookMs = Math.max(0, context.clock.now() - askedAt)
@@ -130,7 +138,7 @@ class Account {
     const changes: Change[] = []
     for (const object of data) {
       const whole = await readNestedLists(object, this.#client, followUps, context)
-      changes.push(...this.#upserts(whole, listedAt(answer, object, tookMs)))
+      changes.push(...this.#upserts(whole, listedAt(answer, object, tookMs, since)))
     }
     const last = data.at(-1)
     if (hasMore && last === undefined) throw new SyncError('SOURCE_INVALID', 'Stripe sent an empty page and says that more follow.')
@@ -185,7 +193,7 @@ class Account {
         const rivals = events.filter((other) => other.created === created && other.object.id === object.id && stageOf(other) === 'changed')
         const isTied = stageOf(event) === 'changed' && (isoOf(created) === cursorTime || rivals.some((other) => stringifyJson(other.object) !== stringifyJson(object)))
         // The rest of a list is only known as it is now, so the object it belongs to is read as it is now as well.
-        const current = isTied || hasCutList(object) ? await this.#current(object, context) : undefined
+        const current = isTied || hasCutList(object) ? await this.#current(object, created * 1_000 + 1, context) : undefined
         if (isTied && current !== undefined) settled.add(key)
         completed.push(current === null
           ? { ...event, isSettled: true }
@@ -196,14 +204,15 @@ class Account {
   }
 
   /** As it is now; null when it is gone, of which the log tells as well; undefined for types that are only known from inside others. */
-  async #current(object: JsonObject, context: SyncContext): Promise<{ object: JsonObject; readAt: string | undefined } | null | undefined> {
+  async #current(object: JsonObject, eventMs: number, context: SyncContext): Promise<{ object: JsonObject; readAt: string | undefined } | null | undefined> {
     const stream = Object.values(STREAMS).find(({ type }) => type === object.object)
     if (stream === undefined) return undefined
     const askedAt = context.clock.now()
     const answer = await this.#client.get(`${stream.path}/${segment(textOf(object, 'id'))}`, {}, context, { answers: [404] })
     if (answer.status === 404 || (isObject(answer.body) && answer.body.deleted === true)) return null
     if (!isObject(answer.body) || answer.body.id !== object.id) throw new SyncError('SOURCE_INVALID', 'Stripe answered with another object than the one it was asked for.')
-    return { object: answer.body, readAt: listedAt(answer, answer.body, Math.max(0, context.clock.now() - askedAt)) }
+    const readAt = listedAt(answer, answer.body, Math.max(0, context.clock.now() - askedAt), eventMs)
+    return { object: answer.body, readAt }
   }
 
   #isLanded(object: JsonObject, { type }: Stream): boolean {
@@ -234,10 +243,12 @@ const CURSOR_REFUSALS = { cursorRefusals: [400, 404] }
 
 /**
  * Objects do not say when they were changed, but a list shows what is true when it is asked. So what it shows is as new as
- * the answer, less the time that took; its events up to then are older and do not come through (invariant 6).
+ * the answer, less the time that took; its events up to then are older and do not come through (invariant 6). An answer may be
+ * long on its way, so also as new as what was known before it was asked: else a slow reading would count as older than a quick one
+ * before it.
  */
-function listedAt({ serverTime }: HttpAnswer, object: JsonObject, tookMs: number): string | undefined {
-  if (serverTime !== null) return new Date(serverTime - tookMs).toISOString()
+function listedAt({ serverTime }: HttpAnswer, object: JsonObject, tookMs: number, sinceMs: number | null): string | undefined {
+  if (serverTime !== null) return new Date(Math.max(serverTime - tookMs, sinceMs ?? 0)).toISOString()
   return typeof object.created === 'number' ? isoOf(object.created) : undefined
 }
 

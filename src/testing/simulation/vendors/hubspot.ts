@@ -18,7 +18,7 @@ const stream = (type: 'contacts' | 'companies', property: string): VendorStream 
   writeOf: ({ properties }) => writeIn((properties as Record<string, unknown>)[property]),
   rowOf: (record) => record,
   // A list ends where there is no `paging`; a search is not asked for it.
-  suffers: (fault, { url }) => (url.pathname.endsWith('/search') ? fault !== 'page-repeated' && fault !== 'partial-answer' : fault === 'end-flag-never' || fault === 'short-page'),
+  suffers: (fault, { url }) => fault === 'end-flag-never' || fault === (url.pathname.endsWith('/search') ? 'end-flag-early' : 'short-page'),
   tokenOf: ({ url }) => url.searchParams.get('after'),
 })
 

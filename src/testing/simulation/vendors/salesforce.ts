@@ -14,6 +14,6 @@ export const salesforceAccounts: VendorStream = {
   fields: (n) => ({ Name: numbered(n) }),
   writeOf: ({ Name }) => writeIn(Name),
   rowOf: (record) => record,
-  suffers: (fault, { url }) => fault !== 'partial-answer' && (fault !== 'page-repeated' || url.pathname.endsWith('/queryAll')),
+  suffers: (fault) => fault !== 'partial-answer',
   tokenOf: ({ url }) => /\/query\/(\w+-\d+)$/.exec(url.pathname)?.[1] ?? null,
 }

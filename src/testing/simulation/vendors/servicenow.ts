@@ -17,6 +17,7 @@ export const servicenowIncidents: VendorStream = {
   fields: (n) => ({ short_description: numbered(n) }),
   writeOf: ({ short_description: text }) => writeIn(text),
   rowOf: (record) => record,
-  suffers: (fault) => fault !== 'page-repeated' && fault !== 'short-page',
+  // Short pages are those of rows the reader may not see, and the count tells.
+  suffers: (fault) => fault !== 'short-page',
   tokenOf: () => null,
 }

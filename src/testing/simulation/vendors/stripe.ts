@@ -8,14 +8,15 @@ import { numbered, writeIn } from './writes.ts'
 const stream = (name: 'customers' | 'invoices', type: string, text: string): Omit<VendorStream, 'fields'> => ({
   vendor: 'stripe', name, type, keyField: 'id', lagMaxMs: 9_000,
   open: (ports, { lag, limited }) => new StripeSimulator(ports, { lag, ...(limited && { rateLimit: { requests: 25, perMs: 1_000 } }) }),
+  pacer: { allowedRequests: 20, intervalMs: 1_000 },
   source: ({ pageSize }) => ({
     ...stripe({ apiKey: 'TOKEN', baseUrl: 'https://vendor.test/v1', limit: pageSize, followUpsMax: 1_000 })[name],
-    promise: { windowMs: 11_000, begins: 'anchor', tells: () => ({ changes: true, deletes: true }), cyclesPerRound: 1 },
+    promise: { windowMs: 11_000, begins: 'anchor', tells: () => ({ changes: true, deletes: true }), tellsPast: true, cyclesPerRound: 1 },
   }),
   writeOf: (row) => writeIn(row[text]),
   rowOf: (record) => record,
   // `has_more` is the only word on whether more follow.
-  suffers: (fault, { url }) => fault === 'end-flag-never' || fault === 'short-page' || (fault === 'page-repeated' && url.searchParams.has('ending_before')),
+  suffers: (fault) => fault === 'end-flag-never' || fault === 'short-page',
   tokenOf: ({ url }) => url.searchParams.get('starting_after') ?? url.searchParams.get('ending_before'),
 })
 

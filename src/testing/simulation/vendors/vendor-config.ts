@@ -33,7 +33,7 @@ export const VENDOR_FAULT_KINDS: readonly FaultKind[] = [
   'crash', 'freeze', 'terminate', 'clock-step',
   'store-busy', 'store-unavailable', 'applied-unknown', 'applied-late', 'lost-unknown',
   'rate-limited', 'server-error', 'truncated', 'timeout-before', 'timeout-after', 'late-answer',
-  'page-repeated', 'short-page', 'end-flag-early', 'end-flag-never', ...ANSWER_FAULT_KINDS,
+  'short-page', 'end-flag-early', 'end-flag-never', ...ANSWER_FAULT_KINDS,
 ]
 
 /** The worlds there are: each stream as what it can be read as. */
@@ -50,18 +50,20 @@ const NO_LAG: Lag = { share: 0, maxMs: 0 }
 export function drawVendorConfig(seed: number, choice: VendorChoice = {}): VendorWorldConfig {
   const chance = new Stream(seed, 'vendor config')
   const { stream, kind } = chance.pick(worldsOf(choice))
+  const gapMs = chance.pick([500, 3_000, 15_000])
   const config: VendorWorldConfig = {
     stream, kind,
     pageSize: chance.int(2, 8),
     lag: chance.pick([NO_LAG, { share: 0.3, maxMs: Math.ceil(stream.lagMaxMs / 3) }, { share: 0.3, maxMs: stream.lagMaxMs }]),
     limited: chance.chance(0.3),
     records: chance.int(1, 20),
-    operations: chance.int(5, 25),
-    gapMs: chance.pick([500, 3_000, 15_000]),
+    operations: chance.int(5, 20),
+    gapMs,
     bulkShare: chance.pick([0, 0.1, 0.3]),
     deleteShare: chance.pick([0.1, 0.1, 0.4]),
     runners: chance.int(1, 2),
-    runnerGapMs: chance.pick([500, 3_000, 10_000]),
+    // A few cycles for every write, or a few writes for every cycle: more of either shows nothing new.
+    runnerGapMs: chance.pick([Math.ceil(gapMs / 3), gapMs, 2 * gapMs]),
     runnerSkewMs: chance.pick([0, 0, 500, 5_000]),
     vendorLatencyMs: chance.pick([[2, 30], [20, 400], [50, 3_000]]),
     storeLatencyMs: chance.pick([[1, 5], [5, 100], [50, 2_000]]),

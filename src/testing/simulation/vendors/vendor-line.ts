@@ -88,8 +88,6 @@ function planOf(fault: Fault | null): AnswerFaultPlan | null {
       return { kind: 'server-error', status: fault.amount < 0.5 ? 500 : 503 }
     case 'truncated':
       return { kind: 'truncated', how: fault.amount < 0.5 ? 'cut-off' : 'short' }
-    case 'page-repeated':
-      return { kind: 'duplicate-page' }
     case 'short-page':
       return { kind: 'short-page' }
     case 'end-flag-early':
@@ -112,4 +110,4 @@ function planOf(fault: Fault | null): AnswerFaultPlan | null {
 const NEVER_MS = 400 * 24 * 3_600_000
 const FORGOTTEN_MS_MAX = 5 * 60_000
 const LINE_FAULTS = ['rate-limited', 'server-error', 'timeout-before', 'timeout-after', 'truncated', 'late-answer'] as const satisfies readonly FaultKind[]
-const ANSWER_FAULTS = ['page-repeated', 'short-page', 'end-flag-early', 'end-flag-never', 'expired-token', 'partial-answer', 'login-page', 'auth-refused'] as const satisfies readonly FaultKind[]
+const ANSWER_FAULTS = ['short-page', 'end-flag-early', 'end-flag-never', 'expired-token', 'partial-answer', 'login-page', 'auth-refused'] as const satisfies readonly FaultKind[]

@@ -26,7 +26,7 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
   owesBackfill = false
   readonly #options: VendorOracleOptions
   /** The write that each key last landed as. */
-  readonly #writes = new Map<string, number>()
+  readonly #writes = new Map<string, { readonly write: number; readonly sync: string }>()
   /** When another sync last landed a page with the key on it: key → sync → true time. */
   readonly #sighted = new Map<string, Map<string, number>>()
   /** Since when the delta has had a place: what is written from then on, it must tell. */
@@ -69,9 +69,10 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
       return
     }
     const write = stream.writeOf(JSON.parse(text!) as JsonObject)
-    const before = this.#writes.get(key) ?? 0
-    if (!(write >= before)) this.violate('O4', `${key} went from write ${before} to ${write}`)
-    this.#writes.set(key, write)
+    const before = this.#writes.get(key)
+    const isPast = facts.mode === 'incremental' && facts.promise.tellsPast === true && before?.sync !== facts.sync
+    if (before !== undefined && !(write >= before.write) && !isPast) this.violate('O4', `${key} went from write ${before.write} to ${write}`)
+    this.#writes.set(key, { write, sync: facts.sync })
   }
 
   // ── O1, O9, O14: every completed cycle ─────────────────────────────────────────────────────────────────────────────
@@ -135,11 +136,6 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
     if (begins === 'first') return 0
     const first = this.#firstDelta!
     return begins === 'anchor' ? first.endedAt : first.beganAt - begins.lookBackMs + 2 * this.#options.runnerSkewMs
-  }
-
-  /** Empty where a delta alone is not owed all there is: then it depends on when it began. */
-  digest(owedSince: number): string {
-    return owedSince > 0 ? '' : JSON.stringify([...this.mirror.rows].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([key, { text }]) => [key, text]))
   }
 
   #latest(): Version[] {

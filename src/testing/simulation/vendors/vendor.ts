@@ -1,4 +1,5 @@
 import type { Execute, JsonObject, SyncContext } from '../../../contract/index.ts'
+import type { PacerOptions } from '../../../config/worker.ts'
 import type { Fields, SimulatorPorts } from '../../simulators/kit/simulator.ts'
 import type { Lag } from '../../simulators/kit/truth-table.ts'
 import type { VendorSimulator } from '../../simulators/kit/vendor-simulator.ts'
@@ -22,6 +23,8 @@ export interface VendorStream {
   readonly lagMaxMs: number
   open(ports: SimulatorPorts, conditions: VendorConditions): VendorSimulator
   source(conditions: VendorConditions): VendorSource
+  /** For a vendor that counts requests, and needs many for one page. */
+  readonly pacer?: PacerOptions
   /** What must be there before the first record: a team, a repository. */
   prepare?(simulator: VendorSimulator): void
   /** The fields of the nth write. */
@@ -61,11 +64,16 @@ export interface DeltaPromise {
   readonly begins: 'first' | { readonly lookBackMs: number } | 'anchor'
   /** Of a complete cycle, by the state it leaves: what it has told of. */
   tells(state: any): { readonly changes: boolean; readonly deletes: boolean }
+  /**
+   * What it tells is as things were, and a listing says only from when on it is right. So what happened while a page was listed may
+   * take its rows back for a while, until the delta has come to the present.
+   */
+  readonly tellsPast?: true
   /** How many cycles tell of everything. */
   readonly cyclesPerRound: number
 }
 
-export type AnswerFault = 'end-flag-early' | 'end-flag-never' | 'short-page' | 'page-repeated' | 'partial-answer'
+export type AnswerFault = 'end-flag-early' | 'end-flag-never' | 'short-page' | 'partial-answer'
 
 export interface AnswerRequest {
   readonly url: URL
