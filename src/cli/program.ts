@@ -4,6 +4,7 @@ import { check, checkVerb } from './check.ts'
 import type { Act, Cli } from './cli.ts'
 import { doctor, doctorVerb } from './doctor.ts'
 import { init, initVerb } from './init.ts'
+import { keysCreate, keysList, keysRevoke, keysRotate, keysVerbs } from './keys.ts'
 import { ownVersion } from './own-package.ts'
 import { pause, pauseVerb } from './pause.ts'
 import { preview, previewVerb } from './preview.ts'
@@ -36,9 +37,16 @@ export function createProgram(cli: Cli, onExit: (code: number) => void): Command
   state.addCommand(does(states.log, stateLog))
   state.addCommand(does(states.rewind, stateRewind))
 
+  const keys = new Command('keys').summary('the keys of the served feed').description('Makes, lists, rotates and ends the keys of the served feed.')
+  const keyVerbs = keysVerbs()
+  keys.addCommand(does(keyVerbs.create, keysCreate))
+  keys.addCommand(does(keyVerbs.list, keysList))
+  keys.addCommand(does(keyVerbs.revoke, keysRevoke))
+  keys.addCommand(does(keyVerbs.rotate, keysRotate))
+
   const verbs = [
     does(initVerb(), init), does(adviseVerb(), advise), does(checkVerb(), check), does(previewVerb(), preview), does(runVerb(), run), does(startVerb(), start), does(statusVerb(), status),
-    does(queryVerb(), query), does(whyVerb(), why), state, does(pauseVerb(), pause), does(resumeVerb(), resume), does(triggerVerb(), trigger),
+    does(queryVerb(), query), does(whyVerb(), why), state, does(pauseVerb(), pause), does(resumeVerb(), resume), does(triggerVerb(), trigger), keys,
     does(doctorVerb(), doctor), does(simVerb(), sim),
   ]
   for (const verb of verbs) program.addCommand(verb)

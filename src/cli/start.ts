@@ -4,11 +4,12 @@ import { holderName, isDeadHolder } from '../platform/holder.ts'
 import { syncsOf } from '../runner/declared-sync.ts'
 import type { RunnerEvent } from '../runner/runner-options.ts'
 import { Runner } from '../runner/runner.ts'
-import { countArgument } from './arguments.ts'
+import { countArgument, countOrZeroArgument } from './arguments.ts'
 import type { Act, Cli } from './cli.ts'
 import { outsideOf } from './outside.ts'
 import { resultDocument } from './progress.ts'
 import { showTidemark } from './redact.ts'
+import { DEFAULT_PORT, serveApi, type ServedApi } from './serve-api.ts'
 import { describeSchedule } from './standing.ts'
 import { table } from './table.ts'
 import { announce, openTargetStore, targetDocument, withStoreFlags, workerTarget, type TargetFlags, type WorkerTarget } from './target.ts'
@@ -16,14 +17,20 @@ import { announce, openTargetStore, targetDocument, withStoreFlags, workerTarget
 interface StartFlags extends TargetFlags {
   readonly concurrency: number
   readonly grace: number
+  readonly api: boolean
+  readonly host: string
+  readonly port?: number
 }
 
 export function startVerb(): Command {
   return withStoreFlags(new Command('start'))
-    .summary('run every sync on its schedule, until stopped')
-    .description('Runs every sync when it is due, until stopped. Any number of these may share one PostgreSQL store. Logs go to standard error as JSON lines.')
+    .summary('run every sync on its schedule and serve the feed, until stopped')
+    .description('Runs every sync when it is due and serves the feed over HTTP, until stopped. Any number of these may share one PostgreSQL store. Logs go to standard error as JSON lines.')
     .addOption(new Option('--concurrency <n>', 'how many syncs run side by side').argParser(countArgument).default(4))
     .addOption(new Option('--grace <seconds>', 'how long to wait for pages in hand when stopped').argParser(countArgument).default(10))
+    .addOption(new Option('--port <n>', `where to serve the feed; 0 takes any (default: ${DEFAULT_PORT}, or any when it is taken)`).argParser(countOrZeroArgument))
+    .addOption(new Option('--host <address>', 'whom to serve; beyond this machine control needs a key as well').default('127.0.0.1'))
+    .option('--no-api', 'serve nothing')
 }
 
 export const start: Act<[StartFlags]> = async (cli, flags) => {
@@ -31,17 +38,21 @@ export const start: Act<[StartFlags]> = async (cli, flags) => {
   const target = withLogs(await workerTarget(cli, flags))
   announce(cli, target)
   const store = await openTargetStore(target)
+  let api: ServedApi | null = null
   try {
     const outside = outsideOf(cli, target)
+    const syncs = syncsOf(target.worker)
+    if (flags.api) api = await serveApi({ store, ports: outside.ports, syncs, host: flags.host, port: flags.port })
     const runner = new Runner({
-      ...outside, store, syncs: syncsOf(target.worker), holder: holderName(), isDead: isDeadHolder, concurrency: flags.concurrency,
+      ...outside, store, syncs, holder: holderName(), isDead: isDeadHolder, concurrency: flags.concurrency,
       onEvent: cli.terminal.json ? eventLines(cli) : eventLog(outside.ports.log),
     })
-    showSchedules(cli, target)
+    showSchedules(cli, target, api)
     await runner.start()
     await aborted(stopping)
-    await runner.stop({ graceMs: flags.grace * 1_000 })
+    await Promise.all([runner.stop({ graceMs: flags.grace * 1_000 }), api?.close()])
   } finally {
+    await api?.close()
     await store.close()
   }
 }
@@ -59,11 +70,12 @@ function withLogs(target: WorkerTarget): WorkerTarget {
   return settings.environment['TIDEMARK_LOG'] ? target : { ...target, settings: { ...settings, logLevel: 'info' } }
 }
 
-function showSchedules({ terminal }: Cli, target: WorkerTarget): void {
+function showSchedules({ terminal }: Cli, target: WorkerTarget, api: ServedApi | null): void {
   const { syncs } = target.worker.manifest
   if (terminal.json) {
-    terminal.document({ event: 'serving', ...targetDocument(target), syncs: syncs.map(({ name, mode, schedule, databases }) => ({ sync: name, mode, schedule, databases })) })
+    terminal.document({ event: 'serving', ...targetDocument(target), api: api?.url ?? null, syncs: syncs.map(({ name, mode, schedule, databases }) => ({ sync: name, mode, schedule, databases })) })
   } else terminal.print(...table(['SYNC', 'MODE', 'SCHEDULE', 'INTO'], syncs.map(({ name, mode, schedule, databases }) => [name, mode, describeSchedule(schedule), databases.join(', ')])))
+  if (!terminal.json && api !== null) terminal.print(`The feed is served at ${api.url}/agents/v1. \`tidemark keys create <name>\` makes a key for it.`)
 }
 
 function eventLines({ terminal }: Cli): (event: RunnerEvent) => void {

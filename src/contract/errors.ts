@@ -75,6 +75,8 @@ export const ERROR_CODES = {
   ARGUMENT_INVALID: entry('fix', 'input', 'See `tidemark <verb> --help`.'),
   CONFIRMATION_NEEDED: entry('fix', 'input', 'Read the plan above and add --yes.'),
   STORE_URL_INVALID: entry('fix', 'input', 'Use sqlite:path/to/file.db or postgres://user@host/database.'),
+  KEY_UNKNOWN: entry('fix', 'input', 'Run `tidemark keys list` to see the keys of this tenant.'),
+  PORT_TAKEN: entry('fix', 'environment', 'Give another address with `--port` and `--host`, or serve nothing with `--no-api`.'),
   INTERNAL: entry('bug', 'failed', 'A promise of tidemark itself was broken. Please report it with the message.'),
 } as const satisfies Record<string, CodeEntry>
 

@@ -7,5 +7,8 @@ export type {
   CommitOutcome, CycleRecord, CycleReport, DatabaseInfo, Held, Landing, LandingCounts, LogEntry, Move, Quarantined,
   QuarantineEntry, Row, Signal, StopReason, Store, Sweep,
 } from './store.ts'
+export type {
+  ApiKey, Compacted, CompactRequest, CursorSecret, CursorSecretOffer, FeedEntry, FeedPage, FeedQuery,
+} from './feed.ts'
 export { ERROR_CODES, isSyncError, SyncError } from './errors.ts'
 export type { Blame, ErrorCode, Remedy, SyncErrorOptions } from './errors.ts'

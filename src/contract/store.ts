@@ -1,5 +1,6 @@
 import type { Checkpoint, Inflight, Lease, StateText, SyncRef } from './checkpoint.ts'
 import type { ErrorCode } from './errors.ts'
+import type { ApiKey, Compacted, CompactRequest, CursorSecret, CursorSecretOffer, FeedPage, FeedQuery } from './feed.ts'
 import type { Mode } from './page.ts'
 
 /**
@@ -55,7 +56,30 @@ export interface Store {
   /** Every log entry of one key, ascending: why the row is as it is. */
   history(database: string, key: string): Promise<LogEntry[]>
   databases(): Promise<DatabaseInfo[]>
+  /** Their names alone, in order: what a request can afford to ask. */
+  databaseNames(): Promise<string[]>
   quarantined(query?: { ref?: SyncRef; limit?: number }): Promise<QuarantineEntry[]>
+
+  // ── the served side ────────────────────────────────────────────────────────────────────────────────────────────────
+  /** The log as the feed serves it; see FeedQuery. */
+  feed(query: FeedQuery): Promise<FeedPage>
+  /** The newest sequence committed before this time, in ms: whoever reads on from it misses nothing of that time and later. */
+  sequenceBefore(time: number): Promise<number>
+  /**
+   * Forgets entries that no row stands on, from the oldest on, and moves the floor with them. What a cycle under way may
+   * still count stays.
+   */
+  compact(request: CompactRequest): Promise<Compacted>
+  /** Newest first, never empty; the offer is taken when one is needed. */
+  cursorSecrets(offer: CursorSecretOffer): Promise<CursorSecret[]>
+  /** By its id alone, of whichever tenant: a caller says who it is before anybody knows whose data it may see. */
+  apiKey(id: string): Promise<ApiKey | null>
+  /** This tenant's, oldest first. */
+  apiKeys(): Promise<ApiKey[]>
+  /** Belongs to this tenant, whatever it says. */
+  addApiKey(key: Omit<ApiKey, 'tenant'>): Promise<void>
+  /** False when this tenant has no such key, or it ends earlier. */
+  endApiKey(id: string, at: number): Promise<boolean>
 }
 
 export interface AcquireRequest {

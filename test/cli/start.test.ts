@@ -61,3 +61,37 @@ worker.sync('eager', { database, mode: 'incremental', schedule: '1d', execute })
 worker.sync('patient', { database, mode: 'incremental', schedule: 'manual', execute })
 export default worker
 `
+
+describe('start serves the feed', () => {
+  test('A1 A2 where it says, to whoever has a key, while its syncs run; SIGTERM ends a stream in order', async () => {
+    const project = Project.withWorker()
+    project.write('worker.ts', SCHEDULED)
+    const { key } = await project.json('keys', 'create', 'reader')
+    const service = project.start('start', '--json', '--port', '0')
+    await service.says(/"event":"ended".*"sync":"eager"/)
+    const url = /"api":"(http:[^"]+)"/.exec(service.stdout)![1]!
+    const ask = (path: string, headers = {}): Promise<Response> => fetch(`${url}${path}`, { headers: { authorization: `Bearer ${key.text}`, ...headers } })
+    expect(await (await ask('/agents/v1/things')).json()).toMatchObject({ data: [{ id: 'k', record: {} }], page: { syncMode: 'full' } })
+    expect(await (await ask('/agents/v1/changes')).json()).toMatchObject({ data: [{ resourceType: 'things', resourceId: 'k', action: 'created' }] })
+    expect((await fetch(`${url}/agents/v1/things`)).status).toBe(401)
+    expect(await (await fetch(`${url}/api/syncs`)).json()).toMatchObject({ data: [{ sync: 'eager', health: 'HEALTHY' }, { sync: 'patient' }] })
+    const stream = await ask('/agents/v1/changes', { accept: 'text/event-stream' })
+    service.process.kill('SIGTERM')
+    expect(await stream.text()).toMatch(/^id: \S+\nevent: change\ndata: \{/)
+    expect(await service.ended).toMatchObject({ code: 0 })
+  })
+
+  test('a port that is asked for and taken is an error; --no-api serves nothing', async () => {
+    const project = Project.withWorker()
+    const first = project.start('start', '--json', '--port', '0')
+    await first.says('"event":"serving"')
+    const port = /"api":"http:[^"]+:(\d+)"/.exec(first.stdout)![1]!
+    const { code, stdout } = await project.run('start', '--json', '--port', port)
+    expect(code).toBe(3)
+    expect(JSON.parse(stdout)).toMatchObject({ error: { code: 'PORT_TAKEN' } })
+    const silent = project.start('start', '--json', '--no-api')
+    await silent.says('"api":null')
+    for (const { process } of [first, silent]) process.kill('SIGTERM')
+    expect([(await first.ended).code, (await silent.ended).code]).toEqual([0, 0])
+  })
+})

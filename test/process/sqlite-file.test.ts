@@ -111,7 +111,8 @@ describe('XB13 a file that is not ours to change stays as it is, to the last byt
 
 test('a store of the first version is brought up to date where it stands, and keeps what it holds', async () => {
   const file = await ours()
-  edit(file, 'alter table tidemark_cycles drop column stop_word; pragma user_version = 1')
+  edit(file, `drop table tidemark_api_keys; drop table tidemark_cursor_secrets; alter table tidemark_tenants drop column floor;
+    alter table tidemark_tenants drop column floor_committed_at; alter table tidemark_cycles drop column stop_word; pragma user_version = 1`)
   expect((await open(`sqlite:${file}`)).said).toMatchObject([{ stopReason: 'complete', cycle: 2 }])
 })
 

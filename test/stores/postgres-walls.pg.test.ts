@@ -19,6 +19,8 @@ describe.skipIf(server === '')('postgres store, its walls and views', () => {
     role = new pg.Client({ connectionString: url })
     await role.connect()
     for (const tenant of [store, store.forTenant('acme')]) {
+      await tenant.cursorSecrets({ secret: 's', createdAt: 1, renewMs: 1, keepMs: 1 })
+      await tenant.addApiKey({ id: tenant.tenant, name: '', hash: '', scopes: [], rateLimit: 1, createdAt: 1, endsAt: null })
       const driver = await SyncDriver.take(tenant, { mode: 'replace' })
       await driver.begin()
       await driver.page([upsert('a', { of: tenant.tenant })], { pacers: { api: 1 }, quarantined: [poison('q')] })

@@ -32,13 +32,18 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
     packages: ['node:async_hooks', 'node:crypto', 'node:fs', 'node:module', 'node:path', 'node:url', 'node:util', 'ajv', 'croner', 'jiti'],
   },
   runner: { folders: ['contract', 'engine', 'config', 'platform'], packages: [] },
+  feed: { folders: ['contract', 'values'], packages: ['node:crypto'] },
+  server: {
+    folders: ['contract', 'values', 'feed', 'runner'],
+    packages: ['node:crypto', 'node:http', 'node:net', 'fastify', '@fastify/compress', 'prom-client'],
+  },
   'testing/simulation/vendors': {
     folders: ['contract', 'engine', 'config', 'stores/sqlite', 'testing', 'sources/airtable', 'sources/github', 'sources/hubspot', 'sources/linear', 'sources/rest', 'sources/salesforce', 'sources/servicenow', 'sources/stripe'],
     packages: [],
   },
   testing: { folders: ['contract', 'values', 'engine', 'config', 'stores/sqlite', 'stores/kit', 'runner', 'testing/simulation/vendors'], packages: ['node:assert/strict', 'node:crypto', 'node:http', 'node:net', 'node:stream', 'node:test', 'node:timers/promises', 'node:util'] },
   cli: {
-    folders: ['contract', 'values', 'engine', 'config', 'platform', 'runner', 'testing', 'testing/simulation/vendors', 'advisor', 'linter', 'stores/sqlite', 'stores/postgres'],
+    folders: ['contract', 'values', 'engine', 'config', 'platform', 'runner', 'server', 'testing', 'testing/simulation/vendors', 'advisor', 'linter', 'stores/sqlite', 'stores/postgres'],
     packages: ['node:fs', 'node:fs/promises', 'node:path', 'node:process', 'node:readline/promises', 'node:url', 'node:util', 'node:os', 'node:crypto', 'node:child_process', 'node:timers/promises', 'commander', 'picocolors', 'pg', '@photostructure/sqlite'],
   },
   advisor: { folders: [], packages: [] },
@@ -47,7 +52,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
 }
 
 /** Folders that reach time, chance, the network and the environment only through ports. */
-const PURE = ['contract', 'values', 'advisor', 'engine', 'strategies', 'sources/kit', 'sources/rest', 'sources/airtable', 'sources/bookmarks', 'sources/github', 'sources/github-stars', 'sources/hubspot', 'sources/linear', 'sources/salesforce', 'sources/servicenow', 'sources/stripe', 'stores/kit', 'runner']
+const PURE = ['contract', 'values', 'advisor', 'engine', 'strategies', 'sources/kit', 'sources/rest', 'sources/airtable', 'sources/bookmarks', 'sources/github', 'sources/github-stars', 'sources/hubspot', 'sources/linear', 'sources/salesforce', 'sources/servicenow', 'sources/stripe', 'stores/kit', 'runner', 'feed']
 const IMPURE = [
   /\bDate\.now\b/, /\bnew Date\(\)/, /\bMath\.random\b/, /\bset(?:Timeout|Interval|Immediate)\b/, /\bperformance\./, /\bprocess\./,
   /\bglobalThis\b/, /(?<![.\w])fetch\(/, /\brandom(?:UUID|Bytes|Int)\b/, /\bcrypto\.getRandomValues\b/, /\bqueueMicrotask\b/,

@@ -1,6 +1,7 @@
-import type { Action, ChangesQuery, Column, DatabaseInfo, LogEntry, QuarantineEntry, Row, SyncRef } from '../../contract/index.ts'
+import type { ChangesQuery, Column, DatabaseInfo, LogEntry, QuarantineEntry, Row, SyncRef } from '../../contract/index.ts'
 import { textArray } from './arrays.ts'
 import type { Parameter, Session } from './connection.ts'
+import { ACTION_OF } from './rows.ts'
 
 /** What has landed, read back. */
 
@@ -65,6 +66,10 @@ export async function databases(session: Session): Promise<DatabaseInfo[]> {
   return found.map(({ name, view_name: view, columns, rows }) => ({ name, view, columns: JSON.parse(columns) as Column[], rows }))
 }
 
+export async function databaseNames(session: Session): Promise<string[]> {
+  return (await all<{ name: string }>(session, 'select name from tidemark.databases where tenant_id = $1 order by name', session.tenant)).map(({ name }) => name)
+}
+
 export function quarantined(session: Session, query: { ref?: SyncRef; limit?: number }): Promise<QuarantineEntry[]> {
   return all<QuarantineEntry>(
     session,
@@ -125,11 +130,9 @@ interface RowRow {
   upstream_at: string | null
 }
 
-const ACTIONS: Record<1 | 2 | 3, Action> = { 1: 'created', 2: 'updated', 3: 'deleted' }
-
 function toLogEntry(row: LogRow): LogEntry {
   return {
-    sequence: row.sequence, database: row.database, key: row.key, action: ACTIONS[row.action], text: row.record,
+    sequence: row.sequence, database: row.database, key: row.key, action: ACTION_OF[row.action], text: row.record,
     committedAt: row.committed_at, worker: row.worker, sync: row.sync, cycle: row.cycle, page: row.page,
     cursor: row.cursor, upstreamAt: row.upstream_at,
   }

@@ -1,6 +1,8 @@
 import type { Store } from '../../contract/index.ts'
+import * as keys from './api-keys.ts'
 import { commit } from './commit.ts'
 import { Connection, type ConnectionOptions, type Session } from './connection.ts'
+import * as served from './feed.ts'
 import { migrate } from './migrate.ts'
 import * as reading from './reading.ts'
 import * as registry from './registry.ts'
@@ -44,6 +46,15 @@ function storeOf(session: Session): Store {
     row: (database, key) => reading.row(session, database, key),
     history: (database, key) => reading.history(session, database, key),
     databases: () => reading.databases(session),
+    databaseNames: () => reading.databaseNames(session),
     quarantined: (query = {}) => reading.quarantined(session, query),
+    feed: (query) => served.feed(session, query),
+    sequenceBefore: (time) => served.sequenceBefore(session, time),
+    compact: (request) => served.compact(session, request),
+    cursorSecrets: (offer) => served.cursorSecrets(session, offer),
+    apiKey: (id) => keys.apiKey(session, id),
+    apiKeys: () => keys.apiKeys(session),
+    addApiKey: (key) => keys.addApiKey(session, key),
+    endApiKey: (id, at) => keys.endApiKey(session, id, at),
   }
 }

@@ -98,7 +98,12 @@ export class Connection {
   /** Several statements that see one state of the file. */
   read<T>(body: () => T): T {
     try {
-      return body()
+      this.#db.exec('begin')
+      try {
+        return body()
+      } finally {
+        this.#rollback()
+      }
     } catch (error) {
       throw translate(error)
     }

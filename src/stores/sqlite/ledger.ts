@@ -1,9 +1,12 @@
 import type {
-  Acquired, AcquireRequest, AuditEntry, BeginRequest, Begun, ChangesQuery, Checkpoint, Commit, CommitOutcome, CycleRecord,
-  CycleReport, DatabaseInfo, Held, Lease, LogEntry, QuarantineEntry, Row, Signal, SyncRef,
+  Acquired, AcquireRequest, ApiKey, AuditEntry, BeginRequest, Begun, ChangesQuery, Checkpoint, Commit, CommitOutcome, Compacted,
+  CompactRequest, CursorSecret, CursorSecretOffer, CycleRecord, CycleReport, DatabaseInfo, FeedPage, FeedQuery, Held, Lease, LogEntry,
+  QuarantineEntry, Row, Signal, SyncRef,
 } from '../../contract/index.ts'
+import * as keys from './api-keys.ts'
 import { commit } from './commit.ts'
 import { type Connection, openSession, type Session } from './connection.ts'
+import * as served from './feed.ts'
 import * as reading from './reading.ts'
 import * as registry from './registry.ts'
 
@@ -83,8 +86,44 @@ export class Ledger {
     return this.#read(() => reading.databases(this.#session))
   }
 
+  databaseNames(): string[] {
+    return this.#read(() => reading.databaseNames(this.#session))
+  }
+
   quarantined(query: { ref?: SyncRef; limit?: number } = {}): QuarantineEntry[] {
     return this.#read(() => reading.quarantined(this.#session, query))
+  }
+
+  feed(query: FeedQuery): FeedPage {
+    return this.#read(() => served.feed(this.#session, query))
+  }
+
+  sequenceBefore(time: number): number {
+    return this.#read(() => served.sequenceBefore(this.#session, time))
+  }
+
+  compact(request: CompactRequest): Compacted {
+    return served.compact(this.#session, request)
+  }
+
+  cursorSecrets(offer: CursorSecretOffer): CursorSecret[] {
+    return served.cursorSecrets(this.#session, offer)
+  }
+
+  apiKey(id: string): ApiKey | null {
+    return this.#read(() => keys.apiKey(this.#session, id))
+  }
+
+  apiKeys(): ApiKey[] {
+    return this.#read(() => keys.apiKeys(this.#session))
+  }
+
+  addApiKey(key: Omit<ApiKey, 'tenant'>): void {
+    keys.addApiKey(this.#session, key)
+  }
+
+  endApiKey(id: string, at: number): boolean {
+    return keys.endApiKey(this.#session, id, at)
   }
 
   #read<T>(body: () => T): T {

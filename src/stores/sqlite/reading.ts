@@ -1,5 +1,6 @@
-import type { Action, ChangesQuery, Column, DatabaseInfo, LogEntry, QuarantineEntry, Row, SyncRef } from '../../contract/index.ts'
+import type { ChangesQuery, Column, DatabaseInfo, LogEntry, QuarantineEntry, Row, SyncRef } from '../../contract/index.ts'
 import type { Session } from './connection.ts'
+import { ACTION_OF } from './encoding.ts'
 import { POSITIONS_PER_TENANT } from './schema.ts'
 
 /** What has landed, read back. */
@@ -48,6 +49,10 @@ export function databases(session: Session): DatabaseInfo[] {
        (select count(*) from tidemark_rows r where r.tenant_id = d.tenant_id and r.database_id = d.database_id and r.status = 0) as rows
      from tidemark_databases d where d.tenant_id = ? order by d.name`, session.tenantId,
   ).map(({ name, view_name: view, columns, rows }) => ({ name, view, columns: JSON.parse(columns) as Column[], rows }))
+}
+
+export function databaseNames(session: Session): string[] {
+  return session.connection.all<{ name: string }>('select name from tidemark_databases where tenant_id = ? order by name', session.tenantId).map(({ name }) => name)
 }
 
 export function quarantined(session: Session, query: { ref?: SyncRef; limit?: number }): QuarantineEntry[] {
@@ -99,11 +104,9 @@ interface RowRow {
   upstream_at: string | null
 }
 
-const ACTIONS: Record<1 | 2 | 3, Action> = { 1: 'created', 2: 'updated', 3: 'deleted' }
-
 function toLogEntry(session: Session, row: LogRow): LogEntry {
   return {
-    sequence: row.position - session.base, database: row.database, key: row.key, action: ACTIONS[row.action], text: row.record,
+    sequence: row.position - session.base, database: row.database, key: row.key, action: ACTION_OF[row.action], text: row.record,
     committedAt: row.committed_at, worker: row.worker, sync: row.sync, cycle: row.cycle, page: row.page,
     cursor: row.cursor, upstreamAt: row.upstream_at,
   }

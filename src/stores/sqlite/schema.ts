@@ -1,5 +1,5 @@
 /** Version of the tables below; a file with a higher one was written by a newer tidemark and is left alone. */
-export const SCHEMA_VERSION = 2
+export const SCHEMA_VERSION = 3
 
 /**
  * `position` = tenant × 2^40 + sequence: one integer key that clusters the log by tenant, so that a tenant's feed is a
@@ -201,5 +201,29 @@ create view tidemark_changes as
 
 const STOP_WORD = 'alter table tidemark_cycles add column stop_word text'
 
+const SERVED = `
+-- How far the log was compacted.
+alter table tidemark_tenants add column floor integer not null default 0;
+alter table tidemark_tenants add column floor_committed_at integer not null default 0;
+
+create table tidemark_cursor_secrets (
+  tenant_id integer not null,
+  created_at integer not null,
+  secret text not null,
+  primary key (tenant_id, created_at)
+) strict, without rowid;
+
+create table tidemark_api_keys (
+  key_id text primary key,
+  tenant_id integer not null,
+  name text not null,
+  hash text not null,
+  scopes text not null,
+  rate_limit integer not null,
+  created_at integer not null,
+  ends_at integer
+) strict, without rowid;
+`
+
 /** What takes the tables from version n to n + 1; the first makes them. All that are needed run in one transaction. */
-export const MIGRATIONS: readonly string[] = [TABLES, STOP_WORD]
+export const MIGRATIONS: readonly string[] = [TABLES, STOP_WORD, SERVED]

@@ -61,7 +61,16 @@ function bindStore(tenant: string, calls: LedgerCalls): Store {
     row: (...args) => calls.call(tenant, 'row', ...args),
     history: (...args) => calls.call(tenant, 'history', ...args),
     databases: (...args) => calls.call(tenant, 'databases', ...args),
+    databaseNames: (...args) => calls.call(tenant, 'databaseNames', ...args),
     quarantined: (...args) => calls.call(tenant, 'quarantined', ...args),
+    feed: (...args) => calls.call(tenant, 'feed', ...args),
+    sequenceBefore: (...args) => calls.call(tenant, 'sequenceBefore', ...args),
+    compact: (...args) => calls.call(tenant, 'compact', ...args),
+    cursorSecrets: (...args) => calls.call(tenant, 'cursorSecrets', ...args),
+    apiKey: (...args) => calls.call(tenant, 'apiKey', ...args),
+    apiKeys: (...args) => calls.call(tenant, 'apiKeys', ...args),
+    addApiKey: (...args) => calls.call(tenant, 'addApiKey', ...args),
+    endApiKey: (...args) => calls.call(tenant, 'endApiKey', ...args),
   }
 }
 

@@ -14,7 +14,7 @@ export interface FaultyStoreOptions {
 
 export type StoreMethod = Exclude<keyof Store, 'tenant' | 'forTenant' | 'close'>
 
-const WRITES: ReadonlySet<StoreMethod> = new Set(['acquire', 'renew', 'release', 'begin', 'commit', 'signal'])
+const WRITES: ReadonlySet<StoreMethod> = new Set(['acquire', 'renew', 'release', 'begin', 'commit', 'signal', 'compact', 'cursorSecrets', 'addApiKey', 'endApiKey'])
 
 /**
  * Any store, reached over a bad line. Every call takes its time before and after; it may be refused without effect,
@@ -68,5 +68,6 @@ const READ_FAULTS = ['store-busy', 'store-unavailable'] as const
 
 const METHODS: readonly StoreMethod[] = [
   'acquire', 'renew', 'release', 'begin', 'commit', 'read', 'syncs', 'signal', 'audit', 'cycles', 'pacers', 'position',
-  'changes', 'rows', 'row', 'history', 'databases', 'quarantined',
+  'changes', 'rows', 'row', 'history', 'databases', 'databaseNames', 'quarantined', 'feed', 'sequenceBefore', 'compact', 'cursorSecrets',
+  'apiKey', 'apiKeys', 'addApiKey', 'endApiKey',
 ]

@@ -7,6 +7,7 @@ import { jsonCases } from './json.ts'
 import { landingCases } from './landing.ts'
 import { leaseCases } from './leases.ts'
 import { registryCases } from './registry.ts'
+import { servedCases } from './served.ts'
 import { sweepCases } from './sweep.ts'
 import { tenantCases } from './tenants.ts'
 import { viewCases } from './views.ts'
@@ -24,4 +25,5 @@ export const storeCases: readonly StoreCase[] = [
   ...viewCases,
   ...tenantCases,
   ...registryCases,
+  ...servedCases,
 ]

@@ -1,0 +1,142 @@
+import { Command, InvalidArgumentError } from 'commander'
+import { SyncError, type ApiKey, type Store } from '../contract/index.ts'
+import { systemClock } from '../platform/clock.ts'
+import { DEFAULT_RATE_LIMIT, isScope, newApiKey } from '../server/api-key.ts'
+import { countArgument, countOrZeroArgument } from './arguments.ts'
+import type { Act, Cli } from './cli.ts'
+import { isoTime } from './json-document.ts'
+import { openForReading } from './open-for-reading.ts'
+import { printable } from './printable.ts'
+import { RefusedError } from './report-error.ts'
+import { table } from './table.ts'
+import { announce, openTargetStore, storeTarget, targetDocument, withStoreFlags, type Target, type TargetFlags } from './target.ts'
+
+interface CreateFlags extends TargetFlags {
+  readonly scopes: readonly string[]
+  readonly rate: number
+  readonly days?: number
+}
+
+interface RotateFlags extends TargetFlags {
+  readonly overlap: number
+}
+
+interface RevokeFlags extends TargetFlags {
+  readonly yes?: boolean
+}
+
+export function keysVerbs(): { create: Command; list: Command; revoke: Command; rotate: Command } {
+  const verb = (name: string): Command => withStoreFlags(new Command(name))
+  return {
+    create: verb('create')
+      .summary('make a key; it is shown once')
+      .description('Makes a key of the served side for this tenant. The key is shown once: only a hash of it is kept.')
+      .argument('<name>', 'what the key is for, for people')
+      .option('--scopes <list>', 'what it may do: changes:read, <database>:read, *:read, sync:write, admin', scopesArgument, ['*:read'])
+      .option('--rate <n>', 'requests a minute', countArgument, DEFAULT_RATE_LIMIT)
+      .option('--days <n>', 'how long it is valid (default: until it is revoked)', countArgument),
+    list: verb('list')
+      .summary('the keys of this tenant')
+      .description('Lists the keys of this tenant, oldest first. Their secrets are not stored and cannot be shown.'),
+    revoke: verb('revoke')
+      .summary('end a key at once')
+      .description('Ends a key: whoever uses it is refused within a second.')
+      .argument('<id>', 'the id of the key, from `tidemark keys list`')
+      .option('--yes', 'do it; without, the key is shown and nothing changes'),
+    rotate: verb('rotate')
+      .summary('make the successor of a key; the old one stays valid for a while')
+      .description('Makes a key with the same name, scopes and limits. The old one ends after the overlap.')
+      .argument('<id>', 'the id of the key, from `tidemark keys list`')
+      .option('--overlap <hours>', 'how long both are valid', countOrZeroArgument, 24),
+  }
+}
+
+const HOUR_MS = 3_600_000
+
+export const keysCreate: Act<[string, CreateFlags]> = async (cli, name, flags) => {
+  await writing(cli, flags, async (target, store) => {
+    const now = systemClock.now()
+    const { text, key } = newApiKey({ name, scopes: flags.scopes, rateLimit: flags.rate, createdAt: now, endsAt: flags.days === undefined ? null : now + flags.days * 24 * HOUR_MS })
+    await store.addApiKey(key)
+    show(cli, target, { key, text, said: `${printable(name)} is key ${key.id}, for ${key.scopes.join(', ')}.` })
+  })
+}
+
+export const keysList: Act<[TargetFlags]> = async (cli, flags) => {
+  const target = storeTarget(cli, flags)
+  announce(cli, target)
+  const store = await openForReading(target)
+  try {
+    const keys = (await store?.apiKeys()) ?? []
+    const now = systemClock.now()
+    if (cli.terminal.json) cli.terminal.document({ ...targetDocument(target), keys: keys.map((key) => keyDocument(key, now)) })
+    else if (keys.length === 0) cli.terminal.print('There are no keys. `tidemark keys create <name>` makes one.')
+    else {
+      cli.terminal.print(...table(['ID', 'NAME', 'SCOPES', 'RATE', 'CREATED', 'STATUS'], keys.map((key) => [
+        key.id, printable(key.name), key.scopes.join(','), `${key.rateLimit}/min`, isoTime(key.createdAt), statusOf(key, now),
+      ])))
+    }
+  } finally {
+    await store?.close()
+  }
+}
+
+export const keysRevoke: Act<[string, RevokeFlags]> = async (cli, id, flags) => {
+  await writing(cli, flags, async (target, store) => {
+    const key = await findKey(store, id)
+    if (flags.yes !== true) throw new RefusedError('CONFIRMATION_NEEDED', `Nothing was changed: key ${id} (${printable(key.name)}, tenant ${target.tenant}) ends only with --yes.`, { key: keyDocument(key, systemClock.now()) })
+    await store.endApiKey(id, systemClock.now())
+    show(cli, target, { key: await findKey(store, id), said: `Key ${id} (${printable(key.name)}) has ended.` })
+  })
+}
+
+export const keysRotate: Act<[string, RotateFlags]> = async (cli, id, flags) => {
+  await writing(cli, flags, async (target, store) => {
+    const now = systemClock.now()
+    const old = await findKey(store, id)
+    const { text, key } = newApiKey({ name: old.name, scopes: old.scopes, rateLimit: old.rateLimit, createdAt: now })
+    await store.addApiKey(key)
+    await store.endApiKey(id, now + flags.overlap * HOUR_MS)
+    show(cli, target, { key, text, said: `Key ${key.id} follows ${id}, which ends ${isoTime(now + flags.overlap * HOUR_MS)}.` })
+  })
+}
+
+async function writing(cli: Cli, flags: TargetFlags, body: (target: Target, store: Store) => Promise<void>): Promise<void> {
+  const target = storeTarget(cli, flags)
+  announce(cli, target)
+  const store = await openTargetStore(target)
+  try {
+    await body(target, store)
+  } finally {
+    await store.close()
+  }
+}
+
+/** Of this tenant only: another's key is as unknown as one that never was. */
+async function findKey(store: Store, id: string): Promise<ApiKey> {
+  const found = (await store.apiKeys()).find((key) => key.id === id)
+  if (found === undefined) throw new SyncError('KEY_UNKNOWN', `There is no key ${JSON.stringify(id)} for tenant ${store.tenant}.`)
+  return found
+}
+
+function show({ terminal }: Cli, target: Target, { key, text, said }: { key: Omit<ApiKey, 'tenant'>; text?: string; said: string }): void {
+  if (terminal.json) return terminal.document({ ...targetDocument(target), key: { ...keyDocument(key, systemClock.now()), ...(text !== undefined && { text }) } })
+  if (text !== undefined) terminal.print(text)
+  terminal.remark(said, ...(text === undefined ? [] : [terminal.colors.dim('Keep it now: it is not shown again.')]))
+}
+
+function keyDocument({ id, name, scopes, rateLimit, createdAt, endsAt }: Omit<ApiKey, 'tenant'>, now: number): object {
+  return { id, name, scopes, rateLimit, createdAt: isoTime(createdAt), endsAt: isoTime(endsAt), valid: endsAt === null || endsAt > now }
+}
+
+function statusOf({ endsAt }: ApiKey, now: number): string {
+  if (endsAt === null) return 'valid'
+  return endsAt > now ? `valid until ${isoTime(endsAt)}` : 'ended'
+}
+
+function scopesArgument(text: string): string[] {
+  const scopes = text.split(',').map((scope) => scope.trim())
+  const wrong = scopes.find((scope) => !isScope(scope))
+  if (wrong !== undefined) throw new InvalidArgumentError(`${JSON.stringify(wrong)} is no scope. There are changes:read, <database>:read, *:read, sync:read, sync:write and admin.`)
+  return scopes
+}

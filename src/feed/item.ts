@@ -1,0 +1,34 @@
+import type { FeedEntry, JsonObject, Row } from '../contract/index.ts'
+import { parseJson, stringifyJson } from '../values/json.ts'
+import { isoTime } from './read-page.ts'
+
+/**
+ * Items as JSON text. A record goes from the store to the wire as the text it is: nothing is parsed, so that no number
+ * changes on the way and a page costs little.
+ */
+export interface ItemOptions {
+  /** Top-level members of the record to show; all when absent. */
+  readonly fields?: readonly string[] | undefined
+}
+
+/** What a change is called, for ever: its time makes it another after the store was set back. */
+export function eventId({ sequence, committedAt }: Pick<FeedEntry, 'sequence' | 'committedAt'>): string {
+  return `${committedAt}-${sequence}`
+}
+
+export function changeText(entry: FeedEntry, { fields }: ItemOptions = {}): string {
+  const { database, key, action, text, committedAt } = entry
+  const snapshot = text === null ? 'null' : fields === undefined ? text : project(text, fields)
+  return `{"eventId":"${eventId(entry)}","resourceType":${JSON.stringify(database)},"resourceId":${JSON.stringify(key)},"action":"${action}","updatedAt":"${isoTime(committedAt)}","snapshot":${snapshot}}`
+}
+
+/** A live entry, or a row. */
+export function rowText({ key, text, committedAt }: Pick<Row, 'key' | 'committedAt'> & { readonly text: string | null }, { fields }: ItemOptions = {}): string {
+  const record = fields === undefined ? text! : project(text!, fields)
+  return `{"id":${JSON.stringify(key)},"updatedAt":"${isoTime(committedAt)}","record":${record}}`
+}
+
+function project(text: string, fields: readonly string[]): string {
+  const record = parseJson(text) as JsonObject
+  return stringifyJson(Object.fromEntries(fields.filter((name) => Object.hasOwn(record, name)).map((name) => [name, record[name]!])))
+}

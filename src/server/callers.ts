@@ -1,0 +1,84 @@
+import type { ApiKey, Clock, Store } from '../contract/index.ts'
+import { isKeyValid, parseApiKey } from './api-key.ts'
+import { HttpError } from './http-error.ts'
+import { rateHeaders, RateLimit, tooMany, type Allowance } from './rate-limit.ts'
+
+/** Who asks, as far as the key tells. */
+export interface Caller {
+  /** The key's id; for somebody on this machine without a key, none. */
+  readonly id: string | null
+  readonly name: string
+  readonly scopes: readonly string[]
+  /** Bound to the key's tenant: nothing else can be reached from here (invariant 10). */
+  readonly store: Store
+  readonly allowance: Allowance | null
+}
+
+/** A record is asked for again after this, so that an ended key ends everywhere within it. */
+const REMEMBER_MS = 1_000
+const REMEMBERED_MAX = 10_000
+/** Wrong keys from one address before the address itself has to wait. */
+const FAILURES_MAX = 300
+
+export class Callers {
+  readonly #store: Store
+  readonly #clock: Clock
+  readonly #limit: RateLimit
+  readonly #stores = new Map<string, Store>()
+  readonly #known = new Map<string, { key: ApiKey | null; until: number }>()
+
+  constructor(store: Store, clock: Clock) {
+    this.#store = store
+    this.#clock = clock
+    this.#limit = new RateLimit(clock)
+    this.#stores.set(store.tenant, store)
+  }
+
+  /** Throws 401 or 429. */
+  async identify(text: string | undefined, address: string): Promise<Caller> {
+    const now = this.#clock.now()
+    const failed = { limit: FAILURES_MAX, remaining: 0, resetAt: Math.ceil(now / 60_000) * 60 }
+    if (this.#limit.count(`failed ${address}`) >= FAILURES_MAX) throw withRate(tooMany(failed, now), failed)
+    const given = text === undefined ? null : parseApiKey(text)
+    const key = given === null ? null : await this.#find(given.id)
+    if (given === null || !isKeyValid(key, given.hash, now)) {
+      this.#limit.take(`failed ${address}`, FAILURES_MAX)
+      throw new HttpError('UNAUTHORIZED', text === undefined ? 'Send a key as `Authorization: Bearer …`. `tidemark keys create` makes one.' : 'The key is not valid, or has ended.', { headers: { 'www-authenticate': 'Bearer' } })
+    }
+    const allowance = this.#limit.take(key.id, key.rateLimit)
+    if (allowance.remaining < 0) throw withRate(tooMany(allowance, now), allowance)
+    return { id: key.id, name: key.name, scopes: key.scopes, store: this.#storeOf(key.tenant), allowance }
+  }
+
+  /** For whoever is allowed in without a key. */
+  local(): Caller {
+    return { id: null, name: 'local', scopes: ['admin'], store: this.#store, allowance: null }
+  }
+
+  /** Whether a long answer may go on. */
+  async isStillValid({ id }: Caller): Promise<boolean> {
+    if (id === null) return true
+    const key = await this.#find(id)
+    return key !== null && (key.endsAt === null || key.endsAt > this.#clock.now())
+  }
+
+  async #find(id: string): Promise<ApiKey | null> {
+    const now = this.#clock.now()
+    const known = this.#known.get(id)
+    if (known !== undefined && known.until > now) return known.key
+    const key = await this.#store.apiKey(id)
+    if (this.#known.size >= REMEMBERED_MAX) this.#known.clear()
+    this.#known.set(id, { key, until: now + REMEMBER_MS })
+    return key
+  }
+
+  #storeOf(tenant: string): Store {
+    let store = this.#stores.get(tenant)
+    if (store === undefined) this.#stores.set(tenant, (store = this.#store.forTenant(tenant)))
+    return store
+  }
+}
+
+function withRate(error: HttpError, allowance: Allowance): HttpError {
+  return new HttpError(error.code, error.message, { headers: { ...error.headers, ...rateHeaders(allowance) } })
+}

@@ -1,0 +1,108 @@
+import { hash } from 'node:crypto'
+import type { FastifyReply } from 'fastify'
+import type { Store } from '../contract/index.ts'
+import { FeedError } from '../feed/feed-error.ts'
+import { changeText, eventId, rowText } from '../feed/item.ts'
+import type { Page, PageRequest } from '../feed/read-page.ts'
+import { streamChanges, wantsStream } from './event-stream.ts'
+import { HttpError } from './http-error.ts'
+import { readFeed } from './read-feed.ts'
+import { sendJson, type Ask, type Route } from './route.ts'
+import {
+  CHANGES_ANSWER, CHANGES_QUERY, DATABASE_PARAMS, LIST_ANSWER, LIST_QUERY, ROW_ANSWER, ROW_PARAMS, ROW_QUERY,
+} from './schemas.ts'
+
+/** Document 003: the lists and the changes. */
+export const feedRoutes: readonly Route[] = [
+  {
+    method: 'GET', path: '/agents/v1/changes', id: 'listChanges', access: { kind: 'scope', scope: 'changes:read' }, query: CHANGES_QUERY, answer: CHANGES_ANSWER,
+    summary: 'What changed, in the order in which it was committed; deletions as tombstones. With `Accept: text/event-stream` a stream of the same.',
+    handle: changes,
+  },
+  {
+    method: 'GET', path: '/agents/v1/:database', id: 'listRows', access: { kind: 'scope', scope: ':database:read' }, params: DATABASE_PARAMS, query: LIST_QUERY, answer: LIST_ANSWER,
+    summary: 'The rows of a database, by the time of their last change and then by key: all of them, or those changed since a place or a time.',
+    handle: list,
+  },
+  {
+    method: 'GET', path: '/agents/v1/:database/:key', id: 'getRow', access: { kind: 'scope', scope: ':database:read' }, params: ROW_PARAMS, query: ROW_QUERY, answer: ROW_ANSWER,
+    summary: 'One row.',
+    handle: row,
+  },
+]
+
+async function list({ caller: { store }, params, query, reply, request, hall }: Ask): Promise<unknown> {
+  const database = params['database']!
+  if (!(await store.databaseNames()).includes(database)) throw noDatabase(database)
+  const page = await readFeed(hall, store, { endpoint: 'list', databases: [database], cursor: text(query['cursor']), updatedSince: text(query['updatedSince']), limit: Number(query['limit']) })
+  const fields = names(query['fields'])
+  const items = page.entries.map((entry) => rowText(entry, { fields }))
+  return send(reply, request.headers['if-none-match'], page, items, `"syncMode":"${page.syncMode}"`, Number(query['limit']))
+}
+
+async function row({ caller: { store }, params, query, reply, request }: Ask): Promise<unknown> {
+  const { database, key } = params as { database: string; key: string }
+  const found = await store.row(database, key)
+  if (found === null) throw new HttpError('NOT_FOUND', 'There is no such row.')
+  reply.header('etag', `"${eventId(found)}"`)
+  if (isKnown(request.headers['if-none-match'], `"${eventId(found)}"`)) return reply.code(304).send()
+  return sendJson(reply, `{"data":${rowText(found, { fields: names(query['fields']) })}}`)
+}
+
+async function changes(ask: Ask): Promise<unknown> {
+  const { caller: { store }, query, reply, request, hall } = ask
+  const types = names(query['types'])
+  if (types !== undefined) await checkTypes(store, types)
+  const asked: PageRequest = {
+    endpoint: 'changes', databases: types?.toSorted(), cursor: text(query['cursor']), updatedSince: text(query['updatedSince']), limit: Number(query['limit']),
+  }
+  const fields = names(query['fields'])
+  if (wantsStream(request)) return await streamChanges(ask, asked, fields)
+  let page = await readFeed(hall, store, asked)
+  const waitMs = Number(query['wait']) * 1_000
+  if (waitMs > 0 && page.entries.length === 0 && !page.hasMore) {
+    const left = new AbortController()
+    reply.raw.once('close', () => left.abort())
+    const until = hall.ports.clock.now() + waitMs
+    // What moved may be of another type: then on from where the look ended.
+    for (let now = hall.ports.clock.now(); now < until && page.entries.length === 0 && !left.signal.aborted && !hall.stopping.aborted; now = hall.ports.clock.now()) {
+      await hall.tide.wait(store, page.position, until - now, left.signal)
+      page = await readFeed(hall, store, { ...asked, cursor: page.nextCursor, updatedSince: undefined })
+    }
+  }
+  const items = page.entries.map((entry) => changeText(entry, { fields }))
+  return send(reply, request.headers['if-none-match'], page, items, `"types":${JSON.stringify(page.databases)}`, asked.limit)
+}
+
+function send(reply: FastifyReply, known: string | undefined, { nextCursor, hasMore }: Page, items: readonly string[], more: string, limit: number): FastifyReply {
+  const body = `{"data":[${items.join(',')}],"page":{"nextCursor":"${nextCursor}","hasMore":${hasMore},${more},"count":${items.length},"limit":${limit}}}`
+  if (items.length === 0) {
+    // A poller that stands still keeps its cursor, and so its tag: it need not even be told again that nothing happened.
+    const tag = `"${hash('sha1', body, 'base64url')}"`
+    reply.header('etag', tag)
+    if (isKnown(known, tag)) return reply.code(304).send()
+  }
+  return sendJson(reply, body)
+}
+
+function isKnown(header: string | undefined, tag: string): boolean {
+  return header !== undefined && header.split(',').some((one) => one.trim().replace(/^W\//, '') === tag)
+}
+
+async function checkTypes(store: Store, types: readonly string[]): Promise<void> {
+  const known = await store.databaseNames()
+  const unknown = types.find((type) => !known.includes(type))
+  if (unknown !== undefined) throw new FeedError('type_unknown', `There is no type ${JSON.stringify(unknown.slice(0, 63))}; there are: ${known.join(', ') || 'none yet'}.`)
+}
+
+function noDatabase(name: string): HttpError {
+  return new HttpError('NOT_FOUND', `There is no database ${JSON.stringify(name)}. /agents/v1/capabilities lists those there are.`)
+}
+
+function names(value: string | number | undefined): string[] | undefined {
+  return value === undefined ? undefined : [...new Set(String(value).split(',').map((name) => name.trim()))]
+}
+
+function text(value: string | number | undefined): string | undefined {
+  return value === undefined ? undefined : String(value)
+}

@@ -1,0 +1,17 @@
+import type { IncomingHttpHeaders } from 'node:http'
+
+/** A server that listens here is reached from this machine alone. */
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127(?:\.\d{1,3}){3}$/.test(host)
+}
+
+/**
+ * A browser on this machine may be made to ask by anybody's page: under another name that leads here, or across origins.
+ * Both show in headers that a page cannot forge.
+ */
+export function isFromThisMachine({ host = '', origin, 'sec-fetch-site': site }: IncomingHttpHeaders): boolean {
+  const name = host.replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1')
+  if (!isLoopback(name)) return false
+  if (site !== undefined && site !== 'same-origin' && site !== 'none') return false
+  return origin === undefined || origin === `http://${host}`
+}

@@ -1,0 +1,46 @@
+import { countHealths } from './control-routes.ts'
+import { openApiDocument } from './openapi.ts'
+import { sendJson, type Route } from './route.ts'
+import { LIMIT_DEFAULT, LIMIT_MAX, object, WAIT_MAX_S } from './schemas.ts'
+import { allows } from './api-key.ts'
+
+const OPEN = { kind: 'public' } as const
+const ANYTHING = { type: 'object', additionalProperties: true }
+const STATUS = object({ status: { type: 'string' } })
+
+/** About the server itself. */
+export const metaRoutes: readonly Route[] = [
+  {
+    method: 'GET', path: '/health', id: 'getHealth', access: OPEN, answer: STATUS, summary: 'The process lives.',
+    handle: async ({ reply }) => sendJson(reply, '{"status":"ok"}'),
+  },
+  {
+    method: 'GET', path: '/readiness', id: 'getReadiness', access: OPEN, answer: STATUS, summary: 'The store answers; 503 when it does not.',
+    async handle({ reply, caller }) {
+      await caller.store.position()
+      return sendJson(reply, '{"status":"ready"}')
+    },
+  },
+  {
+    method: 'GET', path: '/metrics', id: 'getMetrics', access: { kind: 'control', scope: 'sync:read' }, answer: { type: 'string' }, media: 'text/plain', summary: 'Figures for Prometheus.',
+    async handle({ reply, caller, hall }) {
+      const text = await hall.metrics.text(await countHealths(hall, caller.store), await caller.store.position())
+      return reply.type(hall.metrics.contentType).send(text)
+    },
+  },
+  {
+    method: 'GET', path: '/openapi.json', id: 'getOpenApi', access: OPEN, answer: ANYTHING, summary: 'This interface, described by OpenAPI 3.1.',
+    handle: async ({ reply, hall }) => sendJson(reply, JSON.stringify(openApiDocument(hall.routes, hall.version))),
+  },
+  {
+    method: 'GET', path: '/agents/v1/capabilities', id: 'getCapabilities', access: { kind: 'key' }, answer: ANYTHING, summary: 'What this key may read, and within which limits.',
+    async handle({ reply, caller, hall }) {
+      const databases = (await caller.store.databaseNames()).filter((name) => allows(caller.scopes, `${name}:read`))
+      return sendJson(reply, JSON.stringify({
+        version: hall.version, tenant: caller.store.tenant, scopes: caller.scopes, databases: databases.map((name) => ({ name, path: `/agents/v1/${name}` })),
+        changes: allows(caller.scopes, 'changes:read') ? { path: '/agents/v1/changes', stream: true, longPollSecondsMax: WAIT_MAX_S } : null,
+        limits: { limitDefault: LIMIT_DEFAULT, limitMax: LIMIT_MAX, requestsPerMinute: caller.allowance?.limit ?? null, cursorLifeDays: 7 },
+      }))
+    },
+  },
+]

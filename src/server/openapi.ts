@@ -1,0 +1,60 @@
+import { HTTP_ERRORS } from './http-error.ts'
+import type { Route } from './route.ts'
+import { COMPONENTS, ref, type JsonSchema } from './schemas.ts'
+
+/** Made of the very schemas that check requests. */
+export function openApiDocument(routes: readonly Route[], version: string): Record<string, unknown> {
+  const paths: Record<string, Record<string, unknown>> = {}
+  for (const route of routes) (paths[pathOf(route)] ??= {})[route.method.toLowerCase()] = operation(route)
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Tidemark', version, license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+      description: 'The landed databases as lists, and everything that changed in them as a feed: no gaps, at least once, in the order of the commits.',
+    },
+    servers: [{ url: '/' }],
+    security: [{ bearer: [] }, { token: [] }],
+    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
+    paths,
+    components: {
+      securitySchemes: {
+        bearer: { type: 'http', scheme: 'bearer', description: 'A key made by `tidemark keys create`.' },
+        token: { type: 'apiKey', in: 'header', name: 'X-Agents-Token', description: 'The same key, for clients that cannot send a bearer token.' },
+      },
+      schemas: COMPONENTS,
+    },
+  }
+}
+
+const TAGS = { feed: 'Lists and changes.', control: 'Syncs: where they stand, and what to do with them.', server: 'The server itself.' }
+
+function operation(route: Route): Record<string, unknown> {
+  const { id, summary, access, params, query, answer, media = 'application/json', path } = route
+  const parameters = [...parametersOf(params, 'path'), ...parametersOf(query, 'query')]
+  const errors = access.kind === 'public' ? [503] : [400, 401, 403, 404, 429, 503]
+  return {
+    operationId: id, summary, tags: [path.startsWith('/api') ? 'control' : path.startsWith('/agents') && path !== '/agents/v1/capabilities' ? 'feed' : 'server'],
+    ...(access.kind === 'public' ? { security: [] } : {}),
+    ...(access.kind === 'scope' || access.kind === 'control' ? { description: `Needs the scope \`${access.scope.replace(/^:(\w+)/, '<$1>')}\`${access.kind === 'control' ? ', unless the server listens to this machine alone' : ''}.` } : {}),
+    ...(parameters.length > 0 && { parameters }),
+    responses: {
+      200: { description: 'As asked.', content: { [media]: { schema: answer }, ...(id === 'listChanges' && { 'text/event-stream': { schema: { type: 'string' } } }) } },
+      ...Object.fromEntries(errors.map((status) => [status, { description: meaningOf(status), content: { 'application/json': { schema: ref('Error') } } }])),
+    },
+  }
+}
+
+function parametersOf(schema: JsonSchema | undefined, place: 'path' | 'query'): object[] {
+  const required = (schema?.['required'] ?? []) as string[]
+  return Object.entries((schema?.['properties'] ?? {}) as Record<string, JsonSchema>).map(([name, { description, ...rest }]) => ({
+    name, in: place, required: place === 'path' || required.includes(name), ...(description !== undefined && { description }), schema: rest,
+  }))
+}
+
+function pathOf({ path }: Route): string {
+  return path.replaceAll(/:(\w+)/g, '{$1}')
+}
+
+function meaningOf(status: number): string {
+  return Object.values(HTTP_ERRORS).find((error) => error.status === status)!.meaning
+}

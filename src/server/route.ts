@@ -1,0 +1,56 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Ports } from '../contract/index.ts'
+import type { DeclaredSync } from '../runner/declared-sync.ts'
+import type { Caller, Callers } from './callers.ts'
+import type { Metrics } from './metrics.ts'
+import type { JsonSchema } from './schemas.ts'
+import type { Seals } from './seals.ts'
+import type { TideWatch } from './tide-watch.ts'
+
+/** One address, with all that is checked and told of it. */
+export interface Route {
+  readonly method: 'GET' | 'POST'
+  /** With `:name` for what varies. */
+  readonly path: string
+  readonly id: string
+  readonly summary: string
+  readonly access: Access
+  readonly params?: JsonSchema
+  readonly query?: JsonSchema
+  /** By media type; JSON unless said otherwise. */
+  readonly answer: JsonSchema
+  readonly media?: string
+  handle(ask: Ask): Promise<unknown>
+}
+
+/** public: nobody is asked. key: any valid key. A scope may name a path part: `:database:read`. Control is open to this machine when the server listens to nothing else. */
+export type Access = { readonly kind: 'public' } | { readonly kind: 'key' } | { readonly kind: 'scope'; readonly scope: string } | { readonly kind: 'control'; readonly scope: string }
+
+export interface Ask {
+  readonly request: FastifyRequest
+  readonly reply: FastifyReply
+  readonly caller: Caller
+  readonly params: Readonly<Record<string, string>>
+  readonly query: Readonly<Record<string, string | number | undefined>>
+  readonly hall: Hall
+}
+
+/** What the routes share. */
+export interface Hall {
+  readonly ports: Ports
+  readonly version: string
+  readonly syncs: readonly DeclaredSync[]
+  readonly callers: Callers
+  readonly seals: Seals
+  readonly tide: TideWatch
+  readonly metrics: Metrics
+  /** How many streams each key has open. */
+  readonly streams: Map<string, number>
+  readonly stopping: AbortSignal
+  readonly routes: readonly Route[]
+}
+
+/** Text that is JSON already. */
+export function sendJson(reply: FastifyReply, text: string): FastifyReply {
+  return reply.type('application/json; charset=utf-8').send(text)
+}

@@ -1,0 +1,67 @@
+/** Every parameter and every answer, once: requests are checked by these, and the OpenAPI document is made of them. */
+
+export type JsonSchema = Readonly<Record<string, unknown>>
+
+export const LIMIT_MAX = 200
+export const LIMIT_DEFAULT = 50
+export const WAIT_MAX_S = 60
+
+const TIME = { type: 'string', format: 'date-time', description: 'RFC 3339, UTC, milliseconds.', examples: ['2026-01-31T12:00:00.123Z'] }
+const CURSOR = { type: ['string', 'null'], description: 'Give it back as `cursor` to go on from here. Opaque: its form may change.' }
+
+const limit = { type: 'integer', minimum: 1, maximum: LIMIT_MAX, default: LIMIT_DEFAULT, description: 'How many items at most.' }
+const cursor = { type: 'string', minLength: 1, maxLength: 4_096, description: 'From `page.nextCursor`. Wins over `updatedSince`. Valid for 7 days, for the endpoint and the types it was issued for.' }
+const updatedSince = { type: 'string', maxLength: 64, description: 'RFC 3339 with a zone, inclusive: where a first incremental read begins.', examples: ['2026-01-31T12:00:00Z'] }
+const fields = { type: 'string', minLength: 1, maxLength: 4_096, description: 'Comma-separated top-level members of the record to show; all when absent.', examples: ['name,email'] }
+
+export const LIST_QUERY = object({ cursor, updatedSince, limit, fields }, [])
+export const ROW_QUERY = object({ fields }, [])
+export const CHANGES_QUERY = object({
+  types: { type: 'string', minLength: 1, maxLength: 4_096, description: 'Comma-separated names of databases; all when absent. With a cursor: the same as when it was issued, or absent.', examples: ['people,orders'] },
+  cursor, updatedSince, limit, fields,
+  wait: { type: 'integer', minimum: 0, maximum: WAIT_MAX_S, default: 0, description: 'When there is nothing yet, wait this many seconds for the next change (long poll).' },
+}, [])
+
+export const DATABASE_PARAMS = object({ database: { type: 'string', minLength: 1, maxLength: 63, description: 'The name of a landed database.' } })
+export const ROW_PARAMS = object({ ...(DATABASE_PARAMS['properties'] as object), key: { type: 'string', minLength: 1, maxLength: 1_024, description: 'The key of a row.' } })
+export const SYNC_PARAMS = object({ worker: { type: 'string', minLength: 1, maxLength: 63 }, sync: { type: 'string', minLength: 1, maxLength: 63 } })
+export const RECENT_QUERY = object({ limit: { ...limit, maximum: 1_000, default: 100 } }, [])
+
+const record: JsonSchema = { type: 'object', additionalProperties: true, description: 'The record as it landed.' }
+
+const PAGE = {
+  nextCursor: CURSOR,
+  hasMore: { type: 'boolean', description: 'Whether to ask again at once. A page may be short, or empty, and still have more.' },
+  count: { type: 'integer' },
+  limit: { type: 'integer' },
+}
+
+export const COMPONENTS: Readonly<Record<string, JsonSchema>> = {
+  Error: object({
+    error: { type: 'string', description: 'A code that stays for ever.' }, message: { type: 'string', description: 'What happened and what to do.' },
+    status: { type: 'integer' }, requestId: { type: 'string', description: 'Also in `X-Request-Id`.' },
+    details: object({ reason: { type: 'string' }, restart: { type: 'string', enum: ['updatedSince', 'backfill'] } }, []),
+  }, ['error', 'message', 'status', 'requestId']),
+  Row: object({ id: { type: 'string' }, updatedAt: TIME, record }),
+  Change: object({
+    eventId: { type: 'string', description: 'Unique for ever: by it a consumer knows a change that it has already seen.' },
+    resourceType: { type: 'string', description: 'The database.' }, resourceId: { type: 'string', description: 'The key.' },
+    action: { type: 'string', enum: ['created', 'updated', 'deleted'] }, updatedAt: TIME,
+    snapshot: { ...record, type: ['object', 'null'], description: 'The record after the change; null for a tombstone.' },
+  }),
+  ListPage: object({ ...PAGE, syncMode: { type: 'string', enum: ['full', 'incremental'] } }),
+  ChangesPage: object({ ...PAGE, types: { type: ['array', 'null'], items: { type: 'string' }, description: 'What the cursor is bound to; null for all.' } }),
+}
+
+export function ref(name: string): JsonSchema {
+  return { $ref: `#/components/schemas/${name}` }
+}
+
+export const LIST_ANSWER = object({ data: { type: 'array', items: ref('Row') }, page: ref('ListPage') })
+export const ROW_ANSWER = object({ data: ref('Row') })
+export const CHANGES_ANSWER = object({ data: { type: 'array', items: ref('Change') }, page: ref('ChangesPage') })
+
+/** All members are required unless said otherwise. */
+export function object(properties: Readonly<Record<string, unknown>>, required: readonly string[] = Object.keys(properties)): JsonSchema {
+  return { type: 'object', properties, ...(required.length > 0 && { required }) }
+}

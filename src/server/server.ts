@@ -1,0 +1,156 @@
+import { randomUUID } from 'node:crypto'
+import type { Socket } from 'node:net'
+import compress from '@fastify/compress'
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, type HTTPMethods } from 'fastify'
+import type { Ports, Store } from '../contract/index.ts'
+import type { DeclaredSync } from '../runner/declared-sync.ts'
+import { allows } from './api-key.ts'
+import { Callers, type Caller } from './callers.ts'
+import { controlRoutes } from './control-routes.ts'
+import { feedRoutes } from './feed-routes.ts'
+import { HttpError } from './http-error.ts'
+import { isFromThisMachine, isLoopback } from './loopback.ts'
+import { metaRoutes } from './meta-routes.ts'
+import { Metrics } from './metrics.ts'
+import { rateHeaders } from './rate-limit.ts'
+import type { Access, Hall, Route } from './route.ts'
+import { Seals } from './seals.ts'
+import { TideWatch } from './tide-watch.ts'
+import { toHttpError } from './to-http-error.ts'
+
+export interface ServerOptions {
+  readonly store: Store
+  readonly ports: Ports
+  readonly version: string
+  /** What the worker declares; others that the store knows are shown too. */
+  readonly syncs?: readonly DeclaredSync[]
+  /** This machine alone unless said otherwise. */
+  readonly host?: string
+}
+
+export interface Server {
+  readonly app: FastifyInstance
+  /** The address it listens at. */
+  listen(port: number): Promise<string>
+  /** Ends streams and long polls, answers what is in hand, and closes. */
+  close(): Promise<void>
+}
+
+export const ROUTES: readonly Route[] = [...metaRoutes, ...feedRoutes, ...controlRoutes]
+
+const HEADERS_MAX_BYTES = 16_384
+const BODY_MAX_BYTES = 65_536
+/** A key has at most 1024 bytes, each of which may be written as three. */
+const PATH_PART_MAX = 3_200
+
+export function createServer({ store, ports, version, syncs = [], host = '127.0.0.1' }: ServerOptions): Server {
+  const stop = new AbortController()
+  const hall: Hall = {
+    ports, version, syncs, routes: ROUTES, stopping: stop.signal, streams: new Map(),
+    callers: new Callers(store, ports.clock), seals: new Seals(ports.clock), tide: new TideWatch(ports.clock, stop.signal), metrics: new Metrics(),
+  }
+  const app = fastify({
+    logger: false, trustProxy: false, bodyLimit: BODY_MAX_BYTES, routerOptions: { maxParamLength: PATH_PART_MAX }, genReqId: () => randomUUID(),
+    http: { maxHeaderSize: HEADERS_MAX_BYTES }, forceCloseConnections: true, return503OnClosing: false,
+    ajv: { customOptions: { coerceTypes: true, removeAdditional: false, strict: false } },
+    frameworkErrors: (error, request, reply) => void answer(toHttpError(error), request, reply as FastifyReply),
+    clientErrorHandler: answerNonsense,
+  })
+  app.addHook('onRequest', async (request, reply) => {
+    void reply.header('x-request-id', request.id).header('cache-control', 'no-store').header('x-content-type-options', 'nosniff')
+  })
+  app.addHook('onResponse', async (request, reply) => {
+    hall.metrics.note(request.routeOptions.url ?? 'none', reply.statusCode, reply.elapsedTime / 1_000)
+  })
+  app.setErrorHandler((thrown, request, reply) => {
+    const error = toHttpError(thrown)
+    if (error.code === 'INTERNAL_ERROR') ports.log.error('a request failed', { requestId: request.id, route: request.routeOptions.url, reason: thrown instanceof Error ? thrown.message : String(thrown) })
+    return answer(error, request, reply)
+  })
+  app.setNotFoundHandler((request, reply) => answer(new HttpError('NOT_FOUND', 'There is nothing at this address. /openapi.json describes what there is.'), request, reply))
+  void app.register(compress, { global: true, threshold: 2_048, encodings: ['br', 'gzip', 'deflate'], brotliOptions: { params: { 1: 4 } }, zlibOptions: { level: 4 } })
+  // After the plugin, so that its hook sees the routes.
+  app.after(() => {
+    for (const route of ROUTES) register(app, route, hall, isLoopback(host))
+    refuseOtherMethods(app)
+  })
+  return {
+    app,
+    listen: (port) => app.listen({ host, port }),
+    async close() {
+      stop.abort(new Error('the server stops'))
+      await app.close()
+    },
+  }
+}
+
+function register(app: FastifyInstance, route: Route, hall: Hall, onlyThisMachine: boolean): void {
+  const callers = new WeakMap<FastifyRequest, Caller>()
+  app.route({
+    method: route.method, url: route.path,
+    schema: { ...(route.params && { params: route.params }), ...(route.query && { querystring: route.query }) },
+    // Before anything is parsed: who may not ask learns nothing about what would be valid.
+    onRequest: async (request, reply) => {
+      const caller = await admit(route.access, request, hall, onlyThisMachine)
+      if (caller.allowance !== null) void reply.headers(rateHeaders(caller.allowance))
+      callers.set(request, caller)
+    },
+    handler: (request, reply) => route.handle({
+      request, reply, hall, caller: callers.get(request)!,
+      params: (request.params ?? {}) as Record<string, string>, query: (request.query ?? {}) as Record<string, string>,
+    }),
+  })
+}
+
+async function admit(access: Access, request: FastifyRequest, hall: Hall, onlyThisMachine: boolean): Promise<Caller> {
+  const key = keyOf(request)
+  if (access.kind === 'public') return hall.callers.local()
+  if (access.kind === 'control' && onlyThisMachine && key === undefined) {
+    if (!isFromThisMachine(request.headers)) throw new HttpError('FORBIDDEN', 'Without a key this is for programs on this machine, not for web pages of others.')
+    return hall.callers.local()
+  }
+  const caller = await hall.callers.identify(key, request.ip)
+  if (access.kind === 'key') return caller
+  const scope = access.scope.replace(/^:(\w+)/, (_, name: string) => (request.params as Record<string, string>)[name]!)
+  if (!allows(caller.scopes, scope)) {
+    throw new HttpError('FORBIDDEN', `The key lacks the scope \`${scope.slice(0, 80)}\`.`, caller.allowance === null ? {} : { headers: rateHeaders(caller.allowance) })
+  }
+  return caller
+}
+
+function keyOf({ headers }: FastifyRequest): string | undefined {
+  const bearer = /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1]
+  const token = headers['x-agents-token']
+  // Something that is no key at all is refused as one, not taken for nothing.
+  return bearer ?? headers.authorization ?? (typeof token === 'string' ? token : token?.[0])
+}
+
+function answer(error: HttpError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  return reply.code(error.status).headers({ 'x-request-id': request.id, 'cache-control': 'no-store', ...error.headers })
+    .type('application/json; charset=utf-8').send(error.body(request.id))
+}
+
+function refuseOtherMethods(app: FastifyInstance): void {
+  const allowed = new Map<string, string[]>()
+  for (const { path, method } of ROUTES) allowed.set(path, [...(allowed.get(path) ?? []), ...(method === 'GET' ? ['GET', 'HEAD'] : [method])])
+  for (const [url, methods] of allowed) {
+    const refused = (['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as HTTPMethods[]).filter((method) => !methods.includes(method as string))
+    app.route({
+      method: refused, url, exposeHeadRoute: false,
+      onRequest: async () => {
+        throw new HttpError('METHOD_NOT_ALLOWED', `This address knows ${methods.join(' and ')}.`, { headers: { allow: methods.join(', ') } })
+      },
+      handler: async () => {},
+    })
+  }
+}
+
+/** What is not HTTP gets no further than the socket; it is told so in the same shape. */
+function answerNonsense(error: Error & { code?: string }, socket: Socket): void {
+  if (!socket.writable) return
+  const large = error.code === 'HPE_HEADER_OVERFLOW'
+  const told = large ? new HttpError('HEADERS_TOO_LARGE', 'The request line or the headers are too long.') : new HttpError('INVALID_REQUEST', 'This is not an HTTP request.')
+  const id = randomUUID()
+  const body = told.body(id)
+  socket.end(`HTTP/1.1 ${told.status} ${large ? 'Request Header Fields Too Large' : 'Bad Request'}\r\ncontent-type: application/json; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(body)}\r\nx-request-id: ${id}\r\ncache-control: no-store\r\nconnection: close\r\n\r\n${body}`)
+}

@@ -1,0 +1,43 @@
+import { isSyncError } from '../contract/index.ts'
+import { FeedError } from '../feed/feed-error.ts'
+import { HttpError, type HttpErrorCode } from './http-error.ts'
+
+interface FrameworkError {
+  readonly code?: unknown
+  readonly statusCode?: unknown
+  readonly validation?: ReadonlyArray<{ readonly instancePath: string; readonly message?: string; readonly params: Record<string, unknown> }>
+  readonly validationContext?: string
+}
+
+/** Whatever was thrown, as an answer. What is not ours to tell is INTERNAL_ERROR, without its text. */
+export function toHttpError(thrown: unknown): HttpError {
+  if (thrown instanceof HttpError) return thrown
+  if (thrown instanceof FeedError) {
+    return new HttpError('INVALID_REQUEST', thrown.message, { details: { reason: thrown.reason, ...(thrown.restart !== null && { restart: thrown.restart }) } })
+  }
+  if (isSyncError(thrown)) {
+    return thrown.code.startsWith('STORE_')
+      ? new HttpError('SERVICE_UNAVAILABLE', 'The store cannot be asked at the moment. Ask again in a few seconds.', { headers: { 'retry-after': '5' } })
+      : new HttpError('INTERNAL_ERROR', UNEXPECTED)
+  }
+  const { code, statusCode, validation, validationContext } = Object(thrown) as FrameworkError
+  if (validation !== undefined) return new HttpError('INVALID_REQUEST', describe(validation[0]!, validationContext ?? 'request'), { details: { reason: 'parameter_invalid' } })
+  if (code === 'FST_ERR_BAD_URL') return new HttpError('INVALID_REQUEST', 'The path is not valid: check its percent-encoding.', { details: { reason: 'path_invalid' } })
+  const known = BY_STATUS[Number(statusCode)]
+  return known === undefined ? new HttpError('INTERNAL_ERROR', UNEXPECTED) : new HttpError(...known)
+}
+
+const UNEXPECTED = 'Something unexpected happened. Report it with the request id.'
+
+const BY_STATUS: Readonly<Record<number, readonly [HttpErrorCode, string]>> = {
+  400: ['INVALID_REQUEST', 'The body is not valid JSON.'],
+  404: ['NOT_FOUND', 'There is nothing at this address.'],
+  413: ['PAYLOAD_TOO_LARGE', 'The body is too large.'],
+  415: ['UNSUPPORTED_MEDIA_TYPE', 'Send the body as application/json.'],
+}
+
+function describe({ instancePath, message, params }: NonNullable<FrameworkError['validation']>[number], context: string): string {
+  const name = instancePath.slice(1) || String(params['missingProperty'] ?? params['additionalProperty'] ?? '')
+  const where = context === 'querystring' ? 'parameter' : context === 'params' ? 'path part' : 'body member'
+  return name === '' ? `The ${context} ${message}.` : `The ${where} \`${name}\` ${message}.`
+}

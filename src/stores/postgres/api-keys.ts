@@ -1,0 +1,57 @@
+import type { ApiKey } from '../../contract/index.ts'
+import type { Session } from './connection.ts'
+import { lockTenant } from './registry.ts'
+
+/** The keys of the served side. */
+
+export function apiKey({ connection, tenant }: Session, id: string): Promise<ApiKey | null> {
+  return connection.read(tenant, async (transaction) => {
+    // For this transaction alone, the wall has a window as large as this one key.
+    await transaction.run("select set_config('tidemark.api_key', $1, true)", id)
+    const found = await transaction.get<KeyRow>(`${KEYS} where key_id = $1`, id)
+    return found === undefined ? null : toApiKey(found)
+  })
+}
+
+export function apiKeys({ connection, tenant }: Session): Promise<ApiKey[]> {
+  return connection.read(tenant, async (transaction) => {
+    const found = await transaction.all<KeyRow>(`${KEYS} where tenant_id = $1 order by key_id`, tenant)
+    return found.map(toApiKey).toSorted((a, b) => a.createdAt - b.createdAt)
+  })
+}
+
+export async function addApiKey({ connection, tenant }: Session, key: Omit<ApiKey, 'tenant'>): Promise<void> {
+  await connection.write(tenant, async (transaction) => {
+    await lockTenant(transaction)
+    await transaction.run(
+      'insert into tidemark.api_keys (tenant_id, key_id, name, hash, scopes, rate_limit, created_at, ends_at) values ($1, $2, $3, $4, $5, $6, $7, $8)',
+      tenant, key.id, key.name, key.hash, JSON.stringify(key.scopes), key.rateLimit, key.createdAt, key.endsAt,
+    )
+  })
+}
+
+export function endApiKey({ connection, tenant }: Session, id: string, at: number): Promise<boolean> {
+  return connection.write(tenant, async (transaction) => (await transaction.run(
+    'update tidemark.api_keys set ends_at = $3 where tenant_id = $1 and key_id = $2 and (ends_at is null or ends_at > $3)', tenant, id, at,
+  )) > 0)
+}
+
+const KEYS = 'select key_id, tenant_id as tenant, name, hash, scopes, rate_limit, created_at, ends_at from tidemark.api_keys'
+
+interface KeyRow {
+  key_id: string
+  tenant: string
+  name: string
+  hash: string
+  scopes: string
+  rate_limit: number
+  created_at: number
+  ends_at: number | null
+}
+
+function toApiKey(row: KeyRow): ApiKey {
+  return {
+    id: row.key_id, tenant: row.tenant, name: row.name, hash: row.hash, scopes: JSON.parse(row.scopes) as string[],
+    rateLimit: row.rate_limit, createdAt: row.created_at, endsAt: row.ends_at,
+  }
+}

@@ -1,0 +1,139 @@
+import type { Compacted, CompactRequest, CursorSecret, CursorSecretOffer, FeedEntry, FeedPage, FeedQuery } from '../../contract/index.ts'
+import { textArray } from './arrays.ts'
+import type { Session, Transaction } from './connection.ts'
+import { lockTenant } from './registry.ts'
+import { ACTION_OF, STATUS } from './rows.ts'
+
+/** The log as it is served, and what belongs to that. */
+
+/** Sent together and seen at one moment: the transaction reads from one snapshot. */
+export function feed(session: Session, { after, limit, databases, live = false, scanMax }: FeedQuery): Promise<FeedPage> {
+  return session.connection.read(session.tenant, async (transaction) => {
+    const { tenant } = transaction
+    const filtered = databases !== undefined || live
+    const [standing, afterTime, rows] = await Promise.all([
+      readStanding(transaction), committedAtOf(transaction, after),
+      limit === 0 ? [] : transaction.all<EntryRow>(
+        entriesOf({ named: databases !== undefined, live }), tenant, after, limit, filtered ? after + scanMax : Number.MAX_SAFE_INTEGER,
+        ...(databases === undefined ? [] : [textArray(databases)]),
+      ),
+    ])
+    const until = filtered ? Math.min(standing.position, after + scanMax) : standing.position
+    const last = rows.at(-1)
+    const scanned = rows.length === limit ? (last?.sequence ?? after) : Math.max(after, until)
+    const afterCommittedAt = after === standing.floor ? standing.floorCommittedAt : afterTime
+    const scannedTime = async (): Promise<number | null> => {
+      if (scanned === last?.sequence) return last.committed_at
+      if (scanned === after) return afterCommittedAt
+      return scanned === standing.floor ? standing.floorCommittedAt : committedAtOf(transaction, scanned)
+    }
+    return { ...standing, afterCommittedAt, entries: rows.map(toEntry), scanned, scannedCommittedAt: (await scannedTime()) ?? 0 }
+  })
+}
+
+async function committedAtOf(transaction: Transaction, sequence: number): Promise<number | null> {
+  const found = await transaction.get<{ at: number }>('select committed_at as at from tidemark.log where tenant_id = $1 and sequence = $2', transaction.tenant, sequence)
+  return found?.at ?? null
+}
+
+export function sequenceBefore(session: Session, time: number): Promise<number> {
+  return session.connection.read(session.tenant, (transaction) => findBefore(transaction, time))
+}
+
+export function compact(session: Session, { before, scanMax }: CompactRequest): Promise<Compacted> {
+  return session.connection.write(session.tenant, async (transaction) => {
+    const { tenant } = transaction
+    await lockTenant(transaction)
+    const { floor } = await readStanding(transaction)
+    const { least } = (await transaction.get<{ least: number | null }>(
+      'select min(inflight_start_sequence) as least from tidemark.registry where tenant_id = $1 and inflight_cycle is not null', tenant,
+    ))!
+    const until = Math.min(await findBefore(transaction, before), least ?? Infinity)
+    const next = Math.min(until, floor + scanMax)
+    if (next <= floor) return { floor, removed: 0, more: false }
+    const last = await transaction.get<{ at: number }>(
+      'select committed_at as at from tidemark.log where tenant_id = $1 and sequence <= $2 order by sequence desc limit 1', tenant, next,
+    )
+    const removed = await transaction.run(
+      `delete from tidemark.log l where l.tenant_id = $1 and l.sequence > $2 and l.sequence <= $3 and not exists (
+         select from tidemark.rows r where r.tenant_id = $1 and r.database_id = l.database_id and r.key = l.key and r.sequence = l.sequence and r.status = ${STATUS.live}
+       )`, tenant, floor, next,
+    )
+    await transaction.run(
+      'update tidemark.tenants set floor = $2, floor_committed_at = greatest(floor_committed_at, $3) where tenant_id = $1', tenant, next, last?.at ?? 0,
+    )
+    return { floor: next, removed, more: next < until }
+  })
+}
+
+export async function cursorSecrets(session: Session, { secret, createdAt, renewMs, keepMs }: CursorSecretOffer): Promise<CursorSecret[]> {
+  const read = (transaction: Transaction): Promise<CursorSecret[]> => transaction.all<CursorSecret>(
+    'select secret, created_at as "createdAt" from tidemark.cursor_secrets where tenant_id = $1 order by created_at desc', transaction.tenant,
+  )
+  const known = await session.connection.read(session.tenant, read)
+  if (known[0] !== undefined && known[0].createdAt > createdAt - renewMs) return known
+  return session.connection.write(session.tenant, async (transaction) => {
+    const { tenant } = transaction
+    // Two processes that offer at once must agree on one.
+    await lockTenant(transaction)
+    const [newest] = await read(transaction)
+    if (newest === undefined || newest.createdAt <= createdAt - renewMs) {
+      await transaction.run('insert into tidemark.cursor_secrets (tenant_id, created_at, secret) values ($1, $2, $3)', tenant, createdAt, secret)
+      await transaction.run(
+        `delete from tidemark.cursor_secrets c where c.tenant_id = $1 and exists (
+           select from tidemark.cursor_secrets s where s.tenant_id = $1 and s.created_at > c.created_at and s.created_at < $2
+         )`, tenant, createdAt - keepMs,
+      )
+    }
+    return read(transaction)
+  })
+}
+
+type Standing = Pick<FeedPage, 'position' | 'committedAt' | 'floor' | 'floorCommittedAt'>
+
+async function readStanding(transaction: Transaction): Promise<Standing> {
+  const found = await transaction.get<Standing>(
+    `select sequence as position, committed_at as "committedAt", floor, floor_committed_at as "floorCommittedAt" from tidemark.tenants where tenant_id = $1`,
+    transaction.tenant,
+  )
+  return found ?? { position: 0, committedAt: 0, floor: 0, floorCommittedAt: 0 }
+}
+
+/** Times grow with sequences, so halving finds the place; no index by time is kept for this. */
+async function findBefore(transaction: Transaction, time: number): Promise<number> {
+  const { position } = await readStanding(transaction)
+  let [low, high] = [0, position]
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2)
+    const found = await transaction.get<{ sequence: number; at: number }>(
+      'select sequence, committed_at as at from tidemark.log where tenant_id = $1 and sequence <= $2 and sequence > $3 order by sequence desc limit 1',
+      transaction.tenant, middle, low,
+    )
+    // Nothing is left between low and the middle: what is not there was not committed later either.
+    if (found === undefined || found.at < time) low = middle
+    else high = found.sequence - 1
+  }
+  return low
+}
+
+function entriesOf({ named, live }: { named: boolean; live: boolean }): string {
+  const wanted = named ? ' and database_id = any(array(select database_id from tidemark.databases where tenant_id = $1 and name = any($5::text[])))' : ''
+  const current = live ? ` and exists (select from tidemark.rows r where r.tenant_id = $1 and r.database_id = log.database_id and r.key = log.key and r.sequence = log.sequence and r.status = ${STATUS.live} offset 0)` : ''
+  return `select l.sequence, d.name as "database", l.key, l.action, coalesce(l.exact, l.record::text) as text, l.committed_at
+    from (select * from tidemark.log where tenant_id = $1 and sequence > $2 and sequence <= $4::bigint${wanted}${current} order by sequence limit $3) l
+    cross join lateral (select name from tidemark.databases where tenant_id = $1 and database_id = l.database_id limit 1) d
+    order by l.sequence`
+}
+
+interface EntryRow {
+  sequence: number
+  database: string
+  key: string
+  action: 1 | 2 | 3
+  text: string | null
+  committed_at: number
+}
+
+function toEntry({ sequence, database, key, action, text, committed_at: committedAt }: EntryRow): FeedEntry {
+  return { sequence, database, key, action: ACTION_OF[action], text, committedAt }
+}

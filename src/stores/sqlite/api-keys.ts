@@ -1,0 +1,47 @@
+import type { ApiKey } from '../../contract/index.ts'
+import type { Session } from './connection.ts'
+
+/** The keys of the served side. */
+
+export function apiKey({ connection }: Session, id: string): ApiKey | null {
+  const found = connection.get<KeyRow>(`${KEYS} where k.key_id = ?`, id)
+  return found === undefined ? null : toApiKey(found)
+}
+
+export function apiKeys({ connection, tenantId }: Session): ApiKey[] {
+  return connection.all<KeyRow>(`${KEYS} where k.tenant_id = ? order by k.created_at, k.key_id`, tenantId).map(toApiKey)
+}
+
+export function addApiKey({ connection, tenantId }: Session, key: Omit<ApiKey, 'tenant'>): void {
+  connection.write(() => connection.run(
+    'insert into tidemark_api_keys (key_id, tenant_id, name, hash, scopes, rate_limit, created_at, ends_at) values (?, ?, ?, ?, ?, ?, ?, ?)',
+    key.id, tenantId, key.name, key.hash, JSON.stringify(key.scopes), key.rateLimit, key.createdAt, key.endsAt,
+  ))
+}
+
+export function endApiKey({ connection, tenantId }: Session, id: string, at: number): boolean {
+  return connection.write(() => connection.run(
+    'update tidemark_api_keys set ends_at = ?1 where tenant_id = ?2 and key_id = ?3 and (ends_at is null or ends_at > ?1)', at, tenantId, id,
+  ).changes > 0)
+}
+
+const KEYS = `select k.key_id, t.name as tenant, k.name, k.hash, k.scopes, k.rate_limit, k.created_at, k.ends_at
+  from tidemark_api_keys k join tidemark_tenants t using (tenant_id)`
+
+interface KeyRow {
+  key_id: string
+  tenant: string
+  name: string
+  hash: string
+  scopes: string
+  rate_limit: number
+  created_at: number
+  ends_at: number | null
+}
+
+function toApiKey(row: KeyRow): ApiKey {
+  return {
+    id: row.key_id, tenant: row.tenant, name: row.name, hash: row.hash, scopes: JSON.parse(row.scopes) as string[],
+    rateLimit: row.rate_limit, createdAt: row.created_at, endsAt: row.ends_at,
+  }
+}

@@ -1,0 +1,127 @@
+import type { Compacted, CompactRequest, CursorSecret, CursorSecretOffer, FeedEntry, FeedPage, FeedQuery } from '../../contract/index.ts'
+import type { Parameter, Session } from './connection.ts'
+import { ACTION_OF } from './encoding.ts'
+
+/** The log as it is served, and what belongs to that. */
+
+export function feed(session: Session, { after, limit, databases, live = false, scanMax }: FeedQuery): FeedPage {
+  const standing = readStanding(session)
+  const { position } = standing
+  const filtered = databases !== undefined || live
+  const until = filtered ? Math.min(position, after + scanMax) : position
+  const entries = limit === 0 || after >= until ? [] : readEntries(session, { after, until, limit, databases, live })
+  const timeOf = (sequence: number): number | null => (sequence === standing.floor ? standing.floorCommittedAt : committedAtOf(session, sequence))
+  const last = entries.at(-1)
+  const scanned = entries.length === limit ? (last?.sequence ?? after) : Math.max(after, until)
+  const afterCommittedAt = timeOf(after)
+  return {
+    ...standing, afterCommittedAt, entries, scanned,
+    scannedCommittedAt: (scanned === last?.sequence ? last.committedAt : scanned === after ? afterCommittedAt : timeOf(scanned)) ?? 0,
+  }
+}
+
+export function sequenceBefore(session: Session, time: number): number {
+  const { connection, base } = session
+  const { position } = readStanding(session)
+  // Times grow with sequences, so halving finds the place; no index by time is kept for this.
+  let [low, high] = [0, position]
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2)
+    const found = connection.get<{ position: number; committed_at: number }>(
+      `select l.position, c.committed_at from tidemark_log l join tidemark_commits c on c.commit_id = l.commit_id
+       where l.position <= ? and l.position > ? order by l.position desc limit 1`, base + middle, base + low,
+    )
+    // Nothing is left between low and the middle: what is not there was not committed later either.
+    if (found === undefined || found.committed_at < time) low = middle
+    else high = found.position - base - 1
+  }
+  return low
+}
+
+export function compact(session: Session, { before, scanMax }: CompactRequest): Compacted {
+  const { connection, tenantId, base } = session
+  return connection.write(() => {
+    const { floor } = readStanding(session)
+    const { least } = connection.get<{ least: number | null }>(
+      'select min(inflight_start_sequence) as least from tidemark_registry where tenant_id = ? and inflight_cycle is not null', tenantId,
+    )!
+    const until = Math.min(sequenceBefore(session, before), least ?? Infinity)
+    const next = Math.min(until, floor + scanMax)
+    if (next <= floor) return { floor, removed: 0, more: false }
+    const committedAt = lastCommittedAt(session, next)
+    const { changes: removed } = connection.run(
+      `delete from tidemark_log where position > ? and position <= ? and not exists (
+         select 1 from tidemark_rows r where r.tenant_id = ? and r.database_id = tidemark_log.database_id and r.key = tidemark_log.key
+           and r.position = tidemark_log.position and r.status = 0
+       )`, base + floor, base + next, tenantId,
+    )
+    connection.run('update tidemark_tenants set floor = ?, floor_committed_at = max(floor_committed_at, ?) where tenant_id = ?', next, committedAt, tenantId)
+    return { floor: next, removed, more: next < until }
+  })
+}
+
+export function cursorSecrets(session: Session, { secret, createdAt, renewMs, keepMs }: CursorSecretOffer): CursorSecret[] {
+  const { connection, tenantId } = session
+  const read = (): CursorSecret[] => connection.all<CursorSecret>(
+    'select secret, created_at as createdAt from tidemark_cursor_secrets where tenant_id = ? order by created_at desc', tenantId,
+  ).map((row) => ({ ...row }))
+  const known = connection.read(read)
+  if (known[0] !== undefined && known[0].createdAt > createdAt - renewMs) return known
+  return connection.write(() => {
+    const [newest] = read()
+    if (newest === undefined || newest.createdAt <= createdAt - renewMs) {
+      connection.run('insert into tidemark_cursor_secrets (tenant_id, created_at, secret) values (?, ?, ?)', tenantId, createdAt, secret)
+      connection.run(
+        `delete from tidemark_cursor_secrets where tenant_id = ?1 and exists (
+           select 1 from tidemark_cursor_secrets s where s.tenant_id = ?1 and s.created_at > tidemark_cursor_secrets.created_at and s.created_at < ?2
+         )`, tenantId, createdAt - keepMs,
+      )
+    }
+    return read()
+  })
+}
+
+type Standing = Pick<FeedPage, 'position' | 'committedAt' | 'floor' | 'floorCommittedAt'>
+
+function readStanding({ connection, tenantId }: Session): Standing {
+  const { position, committedAt, floor, floorCommittedAt } = connection.get<Standing>(
+    'select sequence as position, committed_at as committedAt, floor, floor_committed_at as floorCommittedAt from tidemark_tenants where tenant_id = ?', tenantId,
+  )!
+  return { position, committedAt, floor, floorCommittedAt }
+}
+
+function committedAtOf({ connection, base }: Session, sequence: number): number | null {
+  return connection.get<{ at: number }>(
+    'select c.committed_at as at from tidemark_log l join tidemark_commits c on c.commit_id = l.commit_id where l.position = ?', base + sequence,
+  )?.at ?? null
+}
+
+/** Of the newest entry that is there, up to a sequence. */
+function lastCommittedAt({ connection, base }: Session, sequence: number): number {
+  return connection.get<{ at: number }>(
+    `select c.committed_at as at from tidemark_log l join tidemark_commits c on c.commit_id = l.commit_id
+     where l.position <= ? and l.position > ? order by l.position desc limit 1`, base + sequence, base,
+  )?.at ?? 0
+}
+
+type Bounds = Pick<FeedQuery, 'after' | 'limit'> & { readonly until: number; readonly live: boolean; readonly databases: readonly string[] | undefined }
+
+type EntryRow = [position: number, databaseId: number, key: string, action: 1 | 2 | 3, record: string | null, committedAt: number]
+
+function readEntries(session: Session, { after, until, limit, databases, live }: Bounds): FeedEntry[] {
+  const { connection, tenantId, base } = session
+  const names = new Map(connection.all<{ id: number; name: string }>(
+    'select database_id as id, name from tidemark_databases where tenant_id = ?', tenantId,
+  ).map(({ id, name }) => [id, name]))
+  const wanted = databases === undefined ? null : [...names].filter(([, name]) => databases.includes(name)).map(([id]) => id)
+  if (wanted?.length === 0) return []
+  const named = wanted === null ? '' : ` and l.database_id in (${wanted.join(',')})`
+  const current = live ? ` and exists (select 1 from tidemark_rows r where r.tenant_id = ${tenantId} and r.database_id = l.database_id and r.key = l.key and r.position = l.position and r.status = 0)` : ''
+  const rows = connection.prepareArrays(
+    `select l.position, l.database_id, l.key, l.action, l.record, c.committed_at from tidemark_log l cross join tidemark_commits c on c.commit_id = l.commit_id
+     where l.position > ? and l.position <= ?${named}${current} order by l.position limit ?`,
+  ).all(...([base + after, base + until, limit] satisfies Parameter[])) as unknown as EntryRow[]
+  return rows.map(([position, databaseId, key, action, text, committedAt]) => (
+    { sequence: position - base, database: names.get(databaseId)!, key, action: ACTION_OF[action], text, committedAt }
+  ))
+}

@@ -1,0 +1,179 @@
+import assert from 'node:assert/strict'
+import type { ApiKey, FeedEntry, FeedPage } from '../../contract/index.ts'
+import { currentRows, runChurn, sorted, type Replica } from './churn.ts'
+import { DATABASE, feed, live, type StoreCase, SyncDriver, remove, START, upsert, rule } from './harness.ts'
+
+const ALL = { limit: 1_000_000, scanMax: 1_000_000 }
+const DAY = 86_400_000
+const SECRET = { createdAt: START, renewMs: 30 * DAY, keepMs: 7 * DAY }
+
+export const servedCases: readonly StoreCase[] = [
+  // ── the feed ───────────────────────────────────────────────────────────────────────────────────────────────────────
+  rule('the feed shows what the log holds, and where it stands', async ({ store }) => {
+    assert.deepEqual(await store.feed({ after: 0, ...ALL }), {
+      position: 0, committedAt: 0, floor: 0, floorCommittedAt: 0, afterCommittedAt: 0, entries: [], scanned: 0, scannedCommittedAt: 0,
+    })
+    await runChurn(store, 31, 60)
+    const entries = (await feed(store)).map(({ sequence, database, key, action, text, committedAt }) => ({ sequence, database, key, action, text, committedAt }))
+    const page = await store.feed({ after: 0, ...ALL })
+    assert.deepEqual(page.entries, entries)
+    assert.deepEqual([page.position, page.scanned, page.committedAt], [entries.length, entries.length, entries.at(-1)!.committedAt])
+    const later = await store.feed({ after: 10, limit: 5, scanMax: 1 })
+    assert.deepEqual(later.entries, entries.slice(10, 15))
+    assert.deepEqual([later.scanned, later.afterCommittedAt], [15, entries[9]!.committedAt])
+    const standing = await store.feed({ after: entries.length, limit: 0, scanMax: 1 })
+    assert.deepEqual([standing.entries, standing.scanned, standing.afterCommittedAt], [[], entries.length, page.committedAt])
+    const beyond = await store.feed({ after: entries.length + 5, ...ALL })
+    assert.deepEqual([beyond.entries, beyond.scanned, beyond.afterCommittedAt], [[], entries.length + 5, null])
+  }),
+  rule('a filtered page looks through so many entries and no more, and says how far it came', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    await driver.cycle(Array.from({ length: 30 }, (_, n) => upsert(`k${String(n).padStart(2, '0')}`, { n }, { database: n === 24 ? 'rare' : 'common' })))
+    const rare = (await feed(store)).find(({ database }) => database === 'rare')!.sequence
+    const look = (query: { after: number; limit?: number; databases?: string[] }): Promise<FeedPage> => store.feed({ limit: 10, scanMax: 8, databases: ['rare'], ...query })
+    let after = 0
+    const found: number[] = []
+    for (let looks = 0; after < 30; looks++) {
+      assert.ok(looks < 5)
+      const page = await look({ after })
+      found.push(...page.entries.map(({ sequence }) => sequence))
+      assert.ok(page.scanned <= after + 8)
+      assert.equal(page.scannedCommittedAt, (await feed(store))[page.scanned - 1]!.committedAt)
+      after = page.scanned
+    }
+    assert.deepEqual(found, [rare])
+    assert.deepEqual((await look({ after: 0, databases: ['common', 'rare'], limit: 3 })).scanned, (await store.feed({ after: 0, limit: 3, scanMax: 8 })).scanned)
+    assert.deepEqual((await look({ after: 0, databases: ['nowhere'] })).entries, [])
+    assert.deepEqual((await look({ after: 0, databases: [] })).entries, [])
+  }),
+  rule('live entries are the rows, each once, in the order of their last change', async ({ store }) => {
+    await runChurn(store, 37, 120)
+    const { entries } = await store.feed({ after: 0, ...ALL, live: true })
+    assert.deepEqual(sorted(lastOf(entries)), sorted(await currentRows(store)))
+    assert.equal(new Set(entries.map(({ database, key }) => JSON.stringify([database, key]))).size, entries.length)
+    for (const { database, key, sequence } of entries) assert.equal((await store.row(database, key))!.sequence, sequence)
+    assert.deepEqual(await store.databaseNames(), (await store.databases()).map(({ name }) => name))
+    const only = await store.feed({ after: 0, ...ALL, live: true, databases: [DATABASE] })
+    assert.deepEqual(only.entries, entries.filter(({ database }) => database === DATABASE))
+  }),
+  rule('XF6 the place before a time has everything of that time and later above it', async ({ store }) => {
+    await runChurn(store, 41, 40)
+    const entries = await feed(store)
+    const times = new Set(entries.flatMap(({ committedAt }) => [committedAt - 1, committedAt, committedAt + 1]))
+    for (const time of times) {
+      const before = entries.filter(({ committedAt }) => committedAt < time).length
+      assert.equal(await store.sequenceBefore(time), before, `before ${time}`)
+    }
+    assert.equal(await store.sequenceBefore(0), 0)
+    assert.equal(await store.sequenceBefore(Number.MAX_SAFE_INTEGER), entries.length)
+  }),
+  rule('XA17 a sequence that was given a second time has another time', async ({ store }, open) => {
+    const [once, again] = [await SyncDriver.take(store), await SyncDriver.take((await open()).store)]
+    await once.cycle([upsert('a', { n: 1 })], { at: START + 5 })
+    await again.cycle([upsert('a', { n: 1 })], { at: START + 6 })
+    const seen = await Promise.all([once, again].map(async (driver) => (await driver.store.feed({ after: 1, limit: 0, scanMax: 1 })).afterCommittedAt))
+    assert.deepEqual(seen, [START + 5, START + 6])
+  }),
+
+  // ── compaction ─────────────────────────────────────────────────────────────────────────────────────────────────────
+  rule('XE13 compaction forgets what no row stands on, in steps, and says up to where', async ({ store }) => {
+    await runChurn(store, 43, 120)
+    const [entries, rows] = [await feed(store), await currentRows(store)]
+    const split = Math.floor(entries.length / 2)
+    const before = entries[split]!.committedAt
+    const due = entries.filter(({ committedAt }) => committedAt < before).length
+    let removed = 0
+    for (let steps = 0, more = true; more; steps++) {
+      const step = await store.compact({ before, scanMax: 20 })
+      removed += step.removed
+      more = step.more
+      assert.ok(steps <= due / 20 + 1)
+      assert.equal(step.floor, Math.min(due, (steps + 1) * 20))
+    }
+    assert.ok(removed > 0)
+    const left = await feed(store)
+    assert.equal(left.length, entries.length - removed)
+    assert.deepEqual(left.filter(({ sequence }) => sequence > due), entries.slice(due))
+    for (const { sequence, database, key } of left.filter((entry) => entry.sequence <= due)) assert.equal((await store.row(database, key))?.sequence, sequence)
+    assert.deepEqual(sorted(await currentRows(store)), sorted(rows))
+    assert.deepEqual(sorted(lastOf(left)), sorted(rows))
+    const { floor, floorCommittedAt, position } = await store.feed({ after: 0, limit: 0, scanMax: 1 })
+    assert.deepEqual([floor, floorCommittedAt, position], [due, entries[due - 1]!.committedAt, entries.length])
+    assert.equal((await store.feed({ after: due, limit: 0, scanMax: 1 })).afterCommittedAt, floorCommittedAt)
+    assert.deepEqual(await store.compact({ before, scanMax: 20 }), { floor: due, removed: 0, more: false })
+  }),
+  rule('after compaction work goes on: the dead stay dead, and the feed still gives the rows', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    await driver.cycle([upsert('a', { n: 1 }, { at: 10 }), upsert('b', { n: 1 }, { at: 10 })])
+    await driver.cycle([remove('a', { at: 20 }), upsert('b', { n: 2 }, { at: 20 })])
+    await store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 1_000 })
+    assert.deepEqual((await driver.cycle([upsert('a', { n: 9 }, { at: 15 })])).counts.stale, 1)
+    await driver.cycle([upsert('a', { n: 3 }, { at: 30 })])
+    assert.deepEqual(await live(store), [['a', { n: 3 }], ['b', { n: 2 }]])
+    await driver.release()
+    await runChurn(store, 47, 60)
+    assert.deepEqual(sorted(lastOf(await feed(store))), sorted(await currentRows(store)))
+  }),
+  rule('compaction leaves alone what came since a cycle under way began', async ({ store }) => {
+    const [list, delta] = [await SyncDriver.take(store, { sync: 'list', mode: 'replace' }), await SyncDriver.take(store)]
+    await delta.cycle([upsert('a', { n: 1 })])
+    await list.begin()
+    await delta.cycle([upsert('a', { n: 2 })])
+    await delta.cycle([upsert('a', { n: 3 })])
+    assert.deepEqual(await store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 1_000 }), { floor: 1, removed: 1, more: false })
+    await list.abandon()
+    assert.deepEqual(await store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 1_000 }), { floor: 3, removed: 1, more: false })
+  }),
+
+  // ── secrets and keys ───────────────────────────────────────────────────────────────────────────────────────────────
+  rule('Z28 the first secret offered seals cursors for all; an old one stays while its cursors may live', async ({ store, reopen }) => {
+    const others = await Promise.all([store, await reopen()].map((own, n) => own.cursorSecrets({ ...SECRET, secret: `s${n}`, createdAt: START + n })))
+    assert.equal(others[0]!.length, 1)
+    assert.deepEqual(others[0], others[1])
+    const first = others[0]![0]!
+    const renewed = await store.cursorSecrets({ ...SECRET, secret: 'next', createdAt: START + 31 * DAY })
+    assert.deepEqual(renewed, [{ secret: 'next', createdAt: START + 31 * DAY }, first])
+    const last = await store.cursorSecrets({ ...SECRET, secret: 'last', createdAt: START + 62 * DAY })
+    assert.deepEqual(last.map(({ secret }) => secret), ['last', 'next'])
+    assert.equal((await store.forTenant('acme').cursorSecrets({ ...SECRET, secret: 'theirs' }))[0]!.secret, 'theirs')
+  }),
+  rule('Z43 a key is found by its id from every tenant, and listed and ended only by its own', async ({ store }) => {
+    const other = store.forTenant('acme')
+    const [ours, theirs] = [keyOf('a1', { endsAt: START + 9 }), keyOf('b2', { createdAt: START - 1, scopes: [] })]
+    await store.addApiKey(ours)
+    await other.addApiKey({ ...theirs, tenant: store.tenant } as never)
+    for (const asked of [store, other]) {
+      assert.deepEqual(await asked.apiKey('a1'), { ...ours, tenant: store.tenant })
+      assert.deepEqual(await asked.apiKey('b2'), { ...theirs, tenant: 'acme' })
+      assert.equal(await asked.apiKey('nobody'), null)
+      assert.equal(await asked.apiKey("' or true --"), null)
+    }
+    assert.deepEqual((await store.apiKeys()).map(({ id }) => id), ['a1'])
+    assert.deepEqual((await other.apiKeys()).map(({ id }) => id), ['b2'])
+    assert.equal(await store.endApiKey('b2', START), false)
+    assert.equal((await other.apiKey('b2'))!.endsAt, null)
+    assert.equal(await other.endApiKey('b2', START + 5), true)
+    assert.equal((await store.apiKey('b2'))!.endsAt, START + 5)
+    // An end only ever comes nearer.
+    assert.equal(await other.endApiKey('b2', START + 6), false)
+    assert.equal(await other.endApiKey('b2', START + 4), true)
+  }),
+  rule('keys are listed oldest first', async ({ store }) => {
+    for (const [n, id] of ['c', 'a', 'd', 'b'].entries()) await store.addApiKey(keyOf(id, { createdAt: START + n }))
+    assert.deepEqual((await store.apiKeys()).map(({ id }) => id), ['c', 'a', 'd', 'b'])
+  }),
+]
+
+/** What a consumer holds that began with nothing: of a key's past only the last word counts. */
+function lastOf(entries: readonly FeedEntry[]): Replica {
+  const replica: Replica = new Map()
+  for (const { database, key, text } of entries) {
+    if (text === null) replica.delete(`${database}/${key}`)
+    else replica.set(`${database}/${key}`, text)
+  }
+  return replica
+}
+
+function keyOf(id: string, overrides: Partial<ApiKey> = {}): Omit<ApiKey, 'tenant'> {
+  return { id, name: `key ${id}`, hash: 'ab'.repeat(32), scopes: ['changes:read', 'things:read'], rateLimit: 60, createdAt: START, endsAt: null, ...overrides }
+}
