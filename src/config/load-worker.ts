@@ -5,7 +5,7 @@ import { SyncError } from '../contract/index.ts'
 import { locatedError } from './located-error.ts'
 import { nameFrom } from './names.ts'
 import { isNotionWorker } from './notion/manifest.ts'
-import { adoptEnvFile, missingPackage, notionModules } from './notion/sdk.ts'
+import { adoptEnvFile, missingPackage, notionModules, packageName } from './notion/sdk.ts'
 import { AdoptedWorker } from './notion/worker.ts'
 import { isWorker, type WorkerLike } from './worker.ts'
 
@@ -28,7 +28,8 @@ export async function loadWorker(file?: string, options: LoadWorkerOptions = {})
   const folder = options.folder ?? process.cwd()
   const path = findFile(file, folder)
   const worker = defaultExport(await importFile(path, folder), relative(folder, path) || path)
-  worker.name ??= nameFrom(basename(path, extname(path)))
+  const stem = basename(path, extname(path))
+  worker.name ??= nameFrom((worker instanceof AdoptedWorker && stem === 'index' ? packageName(path) : null) ?? stem)
   return { worker, file: path }
 }
 

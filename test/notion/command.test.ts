@@ -1,11 +1,13 @@
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { ROOT } from '../cli/package.ts'
 import { Project, Running } from '../cli/project.ts'
 import { json, serve } from '../sources/kit/loopback.ts'
 import { Api } from './api.ts'
 
+// Each test is half a dozen processes.
+vi.setConfig({ testTimeout: 180_000 })
 const WORKERS = join(import.meta.dirname, 'workers')
 
 /** The command line on one of the workers, with a store of its own. */
@@ -136,12 +138,12 @@ describe('a worker written on @notionhq/workers, under the command', () => {
     const project = withPackage()
     // As the template lays it out: the file in src, the environment beside package.json.
     mkdirSync(join(project.folder, 'src'))
-    project.write('package.json', '{ "type": "module" }')
+    project.write('package.json', '{ "name": "@acme/desk", "type": "module" }')
     project.write('src/index.ts', readFileSync(join(WORKERS, 'everything-else.ts'), 'utf8'))
     project.write('.env', `GREETING=hello\nNOTION_API_TOKEN=ntn-1\nNOTION_API_BASE_URL=${notion}\nOAUTH_6769746875622D6F61757468_ACCESS_TOKEN=gho-1\n`)
     const target = ['--file', 'src/index.ts', '--store', 'sqlite:store.db']
     const ran = await project.json('run', ...target)
-    expect(ran).toMatchObject({ ok: true, worker: 'index', syncs: [{ sync: 'secretsSync', counts: { created: 3 } }] })
+    expect(ran).toMatchObject({ ok: true, worker: 'acme-desk', syncs: [{ sync: 'secretsSync', counts: { created: 3 } }] })
     expect(ran['syncs']).toHaveLength(1)
     expect(ran['not_run']).toEqual([
       { kind: 'oauth', name: 'github', note: 'its token is read from OAUTH_6769746875622D6F61757468_ACCESS_TOKEN' },

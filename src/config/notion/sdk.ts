@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -40,6 +40,16 @@ export async function notionModules(file: string): Promise<Record<string, unknow
 export function adoptEnvFile(file: string): void {
   const folder = dirname(file)
   for (const place of new Set([folder, packageFolder(folder)])) Object.assign(process.env, withEnvFile(process.env, place))
+}
+
+/** Every worker of this kind is a `src/index.ts` by its template: what tells them apart in one store is the package around it. */
+export function packageName(file: string): string | null {
+  try {
+    const { name } = JSON.parse(readFileSync(join(packageFolder(dirname(file)), 'package.json'), 'utf8')) as { name?: unknown }
+    return typeof name === 'string' ? name : null
+  } catch {
+    return null
+  }
 }
 
 /** Null for an error that is not about this package. */
