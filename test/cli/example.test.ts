@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process'
-import { copyFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { ROOT } from './package.ts'
+import { buildPackage, ROOT } from './package.ts'
 import { Project } from './project.ts'
 
 test('examples/harbour-api runs as its README says, through 429 and 503', { timeout: 180_000 }, async () => {
@@ -21,4 +21,23 @@ test('examples/harbour-api runs as its README says, through 429 and 503', { time
   expect(code, stdout).toBe(0)
   const { rows: [{ n }] } = await project.json('query', 'select count(*) as n from vessels')
   expect(n).toBeGreaterThan(450)
+})
+
+test('examples/bookmarks runs with one command: the list is read, followed and swept', { timeout: 180_000 }, async () => {
+  const project = new Project()
+  for (const file of ['worker.mjs', 'demo.mjs']) copyFileSync(join(ROOT, 'examples/bookmarks', file), join(project.folder, file))
+  project.write('package.json', '{ "type": "module" }')
+  mkdirSync(join(project.folder, 'node_modules'))
+  symlinkSync(buildPackage(), join(project.folder, 'node_modules/tidemark'))
+  const demo = spawn(process.execPath, [join(project.folder, 'demo.mjs')], { cwd: project.folder, stdio: 'pipe' })
+  onTestFinished(() => void demo.kill())
+  let said = ''
+  for (const stream of [demo.stdout, demo.stderr]) stream.setEncoding('utf8').on('data', (text: string) => void (said += text))
+  const code = await new Promise((resolve) => demo.once('close', resolve))
+  expect(code, said).toBe(0)
+  expect(said).toMatch(/5 pages · 400 created .* end_of_data/)
+  expect(said).toMatch(/1 page · 5 created, 85 unchanged .* reached_since/)
+  expect(said).toMatch(/complete \(reached_since\)/)
+  expect(said).toMatch(/3 swept/)
+  expect(said).toMatch(/bookmarks\s+402/)
 })

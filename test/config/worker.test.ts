@@ -230,6 +230,22 @@ describe('who owns the rows', () => {
   })
 })
 
+describe('the schedules of a tracked pair', () => {
+  test('SD6: the backfill runs by hand unless it has a schedule of its own', () => {
+    const worker = new Worker({ name: 'w' })
+    const source = { backfill: execute, delta: execute }
+    worker.track('plain', { database: worker.database('a'), source })
+    worker.track('verified', { database: worker.database('b'), source, schedule: '15m', backfillSchedule: '1d' })
+    expect(worker.manifest.syncs.map(({ name, schedule, mode }) => [name, schedule, mode])).toEqual([
+      ['plain-backfill', { kind: 'manual' }, 'replace'],
+      ['plain', expect.objectContaining({ kind: 'interval', intervalMs: 300_000 }), 'incremental'],
+      ['verified-backfill', expect.objectContaining({ kind: 'interval', intervalMs: 86_400_000 }), 'replace'],
+      ['verified', expect.objectContaining({ kind: 'interval', intervalMs: 900_000 }), 'incremental'],
+    ])
+    expect(() => worker.track('wrong', { database: 'a', source, backfillSchedule: 'never' as never })).toThrow(/schedule/i)
+  })
+})
+
 describe('a worker from another copy of the package', () => {
   test('is known by its structure', () => {
     expect(isWorker(new Worker())).toBe(true)

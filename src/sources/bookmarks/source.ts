@@ -23,9 +23,11 @@ export interface BookmarksSource {
   readonly backfill: Execute<FrontierState>
 }
 
-const PAGE_ITEMS = 100
-/** X lists the newest 800 and stops there as if that were all. */
-const PAGES_LISTED = 800 / PAGE_ITEMS
+/** A hundred are allowed, but lists were seen to end early when asked for so many at once. */
+const PAGE_ITEMS = 90
+/** X lists the newest so many and stops there as if that were all. */
+const LISTED_MAX = 800
+const PAGES_LISTED = Math.ceil(LISTED_MAX / PAGE_ITEMS)
 const FIELDS = ['author_id', 'created_at', 'conversation_id', 'lang', 'entities', 'referenced_tweets']
 
 /** The posts that a user of X has bookmarked: `worker.track('bookmarks', { database, source: bookmarks({ userId, token: 'X_TOKEN' }), schedule: '15m', backfillSchedule: '1d' })`. */
@@ -37,7 +39,9 @@ export function bookmarks({ userId, token, auth, baseUrl = 'https://api.x.com', 
     const query = { max_results: PAGE_ITEMS, 'tweet.fields': fields.join(','), pagination_token: place.token }
     const { body } = await client.get(path`/2/users/${userId}/bookmarks`, query, context, place.token === null ? {} : { cursorRefusals: [400] })
     if (!isObject(body) || !isObject(body.meta)) throw new SyncError('SOURCE_INVALID', 'X answered without `meta`.')
-    const { data = [], meta: { next_token: next } } = body
+    const { data = [], errors = [], meta: { next_token: next } } = body
+    // A post that may not be seen now is not one that is gone.
+    if (context.cycle.mode === 'replace' && !(Array.isArray(errors) && errors.length === 0)) throw new SyncError('SOURCE_INVALID', 'X withholds some of the bookmarks, so that what is gone cannot be told: nothing was deleted.')
     if (!Array.isArray(data) || !data.every(isObject)) throw new SyncError('SOURCE_INVALID', 'X answered with bookmarks that are none.')
     return pageAt(data, typeof next === 'string' && next !== '' ? next : null, place.page, context)
   }, {
@@ -50,7 +54,7 @@ export function bookmarks({ userId, token, auth, baseUrl = 'https://api.x.com', 
 /** Posts that were deleted leave pages short, so it is pages that are counted. */
 function pageAt(items: JsonObject[], token: string | null, page: number, { cycle }: SyncContext): FrontierPage<JsonObject> {
   if (token === null && page >= PAGES_LISTED && cycle.mode === 'replace') {
-    throw new SyncError('SYNC_INVALID', `X lists the newest ${PAGES_LISTED * PAGE_ITEMS} bookmarks only, and this account has as many: what is older cannot be told from what is gone, so nothing was deleted.`)
+    throw new SyncError('SYNC_INVALID', `X lists the newest ${LISTED_MAX} bookmarks only, and this account has about as many: what is older cannot be told from what is gone, so nothing was deleted.`)
   }
   return { items, nextCursor: token === null ? null : `${page + 1} ${token}` }
 }

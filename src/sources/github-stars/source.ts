@@ -38,7 +38,10 @@ export function githubStars({ token, auth, baseUrl = 'https://api.github.com', u
     if (!Array.isArray(body)) throw new SyncError('SOURCE_INVALID', 'GitHub answered without a list of stars.')
     const items = body.map(starOf)
     if (!isJoined(items, window, place)) return { items, nextCursor: JSON.stringify(stepBack(window, place!)) }
-    return { items, nextCursor: nextLinkOf(headers) === null ? null : JSON.stringify(after(items, window, place)) }
+    const next = after(items, window)
+    // A page without a link to another may be short by mistake: the end is where nothing follows the last star known.
+    const isEnd = nextLinkOf(headers) === null && (next === null || next.id === place?.id)
+    return { items, nextCursor: isEnd ? null : JSON.stringify(next) }
   }, {
     id: ({ id }) => id,
     order: ({ starredAt }) => starredAt,

@@ -42,9 +42,10 @@ export function isJoined(stars: readonly Starred[], { start }: Window, place: Pl
   return stars.some(({ id, starredAt }) => id === place.id && starredAt === place.starredAt) || (stars.length > 0 && stars[0]!.starredAt > place.starredAt)
 }
 
-export function after(stars: readonly Starred[], { start }: Window, place: Place | null): Place {
-  const last = stars.at(-1) ?? place!
-  return { position: start + stars.length - 1, id: last.id, starredAt: last.starredAt }
+/** Null when there is nothing to stand on: a list without stars. */
+export function after(stars: readonly Starred[], { start }: Window): Place | null {
+  const last = stars.at(-1)
+  return last === undefined ? null : { position: start + stars.length - 1, id: last.id, starredAt: last.starredAt }
 }
 
 export function stepBack({ start }: Window, { id, starredAt }: Place): Place {

@@ -1,0 +1,160 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { githubStars } from '../../src/sources/github-stars/source.ts'
+import { isJoined, windowAt } from '../../src/sources/github-stars/window.ts'
+import { GithubStarsSimulator, type GithubStarsOptions } from '../../src/testing/simulators/index.ts'
+import { Stream } from '../../src/testing/simulation/random.ts'
+import { HOUR, MINUTE, SECOND } from '../engine/scene.ts'
+import { Stage } from './stage.ts'
+
+let stage: Stage<GithubStarsSimulator>
+let vendor: GithubStarsSimulator
+
+async function open(options: GithubStarsOptions = {}): Promise<void> {
+  stage = await Stage.open((ports) => new GithubStarsSimulator(ports, options))
+  vendor = stage.vendor
+  stage.track(githubStars({ token: 'GITHUB_TOKEN' }))
+}
+beforeEach(() => open())
+afterEach(() => stage.close())
+
+const fill = (count: number, everyMs = 2 * SECOND): string[] => Array.from({ length: count }, () => {
+  stage.pass(everyMs)
+  return vendor.create('star')
+})
+const truth = (): string[] => vendor.truth('star').map(({ repo }) => String((repo as { id: number }).id)).toSorted()
+const keys = async (): Promise<string[]> => Object.keys(await stage.rows()).toSorted()
+const restar = (id: string): void => {
+  vendor.remove('star', id)
+  stage.pass(SECOND)
+  vendor.starAgain(id)
+}
+
+describe('the stars of GitHub', () => {
+  test('S9 S20: all of them in pages that overlap, and then a page for what is new', async () => {
+    fill(250)
+    expect(await stage.delta()).toMatchObject({ stopReason: 'complete', stopWord: 'end_of_data', counts: { created: 250 } })
+    expect(stage.asked().map(({ query }) => [query.per_page, query.page, query.sort, query.direction])).toEqual([['100', '1', 'created', 'desc'], ['99', '2', 'created', 'desc'], ['98', '3', 'created', 'desc'], ['83', '4', 'created', 'desc']])
+    expect(await keys()).toEqual(truth())
+    fill(3)
+    expect(await stage.delta()).toMatchObject({ stopWord: 'reached_since', pages: 1, counts: { created: 3 } })
+    expect((await stage.scene.checkpoint('sync')).tidemark).toBe(new Date(stage.scene.clock.now() - 5 * MINUTE).toISOString().replace(/\.\d+Z/, '.000000Z'))
+    expect(await keys()).toEqual(truth())
+  })
+
+  test('the record is the repository and when it was starred', async () => {
+    const [id] = fill(1)
+    await stage.delta()
+    expect((await stage.rows())[id!]).toMatchObject({ id: Number(id), full_name: 'acme/repository-1', starred_at: expect.stringMatching(/Z$/) })
+  })
+
+  test('stars that are taken away while the list is read move nothing out of sight', async () => {
+    const ids = fill(400)
+    const chance = new Stream(1, 'unstar')
+    expect(await stage.delta({
+      onRequest(request) {
+        if (request === 1 || request > 8) return
+        // Above what is being read: everything below moves up.
+        for (let count = chance.int(1, 40); count > 0; count--) vendor.remove('star', ids.splice(ids.length - 1 - chance.int(0, 60), 1)[0]!)
+      },
+    })).toMatchObject({ stopReason: 'complete' })
+    expect(await keys()).toEqual(expect.arrayContaining(truth()))
+  })
+
+  test('so do new ones, and those of one second', async () => {
+    fill(150)
+    fill(120, 0)
+    expect(await stage.delta({ onRequest: (request) => void (request > 1 && fill(30, request % 2 === 0 ? 0 : SECOND)) })).toMatchObject({ stopReason: 'complete' })
+    await stage.delta()
+    expect(await keys()).toEqual(truth())
+  })
+
+  test('XC28 SD5: a repository that is starred again tells so by its time, and ends no pass', async () => {
+    const ids = fill(150)
+    await stage.delta()
+    fill(120)
+    for (const id of ids.slice(-6)) restar(id)
+    expect(await stage.delta()).toMatchObject({ stopWord: 'reached_since', counts: { created: 120 } })
+    expect(await keys()).toEqual(truth())
+  })
+
+  test('XC27 S23: when a hundred of the newest are gone at once, known pages end the pass', async () => {
+    const ids = fill(600)
+    await stage.delta()
+    for (const id of ids.slice(-100)) vendor.remove('star', id)
+    fill(2)
+    expect(await stage.delta()).toMatchObject({ stopWord: 'caught_up', pages: 4 })
+    expect(await keys()).toEqual(expect.arrayContaining(truth()))
+  })
+
+  test('SD6: a full reading finds what is gone and spares what moved meanwhile', async () => {
+    const ids = fill(330)
+    await stage.delta()
+    for (const at of [10, 100, 329]) vendor.remove('star', ids[at]!)
+    expect(await stage.backfill({ onRequest: (request) => void (request === 4 && restar(ids[3]!)) })).toMatchObject({ stopReason: 'complete', counts: { swept: 3 } })
+    expect(await keys()).toEqual(truth())
+  })
+
+  test('SD4: a page that is short, or says that it is the last, is not the end', async () => {
+    fill(260)
+    for (const fault of [{ kind: 'short-page' }, { kind: 'end-flag', says: 'end' }] as const) vendor.faults.plan(fault, { on: ({ url }) => !url.endsWith('page=1') })
+    await stage.delta()
+    expect(await keys()).toEqual(truth())
+  })
+
+  test('both limits are waited for as long as they say', async () => {
+    await stage.close()
+    await open({ requestsPerHour: 2 })
+    fill(350)
+    expect(await stage.delta()).toMatchObject({ pages: 2, error: { code: 'RATE_LIMITED' } })
+    vendor.faults.plan({ kind: 'rate-limit', secondary: true, retryAfter: '30' })
+    expect(await stage.delta({ afterMs: HOUR, retriesMax: 1 })).toMatchObject({ retries: 1, waitedMs: 30_000 })
+    for (let run = 0; run < 4 && (await stage.delta({ afterMs: HOUR })).stopReason !== 'complete'; run++);
+    expect(await keys()).toEqual(truth())
+  })
+
+  test('the stars of somebody else, by name', async () => {
+    fill(3)
+    stage.track(githubStars({ token: 'GITHUB_TOKEN', user: 'octocat' }))
+    await stage.delta()
+    expect(stage.asked()[0]!.path).toBe('/users/octocat/starred')
+    expect(await keys()).toEqual(truth())
+  })
+
+  test('through failures, stars and second thoughts at every request, nothing is missing, and after a full reading nothing too much', async () => {
+    const chance = new Stream(7, 'stars')
+    fill(320)
+    vendor.faults.atRates([[{ kind: 'server-error' }, 0.1], [{ kind: 'truncated' }, 0.1], [{ kind: 'html' }, 0.05], [{ kind: 'short-page' }, 0.05]])
+    const onRequest = (): void => {
+      const ids = truth()
+      for (let count = chance.int(0, 3); count > 0; count--) vendor.remove('star', ids.splice(chance.int(0, ids.length - 1), 1)[0]!)
+      if (chance.chance(0.3)) restar(chance.pick(ids))
+      if (chance.chance(0.3)) fill(chance.int(1, 30))
+    }
+    for (let run = 0; run < 40; run++) await stage.delta({ onRequest, pagesMax: chance.int(1, 4), afterMs: 20 * MINUTE })
+    vendor.faults.clear()
+    for (let run = 0; run < 3; run++) await stage.delta({ afterMs: 20 * MINUTE })
+    expect(await keys()).toEqual(expect.arrayContaining(truth()))
+    await stage.backfill()
+    expect(await keys()).toEqual(truth())
+  })
+})
+
+test('every window shows the place it is asked for, and reaches at least fifty below it', () => {
+  for (let position = 1; position < 5_000; position++) {
+    const { page, perPage, start } = windowAt(position)
+    expect(start).toBe((page - 1) * perPage + 1)
+    if (start > position || (position >= 100 && page * perPage - position < 50) || perPage > 100) expect.fail(`${position}: page ${page} of ${perPage}`)
+  }
+})
+
+test('a window is joined to what was read by the last star itself, by anything newer, or by the top of the list; a tie proves nothing', () => {
+  const place = { position: 200, id: 'a', starredAt: '2026-01-01T00:00:10Z' }
+  const shows = (...stars: Array<[string, number]>): boolean => isJoined(stars.map(([id, second]) => ({ id, starredAt: `2026-01-01T00:00:${String(second).padStart(2, '0')}Z` })), { page: 3, perPage: 98, start: 197 }, place)
+  expect(shows(['b', 9], ['a', 10])).toBe(true)
+  expect(shows(['b', 11], ['c', 9])).toBe(true)
+  expect(shows(['b', 10], ['c', 9])).toBe(false)
+  expect(shows(['a', 12], ['c', 9])).toBe(true)
+  expect(shows(['b', 9], ['a', 8])).toBe(false)
+  expect(shows()).toBe(false)
+  expect(isJoined([], { page: 1, perPage: 100, start: 1 }, place)).toBe(true)
+})
