@@ -5,6 +5,7 @@ import { orderBackfill, settleAnchor } from './anchor.ts'
 import { classify } from './classify.ts'
 import type { CycleOptions, CycleResult } from './cycle-options.ts'
 import { keepLease } from './keep-lease.ts'
+import { LateRows } from './late-rows.ts'
 import { LoopGuard } from './loop-guard.ts'
 import { Pacer } from './pacer.ts'
 import { PageReader, type Reading, type ReadPage } from './page-reader.ts'
@@ -48,6 +49,7 @@ class Cycle {
   #position = 0
   #resumed = false
   #restarted = false
+  #late: LateRows | null = null
   #tidemark: string | null
   #scope: string | null
   #stopWord: string | null = null
@@ -77,7 +79,9 @@ class Cycle {
       this.#reader = new PageReader(this.#plan, this.#options, this.#pacer, this.#stopping.signal, this.#tally)
       const inflight = await this.#begin(this.#options.fresh === true)
       if (inflight.page === 0) await settleAnchor(this.#plan, this.#options, this.#reader, this.#door, factsOf(inflight, 1))
+      this.#late = await LateRows.of(this.#plan, this.#door)
       stopReason = await this.#readPages(inflight)
+      if (stopReason === 'complete') this.#late?.tell(ports.log, ports.clock.now())
     } catch (thrown) {
       error = classify(thrown)
       stopReason = stopReasonOf(error)
@@ -119,7 +123,9 @@ class Cycle {
       overlaps = 0
       if (checked.hasMore) this.#guard.advance(inflight.state, checked.state!, prepared)
       this.#inflight = inflight = { ...inflight, page: inflight.page + 1, state: checked.state }
+      const before = this.#position
       this.#noteLanded(read, outcome, inflight.page)
+      await this.#late?.look(outcome, before)
       if (!checked.hasMore) return 'complete'
       if (budgetEnd !== null) return budgetEnd
       if (outcome.paused) return 'paused'

@@ -1,0 +1,53 @@
+import type { CommitOutcome, Log } from '../contract/index.ts'
+import { canonicalInstant, instantMs } from '../values/instant.ts'
+import type { StoreDoor } from './store-door.ts'
+import type { SyncPlan } from './sync-plan.ts'
+
+/**
+ * What a delta has passed without telling: rows that its backfill finds, of a time that the delta had already reached when the
+ * backfill asked for them. They showed later than the delta waits, or their time was set back. The backfill has brought them;
+ * what is left is to say by how much the delta's window is too small.
+ */
+export class LateRows {
+  readonly #plan: SyncPlan
+  readonly #door: StoreDoor
+  readonly #reached: string
+  #count = 0
+  #oldest: string | null = null
+
+  private constructor(plan: SyncPlan, door: StoreDoor, reached: string) {
+    this.#plan = plan
+    this.#door = door
+    this.#reached = reached
+  }
+
+  /** Null for a sync that is not the backfill of a delta that has reached a time. Ask before the first page. */
+  static async of(plan: SyncPlan, door: StoreDoor): Promise<LateRows | null> {
+    if (plan.pair?.role !== 'backfill') return null
+    const { worker, pair } = plan
+    const { tidemark } = await door.call((store) => store.read({ worker, sync: pair.delta }))
+    const reached = tidemark === null ? null : canonicalInstant(tidemark)
+    return reached === null ? null : new LateRows(plan, door, reached)
+  }
+
+  /** After each page that landed: `after` is the sequence before it. */
+  async look({ counts, position }: Extract<CommitOutcome, { kind: 'landed' }>, after: number): Promise<void> {
+    if (counts.created + counts.updated === 0) return
+    const { worker, sync } = this.#plan
+    // The page has landed. Not to know how late its rows were is no reason to fail the cycle.
+    const entries = await this.#door.call((store) => store.changes({ after, limit: position - after })).catch(() => [])
+    for (const entry of entries) {
+      const { upstreamAt } = entry
+      if (entry.worker !== worker || entry.sync !== sync || entry.action === 'deleted' || upstreamAt === null || upstreamAt >= this.#reached) continue
+      this.#count++
+      if (this.#oldest === null || upstreamAt < this.#oldest) this.#oldest = upstreamAt
+    }
+  }
+
+  /** Once the cycle is complete. */
+  tell(log: Log, nowMs: number): void {
+    if (this.#oldest === null) return
+    const { worker, sync, pair } = this.#plan
+    log.warn('late_beyond_window: the backfill found rows that the delta had passed', { worker, sync, delta: pair?.role === 'backfill' ? pair.delta : null, rows: this.#count, lagMs: nowMs - instantMs(this.#oldest) })
+  }
+}
