@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline'
 
 const { dist, vendor, url, store: storeUrl } = JSON.parse(process.argv[2])
 const { openStore, runCycle, Worker } = await import(`${dist}/index.js`)
+const { systemClock } = await import(`${dist}/platform/clock.js`)
 const source = await import(`${dist}/sources/${vendor}/source.js`)
 
 /** The largest pages that the vendor allows. */
@@ -45,7 +46,7 @@ async function run({ sync, aheadMs }) {
     await store.close()
     process.exit()
   }
-  const clock = { now: () => Date.now() + aheadMs, sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)) }
+  const clock = { now: () => systemClock.now() + aheadMs, sleep: systemClock.sleep }
   const startedAt = performance.now()
   const { stopReason, counts, pages, error } = await runCycle(worker, sync, { store, clock, secrets: { get: () => 'key' } })
   say({ event: 'cycle', stopReason, counts, pages, error: error?.message, seconds: (performance.now() - startedAt) / 1_000, peakMegabytes: peakMegabytes() })

@@ -217,3 +217,41 @@ describe('faults of the stripe simulator', () => {
     expect([...statuses, (await get('/v1/customers')).status]).toEqual([200, 200, 429, 200])
   })
 })
+
+describe('subscriptions and prices', () => {
+  test('items beyond the first ten are listed by the id of their subscription, each with its whole price', async () => {
+    const { simulator, get, list } = open()
+    const price = simulator.create('price', { unit_amount: 900 })
+    const id = simulator.create('subscription', { items: Array.from({ length: 12 }, (_, n) => ({ price, quantity: n })) })
+    const { items } = (await (await get(`/v1/subscriptions/${id}`)).json()) as { items: { data: { id: string; price: object }[]; has_more: boolean; url: string } }
+    expect(items).toMatchObject({ has_more: true, total_count: 12, url: `/v1/subscription_items?subscription=${id}` })
+    expect(items.data).toHaveLength(10)
+    expect(items.data[0]).toMatchObject({ object: 'subscription_item', subscription: id, price: { id: price, object: 'price', unit_amount: 900 } })
+    const rest = await list(`${items.url}&starting_after=${items.data[9]!.id}`)
+    expect([rest.data.length, rest.has_more]).toEqual([2, false])
+    expect((await get('/v1/subscription_items')).status).toBe(400)
+    expect((await get('/v1/subscription_items?subscription=sub_none')).status).toBe(404)
+  })
+
+  test('one that is cancelled stays, leaves the list unless asked for, and its last event says deleted', async () => {
+    const { simulator, list, get } = open()
+    const ids = [simulator.create('subscription'), simulator.create('subscription')]
+    simulator.remove('subscription', ids[0]!)
+    const listed = async (query: string) => (await list(`/v1/subscriptions${query}`)).data.map(({ id }) => id).toSorted()
+    expect(await listed('')).toEqual([ids[1]])
+    expect(await listed('?status=all')).toEqual(ids.toSorted())
+    expect(await listed('?status=canceled')).toEqual([ids[0]])
+    expect(await (await get(`/v1/subscriptions/${ids[0]}`)).json()).toMatchObject({ status: 'canceled' })
+    expect((await list('/v1/events?type=customer.subscription.deleted')).data).toMatchObject([{ data: { object: { id: ids[0], status: 'canceled' } } }])
+  })
+
+  test('the stripe client pages through the items of a subscription by itself', async () => {
+    const { simulator } = open()
+    const price = simulator.create('price')
+    const id = simulator.create('subscription', { items: Array.from({ length: 25 }, () => ({ price })) })
+    await using server = await serve(simulator)
+    const items: string[] = []
+    for await (const item of clientOf(server.url).subscriptionItems.list({ subscription: id, limit: 10 })) items.push(item.price.id)
+    expect(items).toEqual(Array.from({ length: 25 }, () => price))
+  })
+})

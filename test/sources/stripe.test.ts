@@ -264,4 +264,24 @@ describe('objects inside objects', () => {
     stage.track(source({ followUpsMax: 2 }).invoices)
     expect((await stage.backfill()).error).toMatchObject({ code: 'CONNECTOR_FAILED' })
   })
+
+  test('N42 N43: the items of a subscription and their prices, listed elsewhere than below it, from the list and from events', async () => {
+    const prices = [vendor.create('price', { unit_amount: 500 }), vendor.create('price', { unit_amount: 900 })]
+    const subscription = vendor.create('subscription', { items: Array.from({ length: 25 }, (_, n) => ({ price: prices[n % 2]!, quantity: n })) })
+    const ended = vendor.create('subscription', { items: [{ price: prices[0]!, quantity: 1 }] })
+    stage.track(source({ nested: { subscription_item: 'items', price: 'prices' } }).subscriptions, ['items', 'prices'])
+    const landed = async (): Promise<unknown> => {
+      const [rows, items] = [(await stage.rows()) as any, (await stage.rows('items')) as any]
+      return [rows[subscription].items.data.length, rows[ended]?.status, Object.keys(items).length, [...new Set(rows[subscription].items.data.map((id: string) => items[id].price))], items[rows[subscription].items.data[24]].quantity]
+    }
+    await stage.backfill()
+    expect(queries().filter((text) => text.startsWith(`/v1/subscription_items?subscription=${subscription}&`))).toHaveLength(1)
+    expect(await landed()).toEqual([25, 'active', 26, prices, 24])
+    expect(await stage.rows('prices')).toEqual(stage.truth('price'))
+
+    vendor.update('subscription', subscription, { items: Array.from({ length: 25 }, (_, n) => ({ price: prices[n % 2]!, quantity: n * 10 })) })
+    vendor.remove('subscription', ended)
+    await stage.delta()
+    expect(await landed()).toEqual([25, 'canceled', 26, prices, 240])
+  })
 })

@@ -51,14 +51,15 @@ export function extract(object: JsonObject, databases: Readonly<Record<string, s
 
 async function readOn(list: JsonObject, client: HttpClient, followUps: FollowUps, context: SyncContext): Promise<JsonObject> {
   const data = Array.isArray(list.data) ? [...list.data] : []
-  const { url } = list
-  // Relative to the host, and below the version that the base URL ends with.
-  if (typeof url !== 'string' || !/^\/v1(?:\/[\w-]+)+$/.test(url)) throw new SyncError('SOURCE_INVALID', 'A list inside an object has no path of Stripe to read it from.')
+  // Relative to the host, and below the version that the base URL ends with. Items of a subscription are filtered by its id.
+  const place = typeof list.url === 'string' ? /^\/v1((?:\/[\w-]+)+)(?:\?(\w+)=([\w-]+))?$/.exec(list.url) : null
+  if (place === null) throw new SyncError('SOURCE_INVALID', 'A list inside an object has no path of Stripe to read it from.')
+  const [, path, name, id] = place
   for (let hasMore = true; hasMore;) {
     if (followUps.left-- <= 0) throw new SyncError('CONNECTOR_FAILED', 'The lists inside the objects of one page need too many requests. Ask for fewer objects with `limit`, or raise `followUpsMax`.')
     const last = data.at(-1)
     const after = isObject(last) && typeof last.id === 'string' ? last.id : undefined
-    const { status, body } = await client.get(url.slice('/v1'.length), { starting_after: after, limit: 100 }, context, { answers: [400, 404] })
+    const { status, body } = await client.get(path!, { ...(name !== undefined && { [name]: id }), starting_after: after, limit: 100 }, context, { answers: [400, 404] })
     // The item to go on after is gone: the object is another by now, and is read again as what it is.
     if (status === 400) throw new SyncError('SOURCE_INVALID', 'A list inside an object changed while it was read.')
     // Gone since, and its list with it. The log of events will say so.

@@ -10,8 +10,17 @@ export interface Resource {
   readonly expandable?: Readonly<Record<string, string>>
   /** Filters of its list beyond paging and `created`. */
   readonly filters?: readonly string[]
-  /** A list inside each record, cut after ten, with a path of its own. */
-  readonly nested?: { readonly field: string; readonly object: string; readonly idPrefix: string }
+  /** A list inside each record, cut after ten: below the record, or where `path` says, filtered by the record's id. */
+  readonly nested?: {
+    readonly field: string
+    readonly object: string
+    readonly idPrefix: string
+    readonly path?: string
+    /** Fields of an item that hold an id and are always shown whole, with what they lead to. */
+    readonly whole?: Readonly<Record<string, string>>
+  }
+  /** It is never deleted: what ends stays with this status, and is listed only when that is asked for. */
+  readonly endsAs?: string
   /** Stripe cannot delete it. */
   readonly permanent?: true
   readonly defaults?: Readonly<Record<string, unknown>>
@@ -26,6 +35,12 @@ export const RESOURCES: readonly Resource[] = [
   },
   { path: 'payment_methods', object: 'payment_method', idPrefix: 'pm_', filters: ['customer', 'type'], expandable: { customer: 'customer' }, defaults: { type: 'card', customer: null, metadata: {}, livemode: false } },
   { path: 'charges', object: 'charge', idPrefix: 'ch_', events: 'charge', permanent: true, filters: ['customer', 'payment_intent'], expandable: { customer: 'customer', payment_intent: 'payment_intent' }, defaults: { amount: 0, currency: 'usd', customer: null, payment_intent: null, metadata: {}, livemode: false } },
+  { path: 'prices', object: 'price', idPrefix: 'price_', events: 'price', filters: ['active', 'currency', 'product', 'type'], expandable: { product: 'product' }, defaults: { active: true, currency: 'usd', product: null, type: 'recurring', unit_amount: 0, metadata: {}, livemode: false } },
+  {
+    path: 'subscriptions', object: 'subscription', idPrefix: 'sub_', events: 'customer.subscription', filters: ['customer', 'price', 'status'], expandable: { customer: 'customer' }, endsAs: 'canceled',
+    nested: { field: 'items', object: 'subscription_item', idPrefix: 'si_', path: 'subscription_items', whole: { price: 'price' } },
+    defaults: { customer: null, status: 'active', currency: 'usd', metadata: {}, livemode: false },
+  },
   { path: 'products', object: 'product', idPrefix: 'prod_', events: 'product', filters: ['active'], defaults: { name: '', active: true, metadata: {}, livemode: false } },
   {
     path: 'invoices', object: 'invoice', idPrefix: 'in_', events: 'invoice', filters: ['customer', 'status'], expandable: { customer: 'customer' },

@@ -48,8 +48,11 @@ export class StripeSimulator extends VendorSimulator {
   }
 
   override remove(type: string, id: string): void {
-    if (resourceOf(type)?.permanent === true) throw new Error(`Stripe cannot delete a ${type}.`)
-    super.remove(type, id)
+    const { permanent, endsAs } = resourceOf(type) ?? {}
+    if (permanent === true) throw new Error(`Stripe cannot delete a ${type}.`)
+    if (endsAs === undefined) return super.remove(type, id)
+    const before = this.records.find(type, id)
+    this.onWrite('deleted', this.records.update(type, id, { status: endsAs }), before)
   }
 
   protected newId(type: string): string {
@@ -63,9 +66,11 @@ export class StripeSimulator extends VendorSimulator {
     if (version.type === EVENT) return { id: version.id, object: EVENT, ...version.fields, created }
     const resource = resourceOf(version.type)!
     const shown: Record<string, unknown> = { id: version.id, object: resource.object, ...resource.defaults, ...version.fields, created }
-    if (resource.nested !== undefined) {
-      const items = nestedItems(version, resource)
-      shown[resource.nested.field] = { object: 'list', data: items.slice(0, NESTED_INLINE), has_more: items.length > NESTED_INLINE, total_count: items.length, url: `/v1/${resource.path}/${version.id}/${resource.nested.field}` }
+    const { nested } = resource
+    if (nested !== undefined) {
+      const items = this.#nestedItems(version, resource)
+      const url = nested.path === undefined ? `/v1/${resource.path}/${version.id}/${nested.field}` : `/v1/${nested.path}?${resource.object}=${version.id}`
+      shown[nested.field] = { object: 'list', data: items.slice(0, NESTED_INLINE), has_more: items.length > NESTED_INLINE, total_count: items.length, url }
     }
     return shown
   }
@@ -117,14 +122,16 @@ export class StripeSimulator extends VendorSimulator {
     if (version !== 'v1' || call.request.method !== 'GET') throw unknown()
     const query = call.url.searchParams
     if (path === 'events') return id === undefined ? this.#listEvents(call) : this.#event(id)
+    const holder = RESOURCES.find((known) => known.nested?.path === path)
+    if (holder !== undefined && id === undefined) return this.#listNested(this.#named(holder, query), holder, call, [holder.object])
     const resource = RESOURCES.find((known) => known.path === path)
     if (resource === undefined) throw unknown()
     if (id === undefined) return this.#list(resource, call)
     const found = this.records.find(resource.object, id)
     if (found === undefined) throw missing(resource.object, id, 'id', 404)
     if (nested !== undefined) {
-      if (nested !== resource.nested?.field) throw unknown()
-      return this.#listNested(found, resource, call)
+      if (nested !== resource.nested?.field || resource.nested.path !== undefined) throw unknown()
+      return this.#listNested(found, resource, call, [])
     }
     if (found.deleted) return { id, object: resource.object, deleted: true }
     return this.#expanded(this.render(found) as Shown, expansions(query))
@@ -134,10 +141,12 @@ export class StripeSimulator extends VendorSimulator {
     const query = call.url.searchParams
     const filters = resource.filters ?? []
     check(query, [...filters, ...createdParams(query)])
-    const given = filters.filter((name) => query.has(name))
+    const isAll = resource.endsAs !== undefined && query.get('status') === 'all'
+    const given = filters.filter((name) => query.has(name) && !(isAll && name === 'status'))
     const all = this.records.sorted(resource.object, OBJECTS)
-    const isFiltered = given.length > 0 || createdParams(query).length > 0
-    const matching = isFiltered ? all.filter((version) => this.#matches(this.render(version) as Shown, given, query)) : all
+    const isWithoutEnded = resource.endsAs !== undefined && !query.has('status')
+    const isFiltered = given.length > 0 || createdParams(query).length > 0 || isWithoutEnded
+    const matching = isFiltered ? all.filter((version) => !(isWithoutEnded && version.fields['status'] === resource.endsAs) && this.#matches(this.render(version) as Shown, given, query)) : all
     const page = this.#page(matching, call, `/v1/${resource.path}`, (id) => this.records.find(resource.object, id), resource.object)
     const expand = expansions(query)
     if (expand.some((path) => path[0] !== 'data')) throw new StripeError(400, `This property cannot be expanded (${expand.find((path) => path[0] !== 'data')!.join('.')}). You may want to try expanding 'data.${expand[0]!.join('.')}' instead.`)
@@ -181,17 +190,40 @@ export class StripeSimulator extends VendorSimulator {
   }
 
   /** Items of a nested list keep their own order, first to last. */
-  #listNested(parent: Version, resource: Resource, call: Call): unknown {
+  #listNested(parent: Version, resource: Resource, call: Call, known: readonly string[]): unknown {
     const query = call.url.searchParams
-    check(query, [])
+    check(query, known)
     const request = listRequest(query)
-    const items = nestedItems(parent, resource)
+    const items = this.#nestedItems(parent, resource)
     const cursor = request.startingAfter ?? request.endingBefore
     const at = cursor === undefined ? -1 : items.findIndex((item) => item['id'] === cursor)
     if (cursor !== undefined && (at < 0 || call.expiredToken)) throw missing(resource.nested!.object, cursor, request.startingAfter === undefined ? 'ending_before' : 'starting_after', 400)
     const rest = request.endingBefore === undefined ? items.slice(at + 1) : items.slice(0, at)
     const data = request.endingBefore === undefined ? rest.slice(0, request.limit) : rest.slice(-request.limit)
     return { object: 'list', data, has_more: call.lie === undefined ? rest.length > data.length : call.lie === 'more', url: call.url.pathname }
+  }
+
+  /** The record whose items are asked for. */
+  #named({ object }: Resource, query: URLSearchParams): Version {
+    const id = query.get(object)
+    if (id === null) throw new StripeError(400, `Missing required param: ${object}.`, { code: 'parameter_missing', param: object })
+    const found = this.records.find(object, id)
+    if (found === undefined) throw missing(object, id, object, 404)
+    return found
+  }
+
+  #nestedItems(parent: Version, resource: Resource): Shown[] {
+    const { field, object, idPrefix, path, whole = {} } = resource.nested!
+    const items = (parent.fields[field] ?? []) as Fields[]
+    return items.map((item, at) => {
+      const id = `${idPrefix}${parent.id.slice(resource.idPrefix.length)}${String(at).padStart(4, '0')}`
+      const shown: Record<string, unknown> = { id, object, ...(path !== undefined && { [resource.object]: parent.id }), ...item }
+      for (const [name, type] of Object.entries(whole)) {
+        const version = typeof shown[name] === 'string' ? this.records.find(type, shown[name]) : undefined
+        if (version !== undefined) shown[name] = this.render(version)
+      }
+      return shown as Shown
+    })
   }
 
   #page(sorted: readonly Version[], call: Call, url: string, find: (id: string) => Version | undefined, object: string): { object: string; data: Shown[]; has_more: boolean; url: string } {
@@ -228,12 +260,6 @@ export class StripeSimulator extends VendorSimulator {
 
 function placeOf({ id, createdAtMs }: Version): Listed {
   return { id, created: Math.floor(createdAtMs / 1_000) }
-}
-
-function nestedItems(parent: Version, resource: Resource): Shown[] {
-  const { field, object, idPrefix } = resource.nested!
-  const items = (parent.fields[field] ?? []) as Fields[]
-  return items.map((item, at) => ({ id: `${idPrefix}${parent.id.slice(resource.idPrefix.length)}${String(at).padStart(4, '0')}`, object, ...item })) as unknown as Shown[]
 }
 
 function missing(object: string, id: string, param: string, status: number): StripeError {
