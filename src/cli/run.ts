@@ -114,7 +114,7 @@ function chosenPlan(target: WorkerTarget, name: string, flags: RunFlags): SyncPl
 async function defaultPlans(target: WorkerTarget, store: Store, flags: RunFlags): Promise<SyncPlan[]> {
   const wanted: SyncPlan[] = []
   for (const plan of target.worker.plans()) {
-    if (flags.backfill === true ? plan.pair?.role === 'backfill' : plan.pair?.role !== 'backfill' || (await store.read(plan)).version === 0) wanted.push(plan)
+    if (flags.backfill === true ? plan.pair?.role === 'backfill' : plan.pair?.role !== 'backfill' || (await store.read({ worker: plan.worker, sync: plan.sync })).version === 0) wanted.push(plan)
   }
   return wanted
 }

@@ -1,0 +1,15 @@
+import { Worker } from 'tidemark'
+import { servicenow } from 'tidemark/sources/servicenow'
+
+/** Incidents: all of them when asked, then by turns what was updated and what the audit says was deleted. */
+const instance = servicenow({ instanceUrl: process.env.SERVICENOW_URL ?? 'https://example.service-now.com', user: 'SERVICENOW_USER', password: 'SERVICENOW_PASSWORD' })
+
+const worker = new Worker({ name: 'servicenow' })
+worker.track('incidents', {
+  database: worker.database('incidents'),
+  source: instance.table('incident'),
+  schedule: '5m',
+  pacer: worker.pacer('servicenow-api', { allowedRequests: 50, intervalMs: 10_000 }),
+})
+
+export default worker
