@@ -14,15 +14,18 @@ export interface NotionPage {
 }
 
 /** As the database's schema says it: every declared property is a column, null where the change says nothing of it. */
-export function recordOf(page: NotionPage, properties: NotionProperties): JsonObject {
-  const given = page.properties
-  // Not an object: left for the engine to refuse.
-  if (typeof given !== 'object' || given === null || Array.isArray(given)) return given as JsonObject
-  const record: Record<string, unknown> = {}
-  for (const [name, { type }] of Object.entries(properties)) record[name] = kindOf(type).plain((given as Record<string, unknown>)[name])
-  for (const [name, value] of Object.entries(given)) if (!Object.hasOwn(record, name)) record[name] = value
-  for (const [name, value] of Object.entries(pageColumns(page))) if (value != null && !Object.hasOwn(record, name)) record[name] = value
-  return record as JsonObject
+export function recordReader(properties: NotionProperties): (page: NotionPage) => JsonObject {
+  const columns = Object.entries(properties).map(([name, { type }]) => [name, kindOf(type).plain] as const)
+  return (page) => {
+    const given = page.properties as Readonly<Record<string, unknown>>
+    // Not an object: left for the engine to refuse.
+    if (typeof given !== 'object' || given === null || Array.isArray(given)) return given as JsonObject
+    const record: Record<string, unknown> = {}
+    for (const [name, plain] of columns) record[name] = plain(given[name])
+    for (const name of Object.keys(given)) if (!Object.hasOwn(record, name)) record[name] = given[name]
+    for (const [name, value] of Object.entries(pageColumns(page))) if (value != null && !Object.hasOwn(record, name)) record[name] = value
+    return record as JsonObject
+  }
 }
 
 /** A property that was not declared, or a value of another kind, puts the record in quarantine with the reason. */

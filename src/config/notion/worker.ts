@@ -1,9 +1,9 @@
-import { SyncError, type Change, type Execute } from '../../contract/index.ts'
+import { SyncError, type Change, type Execute, type JsonObject } from '../../contract/index.ts'
 import type { SyncPlan } from '../../engine/sync-plan.ts'
 import { canonicalInstant } from '../../values/instant.ts'
 import { Worker, type Manifest, type NotRun, type PlanDefaults, type WorkerLike } from '../worker.ts'
-import type { NotionCapability, NotionManifest, NotionProperties, NotionSchedule, NotionWorker } from './manifest.ts'
-import { recordOf, recordSchema, type NotionPage } from './record.ts'
+import type { NotionCapability, NotionManifest, NotionSchedule, NotionWorker } from './manifest.ts'
+import { recordReader, recordSchema, type NotionPage } from './record.ts'
 import { paced } from './sdk.ts'
 
 /** Its calls wait for pacers inside, once per request: a page of many slow turns is no stall. */
@@ -19,8 +19,8 @@ export class AdoptedWorker implements WorkerLike {
     const { databases, pacers, capabilities, ...rest } = notion.manifest
     this.#syncs = capabilities.filter(isDatabaseSync)
     this.#notRun = notRun({ capabilities, ...rest })
-    const properties = new Map(databases.map(({ key, config }) => [key, config.schema.properties]))
-    for (const [key, columns] of properties) this.#declared.database(key, { schema: recordSchema(columns) })
+    const readers: Readers = new Map(databases.map(({ key, config }) => [key, recordReader(config.schema.properties)]))
+    for (const { key, config } of databases) this.#declared.database(key, { schema: recordSchema(config.schema.properties) })
     for (const { key, config } of pacers) this.#declared.pacer(key, wholeNumbers(config))
     for (const { key, config } of this.#syncs) {
       this.#declared.sync(key, {
@@ -31,7 +31,7 @@ export class AdoptedWorker implements WorkerLike {
         mode: config.mode ?? 'replace',
         schedule: config.schedule === undefined ? '30m' : scheduleOf(config.schedule),
         limits: { deadlineMs: DEADLINE_MS },
-        execute: executeOf(notion, key, properties),
+        execute: executeOf(notion, key, readers),
       })
     }
   }
@@ -100,18 +100,22 @@ interface NotionChange extends NotionPage {
   readonly upstreamUpdatedAt?: string | null
 }
 
-function executeOf(notion: NotionWorker, sync: string, properties: ReadonlyMap<string, NotionProperties>): Execute {
+/** By database. */
+type Readers = ReadonlyMap<string, ReturnType<typeof recordReader>>
+
+function executeOf(notion: NotionWorker, sync: string, readers: Readers): Execute {
   return async (state, { pacer }) => {
     const { changes, hasMore, nextUserContext } = await paced(pacer, () => notion.run(sync, { state }, { concreteOutput: true })).catch(rethrow(sync)) as NotionResult
-    return { changes: changes.map((change) => toChange(change, properties)), hasMore, nextState: asSent(nextUserContext) }
+    return { changes: changes.map((change) => toChange(change, readers)), hasMore, nextState: asSent(nextUserContext) }
   }
 }
 
-function toChange(change: NotionChange, properties: ReadonlyMap<string, NotionProperties>): Change {
+function toChange(change: NotionChange, readers: Readers): Change {
   const { type, key, targetDatabaseKey: database, upstreamUpdatedAt } = change
   const at = upstreamUpdatedAt == null ? {} : { upstreamUpdatedAt: withZone(upstreamUpdatedAt) }
   if (type !== 'upsert') return { type, key, database, ...at }
-  return { type, key, database, ...at, record: recordOf(change, properties.get(database) ?? {}) }
+  // Of a database that is not declared nothing lands; the engine says so.
+  return { type, key, database, ...at, record: readers.get(database)?.(change) ?? (change.properties as JsonObject) }
 }
 
 /** The package wraps what `execute` threw, except a rate limit; anything else it throws is about what `execute` returned. */
