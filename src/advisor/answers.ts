@@ -2,7 +2,7 @@
 export interface Answers {
   /** One that has a source of its own here, or `other`. */
   readonly api?: KnownApi | 'other'
-  readonly changes?: 'events' | 'timestamp' | 'sync-token' | 'none'
+  readonly changes?: 'events' | 'timestamp' | 'sync-token' | 'newest-first' | 'none'
   readonly deletes?: 'told' | 'elsewhere' | 'matter' | 'ignore'
   readonly paging?: 'none' | 'token' | 'graphql' | 'page' | 'offset' | 'time'
   readonly nested?: 'yes' | 'no'
@@ -13,7 +13,7 @@ export interface Answers {
   readonly lagSeconds?: number
 }
 
-export type KnownApi = 'airtable' | 'github' | 'hubspot' | 'linear' | 'salesforce' | 'servicenow' | 'stripe'
+export type KnownApi = 'airtable' | 'bookmarks' | 'github' | 'github-stars' | 'hubspot' | 'linear' | 'salesforce' | 'servicenow' | 'stripe'
 
 /** What the answers amount to, as far as it decides which questions are left. */
 export function modeOf({ changes, deletes, paging, order }: Answers): 'pair' | 'replace' {
@@ -28,6 +28,7 @@ function canWindow(paging: Answers['paging']): boolean {
 
 /** By which time the list is read: of the last change, or of creation where changes leave no trace. */
 export function stampOf({ changes, paging }: Answers): 'updated' | 'created' | null {
+  if (changes === 'newest-first') return null
   if (changes !== 'none') return 'updated'
   return paging === 'time' ? 'created' : null
 }

@@ -52,7 +52,7 @@ export function chooseStrategy(given: Answers): Advice {
     deletes: mode === 'replace' ? 'swept' : deletesIn(answers),
     deletesBy,
     lagMs: mode === 'pair' && answers.lagSeconds !== undefined ? answers.lagSeconds * 1_000 : null,
-    schedule: known?.schedule ?? (mode === 'pair' ? '5m' : answers.size === 'large' ? '6h' : '30m'),
+    schedule: known?.schedule ?? (mode === 'pair' ? (answers.changes === 'newest-first' ? '15m' : '5m') : answers.size === 'large' ? '6h' : '30m'),
     reasons: reasonsFor(given, answers),
     cautions: cautionsFor(answers),
   }
@@ -68,6 +68,7 @@ export function isDeclarative(answers: Answers): boolean {
 }
 
 function backfillOf(answers: Answers): Strategy {
+  if (answers.changes === 'newest-first') return 'frontier'
   switch (answers.paging) {
     case undefined: // A sync token: its pages are chained as well.
     case 'token':
@@ -91,6 +92,7 @@ function backfillOf(answers: Answers): Strategy {
 function deltaOf(answers: Answers): Strategy {
   if (answers.changes === 'events') return 'eventFeed'
   if (answers.changes === 'sync-token') return 'token'
+  if (answers.changes === 'newest-first') return 'frontier'
   switch (answers.order) {
     case undefined: // The list itself is read by time.
       return byTime(answers.ties === 'yes', answers)
@@ -150,6 +152,7 @@ const THEREFORE: Readonly<Record<QuestionName, (answers: Answers) => Therefore>>
     if (changes === 'none') return { therefore: 'Read the whole list every time; what is no longer in it is swept.', rule: 'N80' }
     if (deletes === 'matter') return { therefore: 'It could be followed, were it not for the deletions.', rule: 'N86' }
     if (changes === 'events') return { therefore: 'Follow the events by id, from the one that was newest before the backfill began.', rule: 'N86' }
+    if (changes === 'newest-first') return { therefore: 'Read from the top until what is known is met, and from the bottom of that until the list ends: two frontiers.', rule: 'S6' }
     if (changes === 'sync-token') return { therefore: 'Follow the token; it is the position.', rule: 'N86' }
     return { therefore: 'Follow the changes by their time, beside a backfill that reads everything when asked to.', rule: 'N86' }
   },
@@ -183,7 +186,7 @@ function cautionsFor(answers: Answers): string[] {
   const cautions: string[] = []
   if (mode === 'replace' && answers.size === 'large') cautions.push('A list of more than some 50,000 records is slow to read whole. Ask the vendor for a filter by time or a log of changes.')
   if (answers.paging === 'none') cautions.push('One answer must hold everything. When it grows beyond a few thousand records, page it.')
-  if (mode === 'pair' && answers.deletes === 'ignore') cautions.push('Deleted records stay until a backfill runs: `npx tidemark run <name> --backfill`, now and then.')
+  if (mode === 'pair' && answers.deletes === 'ignore' && answers.changes !== 'newest-first') cautions.push('Deleted records stay until a backfill runs: `npx tidemark run <name> --backfill`, now and then.')
   if (mode === 'pair' && answers.changes === 'events') cautions.push('Events are kept for a limited time: say how long in `retentionMs`, so that a gap is noticed.')
   if (answers.ties === 'no' || answers.order === 'unique') cautions.push('Times that never tie are rare: a batch job gives many records one. If unsure, page by time and id.')
   return cautions

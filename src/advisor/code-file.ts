@@ -6,8 +6,8 @@ import type { Strategy } from './state-shapes.ts'
 export function codeFile(advice: Advice, answers: Answers): string {
   const { backfill, delta, deletesBy } = advice
   const names = new Set(['SyncError', 'Worker', 'type Change', 'type SyncContext'])
-  const parts: string[] = [itemType(answers), listing(backfill.strategy, delta === null ? 'list' : 'backfill', answers, names)]
-  if (delta !== null) parts.push(following(delta.strategy, deletesBy === null ? 'delta' : 'changes', answers, names))
+  const parts: string[] = [itemType(answers), listing(backfill.strategy, delta === null || delta.strategy === 'frontier' ? 'list' : 'backfill', answers, names)]
+  if (delta !== null && delta.strategy !== 'frontier') parts.push(following(delta.strategy, deletesBy === null ? 'delta' : 'changes', answers, names))
   if (deletesBy !== null) {
     names.add('flipFlop').add('keyset')
     parts.push(DELETES, "/** By turns: what changed, then what was deleted. */\nconst delta = flipFlop({ delta: changes, deletes })")
@@ -41,7 +41,7 @@ function hasFlag(answers: Answers): boolean {
 }
 
 function itemType(answers: Answers): string {
-  const isTracked = answers.changes !== 'none'
+  const isTracked = answers.changes !== 'none' && answers.changes !== 'newest-first'
   const stamp = stampOf(answers)
   const isFlagged = hasFlag(answers)
   const time = isTracked ? ', upstreamUpdatedAt: item.updated_at' : ''
@@ -62,6 +62,8 @@ function listing(strategy: Strategy, name: string, answers: Answers, names: Set<
   const { body } = await ask<{ data: Item[] }>(context, '/items')
   return { changes: body.data.map(toChange), hasMore: false }
 }`
+    case 'frontier':
+      return frontierPart(names, name)
     case 'token':
       names.add('token')
       return `const ${name} = token({
@@ -186,6 +188,17 @@ function byKeyset(name: string, answers: Answers, names: Set<string>): string {
 })`
 }
 
+function frontierPart(names: Set<string>, name: string): string {
+  names.add('frontier')
+  return `const ${name} = frontier<Item>(
+  async ({ cursor, ...context }) => {
+    const { body } = await ask<{ data: Item[]; next: string | null }>(context, '/items', { query: { sort: 'newest', limit: LIMIT, page_token: cursor ?? undefined } })
+    return { items: body.data, nextCursor: body.next }
+  },
+  { id: (item) => item.id, toChange },
+)`
+}
+
 function eventFeedPart(name: string, { deletes }: Answers): string {
   const change = deletes === 'told' ? "[type.endsWith('.deleted') ? { type: 'delete', key: item.id } : toChange(item)]" : '[toChange(item)]'
   return `type Event = { id: string; type: string; created_at: string; item: Item }
@@ -229,6 +242,17 @@ worker.sync('items', {
   mode: 'replace',
   schedule: '${schedule}',
   execute: list,
+})`
+  }
+  if (delta!.strategy === 'frontier') {
+    return `// One function for both: items looks at the top every quarter of an hour; items-backfill reads all of it once a day and
+// sweeps what is gone.
+worker.track('items', {
+  database: items,
+  pacer,
+  schedule: '${schedule}',
+  backfillSchedule: '1d',
+  source: { backfill: list, delta: list },
 })`
   }
   // A token knows no place before it has been read.

@@ -1,6 +1,6 @@
 export { chooseStrategy } from './choose-strategy.ts'
 export type { Advice, Part, Reason } from './choose-strategy.ts'
 export type { Answers } from './answers.ts'
-export { nextQuestion, pathOf, QUESTIONS } from './questions.ts'
+export { choicesOf, nextQuestion, pathOf, QUESTIONS } from './questions.ts'
 export type { Question } from './questions.ts'
 export { workerFile } from './worker-file.ts'

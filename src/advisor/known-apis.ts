@@ -8,6 +8,8 @@ export interface Known {
   readonly stream: string
   /** Of the database. */
   readonly name: string
+  /** The function that makes the source, where it is not called as the API. */
+  readonly maker?: string
   /** How deletions that are told elsewhere are read, where not by time and id. */
   readonly deletesBy?: Strategy
   /** Where not the usual. */
@@ -53,5 +55,16 @@ export const KNOWN_APIS: Readonly<Record<KnownApi, Known>> = {
     answers: { changes: 'none', paging: 'token', http: 'other', size: 'small' },
     stream: "airtable({ baseId: 'app0000000000000', token: 'AIRTABLE_TOKEN' }).table('tbl0000000000000')",
     name: 'tasks',
+  },
+  bookmarks: {
+    answers: { changes: 'newest-first', deletes: 'ignore' },
+    stream: "bookmarks({ userId: '2244994945', token: 'X_TOKEN' })",
+    name: 'posts',
+  },
+  'github-stars': {
+    answers: { changes: 'newest-first', deletes: 'ignore' },
+    stream: "githubStars({ token: 'GITHUB_TOKEN' })",
+    name: 'stars',
+    maker: 'githubStars',
   },
 }

@@ -26,6 +26,8 @@ export interface NumberQuestion extends Asked {
 export interface Choice {
   readonly value: string
   readonly label: string
+  /** Only after some answers. */
+  readonly isOffered?: (answers: Answers) => boolean
 }
 
 /** In the order they are asked. An answer to a question that is not asked would change nothing, and is refused. */
@@ -40,6 +42,8 @@ export const QUESTIONS: readonly Question[] = [
       { value: 'servicenow', label: 'ServiceNow' },
       { value: 'linear', label: 'Linear' },
       { value: 'airtable', label: 'Airtable' },
+      { value: 'bookmarks', label: 'bookmarks of X' },
+      { value: 'github-stars', label: 'stars of GitHub' },
       { value: 'other', label: 'another one' },
     ],
     isAsked: () => true,
@@ -50,6 +54,7 @@ export const QUESTIONS: readonly Question[] = [
       { value: 'events', label: 'yes, an endpoint of events or a change log' },
       { value: 'timestamp', label: 'yes, the list can be filtered by when a record was changed' },
       { value: 'sync-token', label: 'yes, the last page hands out a token that the next sync goes on with' },
+      { value: 'newest-first', label: 'no, but the list comes newest first: bookmarks, stars, likes' },
       { value: 'none', label: 'no' },
     ],
     isAsked: ({ api }) => api === 'other',
@@ -57,8 +62,8 @@ export const QUESTIONS: readonly Question[] = [
   {
     name: 'deletes', kind: 'choice', text: 'Does it tell what was deleted?',
     choices: [
-      { value: 'told', label: 'yes, in the same place: a flag of the record, a kind of event' },
-      { value: 'elsewhere', label: 'yes, elsewhere: an audit log, a trash, an archived filter' },
+      { value: 'told', label: 'yes, in the same place: a flag of the record, a kind of event', isOffered: ({ changes }) => changes !== 'newest-first' },
+      { value: 'elsewhere', label: 'yes, elsewhere: an audit log, a trash, an archived filter', isOffered: ({ changes }) => changes !== 'newest-first' },
       { value: 'matter', label: 'no, and it matters' },
       { value: 'ignore', label: 'no, and what is gone may stay for a while' },
     ],
@@ -74,7 +79,7 @@ export const QUESTIONS: readonly Question[] = [
       { value: 'offset', label: 'by offset and limit' },
       { value: 'time', label: 'by time: after the last record of the page before' },
     ],
-    isAsked: ({ changes }) => changes !== undefined && changes !== 'sync-token',
+    isAsked: ({ changes }) => changes !== undefined && changes !== 'sync-token' && changes !== 'newest-first',
   },
   {
     name: 'nested', kind: 'choice', text: 'Is it a list inside each entry of another list (the issues of every repository)?',
@@ -109,7 +114,7 @@ export const QUESTIONS: readonly Question[] = [
   },
   {
     name: 'lagSeconds', kind: 'number', text: 'How many seconds may pass until a change can be found? (30 if nobody knows)', min: 10, max: 3_600, otherwise: 30,
-    isAsked: (answers) => modeOf(answers) === 'pair' && (answers.changes !== 'sync-token' || answers.deletes === 'elsewhere'),
+    isAsked: (answers) => modeOf(answers) === 'pair' && answers.changes !== 'newest-first' && (answers.changes !== 'sync-token' || answers.deletes === 'elsewhere'),
   },
 ]
 
@@ -123,6 +128,10 @@ export function nextQuestion(answers: Answers): Question | null {
     before[question.name] = answers[question.name]
   }
   return null
+}
+
+export function choicesOf(question: ChoiceQuestion, answers: Answers): Choice[] {
+  return question.choices.filter(({ isOffered }) => isOffered?.(answers) ?? true)
 }
 
 /** The questions that these answers lead through, in order. */

@@ -1,5 +1,5 @@
 export type Strategy =
-  | 'keyset' | 'eventFeed' | 'search' | 'relay' | 'relayNested' | 'token' | 'pageNumber' | 'offset'
+  | 'keyset' | 'eventFeed' | 'search' | 'relay' | 'relayNested' | 'token' | 'pageNumber' | 'offset' | 'frontier'
   /** All of it in one answer. */
   | 'whole'
   /** Only in the `rest` source: by time alone, and what changed since a moment. */
@@ -20,6 +20,7 @@ export const STATE_SHAPES: Readonly<Record<Strategy, Shape | null>> = {
   token: { cursor: 'string | null' },
   pageNumber: { page: 'number', pass: 'object' },
   offset: { offset: 'number', pass: 'object' },
+  frontier: { phase: "'forward' | 'backfill'", 'headItemId?': 'string', 'headOrder?': 'string | number', anchors: 'object', checkedAt: 'number', 'pass?': 'object', 'tailCursor?': 'string', tailComplete: 'boolean', 'restartedAt?': 'number' },
   whole: null,
   timestamp: { cursor: 'string | null', 'untilMs?': 'number' },
   window: { since: 'string | null', 'untilMs?': 'number', 'token?': 'string' },

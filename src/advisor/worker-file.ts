@@ -12,9 +12,9 @@ export function workerFile(answers: Answers): string {
   return isDeclarative(answers) ? restFile(advice, answers) : codeFile(advice, answers)
 }
 
-function knownFile(advice: Advice, { stream, name }: Known, api: string): string {
+function knownFile(advice: Advice, { stream, name, maker }: Known, api: string): string {
   const declared = advice.mode === 'pair' ? `source: ${stream}` : `...${stream}`
-  return `import { Worker } from 'tidemark'\nimport { ${api} } from '${advice.source}'
+  return `import { Worker } from 'tidemark'\nimport { ${maker ?? api} } from '${advice.source}'
 
 // Secrets are given by name, and read from .env or the environment.
 const worker = new Worker({ name: '${api}' })
@@ -22,7 +22,7 @@ const ${name} = worker.database('${name}')
 
 worker.${advice.mode === 'pair' ? 'track' : 'sync'}('${name}', {
   database: ${name},
-  schedule: '${advice.schedule}',
+  schedule: '${advice.schedule}',${advice.delta?.strategy === 'frontier' ? "\n  backfillSchedule: '1d', // finds what is gone" : ''}
   ${declared},
 })
 

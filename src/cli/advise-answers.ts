@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { createInterface } from 'node:readline/promises'
-import { nextQuestion, pathOf, QUESTIONS, type Answers, type Question } from '../advisor/index.ts'
+import { choicesOf, nextQuestion, pathOf, QUESTIONS, type Answers, type Question } from '../advisor/index.ts'
 import { didYouMean } from '../config/closest.ts'
 import { shown } from '../config/names.ts'
 import { SyncError } from '../contract/index.ts'
@@ -21,6 +21,12 @@ export async function readAnswers(cli: Cli, flags: AnswerFlags): Promise<Answers
   const missing = nextQuestion(answers)
   if (missing !== null) throw new SyncError('ARGUMENT_INVALID', `There is no answer to "${missing.name}": ${missing.text} Add --answer ${missing.name}=… with ${described(missing)}.`)
   const asked = pathOf(answers).map(({ name }) => name)
+  for (const question of pathOf(answers)) {
+    const offered = question.kind === 'choice' ? choicesOf(question, answers) : []
+    if (question.kind === 'choice' && !offered.some(({ value }) => value === answers[question.name])) {
+      throw new SyncError('ARGUMENT_INVALID', `After the other answers, that to "${question.name}" is one of ${offered.map(({ value }) => value).join(', ')}.`)
+    }
+  }
   const idle = Object.keys(given).find((name) => !asked.includes(name as keyof Answers))
   if (idle !== undefined) throw new SyncError('ARGUMENT_INVALID', `The answer to "${idle}" decides nothing after the others; asked are ${asked.join(', ')}. Leave it out.`)
   return answers
@@ -80,7 +86,7 @@ async function ask(cli: Cli, given: Answers): Promise<Answers> {
   let answers = given
   try {
     for (let question = nextQuestion(answers); question !== null; question = nextQuestion(answers)) {
-      answers = { ...answers, [question.name]: await askOne(cli, question, (prompt) => Promise.race([lines.question(prompt), ended])) }
+      answers = { ...answers, [question.name]: await askOne(cli, question, answers, (prompt) => Promise.race([lines.question(prompt), ended])) }
     }
     return answers
   } finally {
@@ -88,12 +94,13 @@ async function ask(cli: Cli, given: Answers): Promise<Answers> {
   }
 }
 
-async function askOne({ terminal }: Cli, question: Question, read: (prompt: string) => Promise<string>): Promise<string | number> {
+async function askOne({ terminal }: Cli, question: Question, answers: Answers, read: (prompt: string) => Promise<string>): Promise<string | number> {
   terminal.print('', terminal.colors.bold(question.text))
-  if (question.kind === 'choice') terminal.print(...question.choices.map(({ label }, index) => `  ${index + 1}  ${label}`))
+  const choices = question.kind === 'choice' ? choicesOf(question, answers) : []
+  if (question.kind === 'choice') terminal.print(...choices.map(({ label }, index) => `  ${index + 1}  ${label}`))
   for (;;) {
-    const typed = (await read(question.kind === 'choice' ? `1–${question.choices.length}: ` : `${question.otherwise}: `)).trim()
-    const value = question.kind === 'choice' ? (question.choices[Number(typed) - 1]?.value ?? typed) : typed === '' ? question.otherwise : typed
+    const typed = (await read(question.kind === 'choice' ? `1–${choices.length}: ` : `${question.otherwise}: `)).trim()
+    const value = question.kind === 'choice' ? (choices[Number(typed) - 1]?.value ?? typed) : typed === '' ? question.otherwise : typed
     try {
       return valueFor(question, value)
     } catch (error) {

@@ -54,7 +54,7 @@ function write(cli: Cli, out: string, text: string, force: boolean): string {
 function listQuestions({ terminal }: Cli): void {
   const questions = QUESTIONS.map((question) => ({
     name: question.name, text: question.text,
-    ...(question.kind === 'choice' ? { choices: question.choices } : { min: question.min, max: question.max, default: question.otherwise }),
+    ...(question.kind === 'choice' ? { choices: question.choices.map(({ value, label }) => ({ value, label })) } : { min: question.min, max: question.max, default: question.otherwise }),
   }))
   if (terminal.json) return terminal.document({ questions })
   for (const question of QUESTIONS) {

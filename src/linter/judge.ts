@@ -89,6 +89,7 @@ function stateOver({ cycles }: Observation, { pages, stopReason }: ObservedCycle
   if (again === undefined || head === undefined) return []
   const reread = new Set(again.changes.map(identity))
   // A tail that is read again is an overlap; the head is a beginning.
+  if (isFrontier(last.next)) return []
   const isSure = pages.length > 1 ? head.changes.length >= 2 : head.changes.length >= 10
   if (!isSure || !head.changes.every((change) => reread.has(identity(change)))) return []
   return [finding('starts-over', `The second cycle begins with the same ${counted(head.changes.length, 'change')} as the first.`)]
@@ -99,7 +100,7 @@ const NOW_MS = 1_000
 
 function lagOf({ startedAt, endedAt, pages, committed }: ObservedCycle): Finding[] {
   const isNow = (ms: number): boolean => ms > startedAt - NOW_MS && ms <= endedAt + NOW_MS
-  if (committed !== null && timesIn(JSON.parse(committed)).some(isNow)) return [finding('no-lag', 'The state that the cycle ends with holds the time of the cycle itself.')]
+  if (committed !== null && !isFrontier(committed) && timesIn(JSON.parse(committed)).some(isNow)) return [finding('no-lag', 'The state that the cycle ends with holds the time of the cycle itself.')]
   const young = pages.flatMap(({ changes }) => changes).filter(({ at }) => at !== null && isNow(instantMs(at)))
   return young.length === 0 ? [] : [finding('no-lag', `${counted(young.length, 'change')} of less than a second before the cycle began, or since, ${young.length === 1 ? 'was' : 'were'} read.`)]
 }
@@ -120,6 +121,12 @@ function tieBreak({ cycles }: Observation): Finding[] {
       : [finding('no-tie-break', 'The state keeps only the time of the last record, and the next page begins above it.')]
   }
   return []
+}
+
+/** The state of `frontier`: its place is items, its times are notes, and every cycle begins at the top. */
+function isFrontier(state: string | null): boolean {
+  const members: unknown = state === null ? null : JSON.parse(state)
+  return typeof members === 'object' && members !== null && 'anchors' in members && 'tailComplete' in members
 }
 
 /** Every moment in a state, in milliseconds. What a strategy keeps of a rate limit is none of a position. */
@@ -149,7 +156,8 @@ function deletesOf({ mode, isSwept, cycles }: Observation): Finding[] {
 function timesOf({ otherWriters, cycles }: Observation): Finding[] {
   const changes = cycles.flatMap(({ pages }) => pages.flatMap((page) => page.changes))
   const bare = changes.filter(({ at }) => at === null).length
-  if (otherWriters === 0 || bare === 0) return []
+  // Such lists mostly tell no times, and each reading of them is later than the one before.
+  if (otherWriters === 0 || bare === 0 || cycles.some(({ pages }) => pages.some(({ next }) => isFrontier(next)))) return []
   return [finding('no-upstream-time', `${bare} of ${counted(changes.length, 'change')} ${changes.length === 1 ? 'has' : 'have'} no time of the source, and ${counted(otherWriters, 'other sync')} ${otherWriters === 1 ? 'fills' : 'fill'} the same database.`)]
 }
 

@@ -1,10 +1,10 @@
-import { nextQuestion, workerFile, type Answers } from '../../src/advisor/index.ts'
+import { choicesOf, nextQuestion, workerFile, type Answers } from '../../src/advisor/index.ts'
 
 /** Every way through the questions. */
 export function everyLeaf(answers: Answers = {}): Answers[] {
   const question = nextQuestion(answers)
   if (question === null) return [answers]
-  const values = question.kind === 'choice' ? question.choices.map(({ value }) => value) : [question.otherwise]
+  const values = question.kind === 'choice' ? choicesOf(question, answers).map(({ value }) => value) : [question.otherwise]
   return values.flatMap((value) => everyLeaf({ ...answers, [question.name]: value }))
 }
 

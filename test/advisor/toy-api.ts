@@ -65,6 +65,10 @@ export class ToyApi {
   #list(query: Query): object {
     const all = [...this.#items.values()]
     const limit = Number(query.get('limit') ?? all.length)
+    if (query.get('sort') === 'newest') {
+      const from = Number(query.get('page_token') ?? 0)
+      return { data: all.toReversed().slice(from, from + limit), next: from + limit < all.length ? String(from + limit) : null }
+    }
     if (query.has('page')) return { data: all.slice((Number(query.get('page')) - 1) * limit, Number(query.get('page')) * limit), total: all.length }
     if (query.has('offset')) return { data: all.slice(Number(query.get('offset')), Number(query.get('offset')) + limit), total: all.length }
     if (query.get('sort') === 'created_at,id') return { data: page(all.map((item) => ({ ...item, at: item.created_at })), query, 'created') }

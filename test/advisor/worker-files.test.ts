@@ -54,15 +54,15 @@ describe('every one of them loads, declares what is advised, and keeps a copy ex
   })
 })
 
-test.each(['salesforce', 'stripe', 'hubspot', 'github', 'servicenow', 'linear', 'airtable'] as const)('N88 %s: the worker loads with the source that is here', async (api) => {
+test.each(['salesforce', 'stripe', 'hubspot', 'github', 'servicenow', 'linear', 'airtable', 'bookmarks', 'github-stars'] as const)('N88 %s: the worker loads with the source that is here', async (api) => {
   const { worker } = await loadWorker(`${api}.ts`, { folder })
   expectDeclared(worker, { api })
 })
 
 function expectDeclared(worker: WorkerLike, answers: Answers): void {
-  const { mode } = chooseStrategy(answers)
+  const { mode, delta } = chooseStrategy(answers)
   const syncs = worker.manifest.syncs.map((sync) => ({ mode: sync.mode, pair: sync.pair, schedule: sync.schedule.kind }))
-  const pair = [{ mode: 'replace', pair: 'backfill', schedule: 'manual' }, { mode: 'incremental', pair: 'delta', schedule: 'interval' }]
+  const pair = [{ mode: 'replace', pair: 'backfill', schedule: delta?.strategy === 'frontier' ? 'interval' : 'manual' }, { mode: 'incremental', pair: 'delta', schedule: 'interval' }]
   expect(syncs).toEqual(mode === 'pair' ? pair : [{ mode: 'replace', pair: null, schedule: 'interval' }])
 }
 
@@ -130,5 +130,8 @@ async function followed(worker: WorkerLike, answers: Answers): Promise<void> {
   // By turns: changes, deletions, and changes again.
   for (let cycle = 0; cycle < (deletes === 'flip-flop' ? 3 : 1); cycle++) await run(scene, worker, 'items', api)
   expect(await namesIn(scene)).toEqual(expected())
+  // And what no delta can know, the backfill finds.
+  await run(scene, worker, 'items-backfill', api)
+  expect(await namesIn(scene)).toEqual(api.names())
   await scene.close()
 }

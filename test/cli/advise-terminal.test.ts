@@ -13,7 +13,7 @@ function typed(project: Project, lines: readonly string[]): Promise<{ code: numb
   let [shown, answered] = ['', 0]
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     shown += text
-    const prompts = shown.match(/(?:1–\d|\n[^\n]*30): /g)?.length ?? 0
+    const prompts = shown.match(/(?:1–\d+|\n[^\n]*30): /g)?.length ?? 0
     while (answered < prompts && left.length > 0) {
       answered++
       child.stdin.write(left.shift()!)
@@ -27,7 +27,7 @@ function typed(project: Project, lines: readonly string[]): Promise<{ code: numb
 
 test('on a terminal it asks, asks again what it does not understand, and writes the worker', async () => {
   const project = new Project()
-  const { code, shown } = await typed(project, ['8\n', 'nonsense\n', '1\n', '1\n', '2\n', '1\n', '20\n'])
+  const { code, shown } = await typed(project, ['10\n', 'nonsense\n', '1\n', '1\n', '2\n', '1\n', '20\n'])
   expect(shown).toContain('The answer to "changes" is "nonsense"')
   expect(shown).toMatch(/delta\s+eventFeed/)
   expect(code).toBe(0)
@@ -37,7 +37,7 @@ test('on a terminal it asks, asks again what it does not understand, and writes 
 test('Ctrl-C and Ctrl-D leave the questions, and nothing is written', async () => {
   for (const key of ['\u0003', '\u0004']) {
     const project = new Project()
-    const { code, shown } = await typed(project, ['8\n', key])
+    const { code, shown } = await typed(project, ['10\n', key])
     expect(shown).toContain('CANCELLED')
     expect(code).toBe(130)
     expect(project.has('worker.ts')).toBe(false)

@@ -38,12 +38,13 @@ describe('advise', () => {
 
   test.each([
     [[], 'no answer to "api"'],
-    [['--answer', 'api=other'], 'one of events, timestamp, sync-token, none'],
+    [['--answer', 'api=other'], 'one of events, timestamp, sync-token, newest-first, none'],
     [['--answer', 'apy=other'], 'Did you mean'],
     [['--answer', 'api=xero'], 'one of salesforce'],
     [['--answer', 'api'], 'name=value'],
     [['--answer', 'api=stripe', '--answer', 'size=small'], 'decides nothing'],
     [['--answer', 'api=other', '--answer', 'changes=events', '--answer', 'deletes=told', '--answer', 'paging=token', '--answer', 'http=plain', '--answer', 'lagSeconds=5'], 'from 10 to 3600'],
+    [['--answer', 'api=other', '--answer', 'changes=newest-first', '--answer', 'deletes=told'], 'one of matter, ignore'],
     [['--answers', '-'], 'cannot be read as JSON'],
     [['--answers', 'nowhere.json'], 'cannot be read as JSON'],
   ])('where nobody can be asked, %j is refused with what to say', async (args, words) => {
