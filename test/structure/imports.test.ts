@@ -17,8 +17,10 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   'sources/airtable': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
   'sources/bookmarks': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
   'sources/github-stars': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
+  'sources/evm': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
   'sources/github': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
   'sources/hubspot': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
+  'sources/kraken': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: ['node:crypto'] },
   'sources/linear': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
   'sources/salesforce': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
   'sources/servicenow': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
@@ -52,7 +54,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
 }
 
 /** Folders that reach time, chance, the network and the environment only through ports. */
-const PURE = ['contract', 'values', 'advisor', 'engine', 'strategies', 'sources/kit', 'sources/rest', 'sources/airtable', 'sources/bookmarks', 'sources/github', 'sources/github-stars', 'sources/hubspot', 'sources/linear', 'sources/salesforce', 'sources/servicenow', 'sources/stripe', 'stores/kit', 'runner', 'feed']
+const PURE = ['contract', 'values', 'advisor', 'engine', 'strategies', 'sources/kit', 'sources/rest', 'sources/airtable', 'sources/bookmarks', 'sources/evm', 'sources/github', 'sources/github-stars', 'sources/hubspot', 'sources/kraken', 'sources/linear', 'sources/salesforce', 'sources/servicenow', 'sources/stripe', 'stores/kit', 'runner', 'feed']
 const IMPURE = [
   /\bDate\.now\b/, /\bnew Date\(\)/, /\bMath\.random\b/, /\bset(?:Timeout|Interval|Immediate)\b/, /\bperformance\./, /\bprocess\./,
   /\bglobalThis\b/, /(?<![.\w])fetch\(/, /\brandom(?:UUID|Bytes|Int)\b/, /\bcrypto\.getRandomValues\b/, /\bqueueMicrotask\b/,

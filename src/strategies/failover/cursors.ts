@@ -55,6 +55,8 @@ export interface Replay {
   readonly seek: string | null
   /** How often the window was widened to find it. */
   readonly widened: number
+  /** It is read again because it has changed, and so it may have become shorter. */
+  readonly isRepair?: true
 }
 
 /** One state per operation. */

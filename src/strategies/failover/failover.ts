@@ -27,7 +27,7 @@ export interface FailoverOptions<Item> {
 /** For sources whose past can change, such as a chain. What it keeps is part of the state. */
 export interface Repair<Item> {
   /** Before a provider goes on: from where to read again, when what was read is no longer so. */
-  check(request: { readonly operation: string; readonly provider: string; readonly kept: JsonValue | undefined }, context: SyncContext): Promise<Position | null>
+  check(request: { readonly operation: string; readonly provider: string; readonly kept: JsonValue | undefined }, context: SyncContext): Promise<{ readonly from: Position; readonly kept: JsonValue } | null>
   /** After each batch, with everything it held. */
   settle(batch: Batch<Item>, kept: JsonValue | undefined): { readonly changes: readonly Change[]; readonly kept: JsonValue | undefined }
 }
@@ -154,8 +154,8 @@ async function attempt<Item>(options: FailoverOptions<Item>, run: Run, given: Fa
   const reading = await within(options.deadlineMs ?? DEADLINE_MS, provider.name, context, async (bounded) => {
     const isNew = !isUnderWay || cursor?.metadata?.providerName !== provider.name
     const back = isNew && cursor !== undefined ? await options.repair?.check({ operation: name, provider: provider.name, kept: state.kept?.[name] }, bounded) ?? null : null
-    const request = back === null ? requestOf(name, operation, cursor, resumption) : requestFrom(back, name, operation, cursor!, provider.name)
-    return { ...await firstOf(provider, request, bounded), isRepair: back !== null }
+    const request = back === null ? requestOf(name, operation, cursor, resumption) : requestFrom(back.from, name, operation, cursor!, provider.name)
+    return { ...await firstOf(provider, request, bounded), back }
   })
   const now = context.clock.now()
   const window = run.windowFor(name, given, cursor?.lastTransactionId)
@@ -166,12 +166,12 @@ async function attempt<Item>(options: FailoverOptions<Item>, run: Run, given: Fa
     return { batch: null, changes: [], state: next }
   }
 
-  const { batch, failure, isRepair } = reading.value
+  const { batch, failure, back } = reading.value
   const replayed = settleReplay(batch, cursor, operation, provider)
   if (replayed.note !== null) context.log.warn(NOTES[replayed.note], { provider: provider.name, operation: name })
-  if (isRepair) context.log.warn('what was read has changed since; reading it again', { provider: provider.name, operation: name })
+  if (back !== null) context.log.warn('what was read has changed since; reading it again', { provider: provider.name, operation: name })
   const items = window.fresh(batch.items, operation.id)
-  const settled = options.repair?.settle({ ...batch, cursor: replayed.cursor }, state.kept?.[name])
+  const settled = options.repair?.settle({ ...batch, cursor: replayed.cursor }, back === null ? state.kept?.[name] : back.kept)
   const landed: Batch<Item> = {
     ...batch, items, cursor: replayed.cursor, isComplete: replayed.cursor.metadata?.isComplete === true,
     stats: { fetched: batch.stats.fetched, deduplicated: batch.stats.fetched - items.length, yielded: items.length },
@@ -222,7 +222,7 @@ function requestFrom<Item>(back: Position, name: string, operation: Operation<It
   const { custom: _, ...metadata } = from.metadata!
   const reached = metadata.reached?.[back.type]
   const until: Position = { type: back.type, value: Math.max(back.value, reached ?? 0) }
-  return { name, operation, cursor: back, isOwn: true, from: { primary: back, lastTransactionId: from.lastTransactionId, totalFetched: from.totalFetched, metadata: { ...metadata, providerName: provider, replay: { until, seek: null, widened: 0 } } } }
+  return { name, operation, cursor: back, isOwn: true, from: { primary: back, lastTransactionId: from.lastTransactionId, totalFetched: from.totalFetched, metadata: { ...metadata, providerName: provider, replay: { until, seek: null, widened: 0, isRepair: true } } } }
 }
 
 /** Asks within a time of its own, so that one provider that hangs does not use up the page's. */

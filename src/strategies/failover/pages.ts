@@ -118,9 +118,9 @@ export function hasNext({ next }: ProviderPage<unknown>): boolean {
 function refuse(name: string, asked: CursorBuild['asked'], { through }: ProviderPage<unknown>, next: CursorState): void {
   const fault = faultOfMove(asked.from, next)
   if (fault !== null) throw invalid(`${name}: the position of the page ${fault}.`)
-  const until = asked.from?.metadata?.replay?.until
   if (next.metadata!.isComplete === true) {
-    if (through === undefined || through.type !== until?.type || through.value >= until.value) return
+    const replay = asked.from?.metadata?.replay
+    if (replay === undefined || replay.isRepair === true || through?.type !== replay.until.type || through.value >= replay.until.value) return
     throw new SyncError('SOURCE_UNAVAILABLE', `${name} is behind what another provider has shown.`)
   }
   if (isSamePlace(asked.cursor ?? START, next.primary) && ownOf(asked.isOwn ? asked.from : undefined) === ownOf(next)) {

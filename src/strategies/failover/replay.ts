@@ -31,7 +31,7 @@ export function settleReplay<Item>({ cursor, seen }: Pick<Batch<Item>, 'cursor' 
   const isOver = place !== undefined && place.value >= until.value && (seek === null || isPast)
   const note = seek !== null && isPast ? 'gap' : null
   if (isOver) return { cursor: { ...cursor, metadata: rest }, note }
-  return { cursor: { ...cursor, metadata: { ...metadata, replay: { until, seek: isPast ? null : seek, widened } } }, note }
+  return { cursor: { ...cursor, metadata: { ...metadata, replay: { ...replay, seek: isPast ? null : seek } } }, note }
 }
 
 function widen(cursor: CursorState, until: Position, { name, replay }: Pick<Provider<never>, 'name' | 'replay'>, widened: number, seek: string): CursorState {

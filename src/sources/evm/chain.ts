@@ -1,0 +1,67 @@
+import { SyncError, type JsonValue, type SyncContext } from '../../contract/index.ts'
+import type { Position, Provider } from '../../strategies/index.ts'
+import type { Transfer } from './transfer.ts'
+
+/** A provider that can also say which block stands where. */
+export interface ChainProvider extends Provider<Transfer> {
+  /** The hash of a block; null when the provider does not have it yet. */
+  hashAt(block: number, context: SyncContext): Promise<string | null>
+}
+
+export interface ReaderOptions {
+  readonly name: string
+  /** The account whose transfers are read. */
+  readonly address: string
+  /** From where the first cycle reads. */
+  readonly startBlock: number
+  /** So many of the newest blocks are left alone. */
+  readonly confirmations: number
+  /** So many of the newest blocks may still be replaced. */
+  readonly depth: number
+}
+
+/** A provider before it is told what to read. */
+export type ChainReader = (options: Omit<ReaderOptions, 'name'>) => ChainProvider
+
+/** Hashes of blocks that may still be replaced, as they were when the page that covers them was read. */
+export type Hashes = ReadonlyArray<readonly [block: number, hash: string]>
+
+export function through(block: number): Position {
+  return { type: 'blockNumber', value: block }
+}
+
+export interface Range {
+  readonly from: number
+  readonly to: number
+  readonly head: number
+  readonly depth: number
+}
+
+/** Reads between two looks at the newest blocks of a range: where they are the same, nothing moved meanwhile. */
+export async function steady<Value>({ from, to, head, depth }: Range, hashAt: (block: number) => Promise<string | null>, read: () => Promise<Value>): Promise<{ value: Value; hashes: Hashes }> {
+  const hashes: Array<[number, string]> = []
+  for (let block = Math.max(from, head - depth + 1); block <= to; block++) {
+    const hash = await hashAt(block)
+    if (hash === null) throw moved()
+    hashes.push([block, hash])
+  }
+  const value = await read()
+  const last = hashes.at(-1)
+  // A block stands for all before it.
+  if (last !== undefined && (await hashAt(last[0])) !== last[1]) throw moved()
+  return { value, hashes }
+}
+
+/** Something is being put into another order; in a moment it can be read. */
+export function moved(): SyncError {
+  return new SyncError('SOURCE_UNAVAILABLE', 'The chain was reorganised while it was read.')
+}
+
+/** Kept in the cursor until the page has landed. */
+export function withHashes(hashes: Hashes, more: Record<string, JsonValue> = {}): JsonValue {
+  return { ...more, hashes: hashes.map(([block, hash]) => [block, hash]) }
+}
+
+export function hashesIn(custom: JsonValue | undefined): Hashes {
+  return typeof custom === 'object' && custom !== null && !Array.isArray(custom) && Array.isArray(custom.hashes) ? (custom.hashes as unknown as Hashes) : []
+}

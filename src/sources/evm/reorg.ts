@@ -1,0 +1,82 @@
+import type { Change, JsonValue } from '../../contract/index.ts'
+import type { Repair } from '../../strategies/index.ts'
+import { hashesIn, type ChainProvider } from './chain.ts'
+import { keyOf, type Transfer } from './transfer.ts'
+
+/** What is kept between pages: the newest blocks, and what became of those that were replaced. */
+interface Kept {
+  readonly blocks: readonly KeptBlock[]
+  readonly suspects?: Suspects
+}
+
+/** A block that may still be replaced: its number, its hash, and the keys that were landed from it. */
+type KeptBlock = readonly [block: number, hash: string, ...keys: string[]]
+
+/** Keys of blocks that are gone. Those that have not come back when all up to `until` is read again are deleted. */
+interface Suspects {
+  readonly until: number
+  readonly keys: readonly string[]
+}
+
+/**
+ * Blocks near the head may be replaced by others. The hashes of the last `depth` are kept, with what was landed from them; where a
+ * provider has another hash, everything after the last common block is read again, and what is in no block any more is deleted.
+ * A provider that lacks something of the same block only has a gap: then the row stays.
+ */
+export function reorganisations(providers: readonly ChainProvider[], depth: number): Repair<Transfer> {
+  return {
+    async check({ provider: name, kept }, context) {
+      const provider = providers.find((other) => other.name === name)!
+      const { blocks } = keptIn(kept)
+      let changed: number | null = null
+      for (const [block, hash] of blocks.toReversed()) {
+        const found = await provider.hashAt(block, context)
+        // A provider that does not have it says nothing of it.
+        if (found === null) continue
+        if (found === hash) return changed === null ? null : { from: at(block + 1), kept: suspecting(keptIn(kept), ([other]) => other > block) }
+        changed = block
+      }
+      if (changed === null) return null
+      context.log.warn('the chain was reorganised as far back as its blocks are kept', { provider: name })
+      const from = changed
+      return { from: at(from), kept: suspecting(keptIn(kept), ([other]) => other >= from) }
+    },
+    settle({ seen, cursor, isCut, isComplete }, given) {
+      if (isCut) return { changes: [], kept: given }
+      const hashes = new Map(hashesIn(cursor.metadata?.custom))
+      const { blocks, suspects } = keptIn(suspecting(keptIn(given), ([block, hash]) => hashes.has(block) && hashes.get(block) !== hash))
+      const after = new Map(blocks.map((entry) => [entry[0], entry]))
+      for (const [block, hash] of hashes) {
+        const landed = seen.filter((transfer) => transfer.block === block).map(keyOf)
+        after.set(block, [block, hash, ...new Set([...keysOf(after.get(block)), ...landed])])
+      }
+      const top = Math.max(0, ...after.keys())
+      const kept = [...after.values()].filter(([block]) => block > top - depth).toSorted((a, b) => a[0] - b[0])
+      if (suspects === undefined) return { changes: [], kept: { blocks: kept } as unknown as JsonValue }
+      const alive = new Set([...seen.map(keyOf), ...kept.flatMap(keysOf)])
+      const missing = suspects.keys.filter((key) => !alive.has(key))
+      const isRead = isComplete || cursor.primary.type === 'blockNumber' && cursor.primary.value > suspects.until
+      if (!isRead) return { changes: [], kept: { blocks: kept, suspects: { ...suspects, keys: missing } } as unknown as JsonValue }
+      return { changes: missing.map((key): Change => ({ type: 'delete', key })), kept: { blocks: kept } as unknown as JsonValue }
+    },
+  }
+}
+
+function suspecting({ blocks, suspects }: Kept, isGone: (entry: KeptBlock) => boolean): JsonValue {
+  const gone = blocks.filter(isGone)
+  const keys = [...new Set([...(suspects?.keys ?? []), ...gone.flatMap(keysOf)])]
+  const until = Math.max(suspects?.until ?? 0, ...gone.map(([block]) => block))
+  return { blocks: blocks.filter((entry) => !isGone(entry)), ...(keys.length > 0 && { suspects: { until, keys } }) } as unknown as JsonValue
+}
+
+function keysOf(entry: KeptBlock | undefined): string[] {
+  return entry === undefined ? [] : entry.slice(2) as string[]
+}
+
+function keptIn(kept: JsonValue | undefined): Kept {
+  return (kept as Kept | undefined) ?? { blocks: [] }
+}
+
+function at(value: number): { readonly type: 'blockNumber'; readonly value: number } {
+  return { type: 'blockNumber', value }
+}
