@@ -1,6 +1,6 @@
 import { Worker } from '../../src/config/worker.ts'
 import type { TrackSource } from '../../src/config/track-options.ts'
-import type { Execute } from '../../src/contract/index.ts'
+import type { Execute, Mode } from '../../src/contract/index.ts'
 import type { CycleResult } from '../../src/engine/cycle-options.ts'
 import type { Limits, SyncPlan } from '../../src/engine/sync-plan.ts'
 import { asFetch, type Fields, type LoggedRequest, type SimulatorPorts, type VendorSimulator } from '../../src/testing/simulators/index.ts'
@@ -43,7 +43,7 @@ export class Stage<Vendor extends VendorSimulator> {
     return this
   }
 
-  list(source: { readonly mode: 'replace'; readonly execute: Execute<any> }, databases: readonly string[] = []): this {
+  list(source: { readonly mode: Mode; readonly execute: Execute<any> }, databases: readonly string[] = []): this {
     const worker = new Worker({ name: WORKER })
     const handles = databases.map((name) => worker.database(name))
     worker.sync('sync', { database: worker.database(DATABASE), databases: handles, ...source })

@@ -49,11 +49,12 @@ class Index {
     this.#countMax = countMax
   }
 
-  async page({ operation, cursor }: FetchRequest, context: SyncContext): Promise<ProviderPage<Transfer>> {
-    const { startBlock, confirmations, depth } = this.#options
+  async page({ operation, cursor, own }: FetchRequest, context: SyncContext): Promise<ProviderPage<Transfer>> {
+    const { startBlock, confirmations, depth, chainId } = this.#options
     if (cursor?.type === 'pageToken') return this.#part(operation, placeIn(cursor.value), context)
-    const head = await this.rpc.head(context) - confirmations
-    const from = cursor === undefined ? startBlock : Number(cursor.value)
+    const head = await this.rpc.head(context, own === undefined ? chainId : undefined) - confirmations
+    // The window of another provider may reach before the beginning.
+    const from = Math.max(startBlock, cursor === undefined ? 0 : Number(cursor.value))
     if (from > head) return { items: [], through: through(Math.max(0, head + 1)), end: true }
     const settled = head - depth
     // What can no longer be replaced is read page by page; the newest blocks at once, so that it is known which of them it was.
@@ -71,7 +72,7 @@ class Index {
       }
       return items
     })
-    return { items: inOrder(unique(value)), through: through(head + 1), end: true, custom: withHashes(hashes) }
+    return { items: inOrder(unique(value)), through: through(head + 1), end: true, custom: withHashes(from, hashes) }
   }
 
   /** Until both sides are read, nothing is known to be told beyond the place before the range. */

@@ -18,6 +18,8 @@ export interface ReaderOptions {
   readonly confirmations: number
   /** So many of the newest blocks may still be replaced. */
   readonly depth: number
+  /** Of which chain; any, when absent. */
+  readonly chainId?: number
 }
 
 /** A provider before it is told what to read. */
@@ -40,7 +42,7 @@ export interface Range {
 /** Reads between two looks at the newest blocks of a range: where they are the same, nothing moved meanwhile. */
 export async function steady<Value>({ from, to, head, depth }: Range, hashAt: (block: number) => Promise<string | null>, read: () => Promise<Value>): Promise<{ value: Value; hashes: Hashes }> {
   const hashes: Array<[number, string]> = []
-  for (let block = Math.max(from, head - depth + 1); block <= to; block++) {
+  for (let block = Math.max(0, from - 1, head - depth + 1); block <= to; block++) {
     const hash = await hashAt(block)
     if (hash === null) throw moved()
     hashes.push([block, hash])
@@ -57,11 +59,12 @@ export function moved(): SyncError {
   return new SyncError('SOURCE_UNAVAILABLE', 'The chain was reorganised while it was read.')
 }
 
-/** Kept in the cursor until the page has landed. */
-export function withHashes(hashes: Hashes, more: Record<string, JsonValue> = {}): JsonValue {
-  return { ...more, hashes: hashes.map(([block, hash]) => [block, hash]) }
+/** Kept in the cursor until the page has landed. The hashes begin with that of the block before `from`: it ties the page to what was read before. */
+export function withHashes(from: number, hashes: Hashes, more: Record<string, JsonValue> = {}): JsonValue {
+  return { ...more, from, hashes: hashes.map(([block, hash]) => [block, hash]) }
 }
 
-export function hashesIn(custom: JsonValue | undefined): Hashes {
-  return typeof custom === 'object' && custom !== null && !Array.isArray(custom) && Array.isArray(custom.hashes) ? (custom.hashes as unknown as Hashes) : []
+export function hashesIn(custom: JsonValue | undefined): { readonly from: number; readonly hashes: Hashes } {
+  const isTold = typeof custom === 'object' && custom !== null && !Array.isArray(custom) && Array.isArray(custom.hashes)
+  return isTold ? (custom as unknown as { from: number; hashes: Hashes }) : { from: 0, hashes: [] }
 }

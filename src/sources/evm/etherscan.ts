@@ -5,7 +5,7 @@ import { createHttpClient, type HttpClient, type Query } from '../kit/http-clien
 import { isObject, type Judge } from '../kit/judge.ts'
 import { moved, steady, through, withHashes, type ChainReader, type ReaderOptions } from './chain.ts'
 import { headerOf } from './json-rpc.ts'
-import { addressOf, amountOf, hashOf, hexOf, inOrder, keyOf, malformed, numberOf, topicOf, transferInLog, TRANSFER_TOPIC, type Transfer } from './transfer.ts'
+import { addressOf, amountOf, hashOf, hexOf, inOrder, keyOf, malformed, numberOf, topicOf, transferInLog, TRANSFER_TOPIC, type EvmOperation, type Transfer } from './transfer.ts'
 
 export interface EtherscanOptions {
   readonly name: string
@@ -15,16 +15,18 @@ export interface EtherscanOptions {
   readonly confirmations?: number
   /** Rows of a page, at most 1,000. */
   readonly offset?: number
+  /** Token transfers are read from its logs; some who answer as it does have none. */
+  readonly operations?: readonly EvmOperation[]
 }
 
 /** An explorer's API: lists of an account by block, a page at a time. */
 export function etherscan(options: EtherscanOptions): ChainReader {
   return (reader) => {
-    const { name, confirmations = reader.confirmations, offset = 1_000, apiKey, baseUrl = 'https://api.etherscan.io/v2/api', chainId = 1 } = options
+    const { name, confirmations = reader.confirmations, offset = 1_000, apiKey, baseUrl = 'https://api.etherscan.io/v2/api', chainId = reader.chainId ?? 1, operations } = options
     const client = createHttpClient({ baseUrl, auth: inQuery({ query: 'apikey', key: apiKey }), judge })
     const explorer = new Explorer(client, { ...reader, name, confirmations }, offset, chainId)
     return {
-      ...pagedProvider<Transfer>({ name, supports: ['blockNumber'], prefers: 'blockNumber', fetchPage: (request, context) => explorer.page(request, context) }),
+      ...pagedProvider<Transfer>({ name, supports: ['blockNumber'], prefers: 'blockNumber', ...(operations !== undefined && { operations }), fetchPage: (request, context) => explorer.page(request, context) }),
       hashAt: (block, context) => explorer.hashAt(block, context),
     }
   }
@@ -46,13 +48,14 @@ class Explorer {
   async page({ operation, cursor }: FetchRequest, context: SyncContext): Promise<ProviderPage<Transfer>> {
     const { startBlock, confirmations, depth } = this.#options
     const head = numberOf(await this.#proxy({ action: 'eth_blockNumber' }, context), 'block number') - confirmations
-    const from = cursor === undefined ? startBlock : Number(cursor.value)
+    // The window of another provider may reach before the beginning.
+    const from = Math.max(startBlock, cursor === undefined ? 0 : Number(cursor.value))
     if (from > head) return { items: [], through: through(Math.max(0, head + 1)), end: true }
     const { value: rows, hashes } = await steady({ from, to: head, head, depth }, (block) => this.hashAt(block, context), () => this.#transfers(operation, from, head, context))
     const known = new Map(hashes)
     // The lists and the chain are not kept by one machine: the lists may still be of blocks that are gone.
     if (rows.blockHashes.some(([block, hash]) => known.has(block) && known.get(block) !== hash)) throw moved()
-    return { items: inOrder(rows.items), through: through(rows.to + 1), end: rows.to === head, custom: withHashes(hashes.filter(([block]) => block <= rows.to)) }
+    return { items: inOrder(rows.items), through: through(rows.to + 1), end: rows.to === head, custom: withHashes(from, hashes.filter(([block]) => block <= rows.to)) }
   }
 
   async hashAt(block: number, context: SyncContext): Promise<string | null> {
@@ -72,20 +75,23 @@ class Explorer {
   }
 
   /**
-   * Whole blocks. A page that is full may end inside one, so that block is left for the next question, which begins with it: the
-   * start moves and the page does not. Only a block that fills more than a page is paged through, with its start held still.
+   * Whole blocks. A page may end inside one, and may be shorter than asked without being the last; so the last block of a page is left
+   * for the next question, which begins with it: the start moves and the page does not. Only a block that a page begins and ends in is
+   * paged through, with its bounds held still. That nothing follows, an empty page says, asked twice.
    */
   async #rows(query: (from: number, to: number) => Query, operation: string, from: number, to: number, context: SyncContext): Promise<Rows> {
-    const first = await this.#list(query(from, to), 1, context)
-    if (first.length < this.#offset) return rowsOf(first, operation, to)
+    let first = await this.#list(query(from, to), 1, context)
+    if (first.length === 0) first = await this.#list(query(from, to), 1, context)
+    if (first.length === 0) return rowsOf(first, operation, to)
     const last = blockOf(first.at(-1)!)
     if (last > from) return rowsOf(first.filter((row) => blockOf(row) < last), operation, last - 1)
-    const all = await this.#list(query(from, from), 1, context)
-    for (let page = 2; all.length === (page - 1) * this.#offset; page++) {
+    const all: JsonObject[] = []
+    for (let page = 1; ; page++) {
       if (page * this.#offset > WINDOW_MAX) throw new SyncError('SOURCE_INVALID', `${this.#options.name}: one block holds more than the ${WINDOW_MAX} rows that can be paged through.`)
-      all.push(...await this.#list(query(from, from), page, context))
+      const rows = await this.#list(query(from, from), page, context)
+      if (rows.length === 0) return rowsOf(all, operation, from)
+      all.push(...rows)
     }
-    return rowsOf(all, operation, from)
   }
 
   async #list(query: Query, page: number, context: SyncContext): Promise<JsonObject[]> {
@@ -137,7 +143,9 @@ function nativeOf(row: JsonObject): Transfer | null {
 
 /** Every answer has status 200; what it means stands in `status`, `message` and, for failures, in the text of `result`. */
 const judge: Judge = ({ body }) => {
-  if (!isObject(body) || body.status !== '0' || Array.isArray(body.result)) return null
+  if (!isObject(body)) return null
+  if (body.status === '2') return { code: 'SOURCE_UNAVAILABLE', reason: 'a part of what it has, the rest not being processed yet' }
+  if (body.status !== '0' || Array.isArray(body.result)) return null
   const words = typeof body.result === 'string' ? body.result : ''
   if (/rate limit|max calls/i.test(words)) return { code: 'RATE_LIMITED', reason: 'a rate limit' }
   if (/api key/i.test(words)) return { code: 'AUTH_REJECTED', reason: 'a refusal of the API key' }

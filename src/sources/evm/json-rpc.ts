@@ -40,7 +40,9 @@ export class JsonRpc {
     return body.result
   }
 
-  async head(context: SyncContext): Promise<number> {
+  /** Where a chain is named, a node of another one has failed. */
+  async head(context: SyncContext, chainId?: number): Promise<number> {
+    if (chainId !== undefined && numberOf(await this.call('eth_chainId', [], context), 'chain id') !== chainId) throw new SyncError('SOURCE_INVALID', 'The node is one of another chain.')
     return numberOf(await this.call('eth_blockNumber', [], context), 'block number')
   }
 

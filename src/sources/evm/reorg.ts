@@ -12,6 +12,9 @@ interface Kept {
 /** A block that may still be replaced: its number, its hash, and the keys that were landed from it. */
 type KeptBlock = readonly [block: number, hash: string, ...keys: string[]]
 
+/** Instead of a hash: no longer that of the chain. */
+const REPLACED = ''
+
 /** Keys of blocks that are gone. Those that have not come back when all up to `until` is read again are deleted. */
 interface Suspects {
   readonly until: number
@@ -28,8 +31,8 @@ export function reorganisations(providers: readonly ChainProvider[], depth: numb
     async check({ provider: name, kept }, context) {
       const provider = providers.find((other) => other.name === name)!
       const { blocks } = keptIn(kept)
-      let changed: number | null = null
-      for (const [block, hash] of blocks.toReversed()) {
+      let changed = blocks.find(([, hash]) => hash === REPLACED)?.[0] ?? null
+      for (const [block, hash] of blocks.filter((entry) => changed === null || entry[0] < changed).toReversed()) {
         const found = await provider.hashAt(block, context)
         // A provider that does not have it says nothing of it.
         if (found === null) continue
@@ -42,10 +45,14 @@ export function reorganisations(providers: readonly ChainProvider[], depth: numb
       return { from: at(from), kept: suspecting(keptIn(kept), ([other]) => other >= from) }
     },
     settle({ seen, cursor, isCut, isComplete }, given) {
-      if (isCut) return { changes: [], kept: given }
-      const hashes = new Map(hashesIn(cursor.metadata?.custom))
+      // What was landed of a page that broke belongs to blocks nobody has named: it is known to be there once it is read again.
+      if (isCut) return { changes: [], kept: suspecting(keptIn(given), () => false, seen) }
+      const { from, hashes: told } = hashesIn(cursor.metadata?.custom)
+      const hashes = new Map(told.filter(([block]) => block >= from))
       const { blocks, suspects } = keptIn(suspecting(keptIn(given), ([block, hash]) => hashes.has(block) && hashes.get(block) !== hash))
-      const after = new Map(blocks.map((entry) => [entry[0], entry]))
+      // The block before those of the page is another than the one that was read: so it has to be read again as well.
+      const isReplaced = ([block, hash]: KeptBlock): boolean => block < from && told.some(([other, now]) => other === block && now !== hash)
+      const after = new Map(blocks.map((entry): [number, KeptBlock] => [entry[0], isReplaced(entry) ? [entry[0], REPLACED, ...keysOf(entry)] : entry]))
       for (const [block, hash] of hashes) {
         const landed = seen.filter((transfer) => transfer.block === block).map(keyOf)
         after.set(block, [block, hash, ...new Set([...keysOf(after.get(block)), ...landed])])
@@ -62,10 +69,10 @@ export function reorganisations(providers: readonly ChainProvider[], depth: numb
   }
 }
 
-function suspecting({ blocks, suspects }: Kept, isGone: (entry: KeptBlock) => boolean): JsonValue {
+function suspecting({ blocks, suspects }: Kept, isGone: (entry: KeptBlock) => boolean, unnamed: readonly Transfer[] = []): JsonValue {
   const gone = blocks.filter(isGone)
-  const keys = [...new Set([...(suspects?.keys ?? []), ...gone.flatMap(keysOf)])]
-  const until = Math.max(suspects?.until ?? 0, ...gone.map(([block]) => block))
+  const keys = [...new Set([...(suspects?.keys ?? []), ...gone.flatMap(keysOf), ...unnamed.map(keyOf)])]
+  const until = Math.max(suspects?.until ?? 0, ...gone.map(([block]) => block), ...unnamed.map(({ block }) => block))
   return { blocks: blocks.filter((entry) => !isGone(entry)), ...(keys.length > 0 && { suspects: { until, keys } }) } as unknown as JsonValue
 }
 

@@ -42,16 +42,17 @@ class Node {
   }
 
   async page({ operation, cursor, own }: FetchRequest, spanMax: number, context: SyncContext): Promise<ProviderPage<Transfer>> {
-    const { startBlock, confirmations } = this.#options
-    const head = await this.rpc.head(context) - confirmations
-    const from = cursor === undefined ? startBlock : Number(cursor.value)
+    const { startBlock, confirmations, chainId } = this.#options
+    const head = await this.rpc.head(context, own === undefined ? chainId : undefined) - confirmations
+    // The window of another provider may reach before the beginning.
+    const from = Math.max(startBlock, cursor === undefined ? 0 : Number(cursor.value))
     if (from > head) return { items: [], through: through(Math.max(0, head + 1)), end: true }
     for (let span = Math.min(spanMax, spanIn(own?.metadata?.custom) ?? spanMax); ; span = Math.ceil(span / 2)) {
       const to = Math.min(from + span - 1, head)
       try {
         const { items, hashes } = operation === 'native' ? await this.#native(from, to, head, context) : await this.#token(from, to, head, context)
         // What was too much for a while may not be so later.
-        return { items, through: through(to + 1), end: to === head, custom: withHashes(hashes, { span: Math.min(spanMax, span * 2) }) }
+        return { items, through: through(to + 1), end: to === head, custom: withHashes(from, hashes, { span: Math.min(spanMax, span * 2) }) }
       } catch (error) {
         if (!(error instanceof TooMuch) || from === to) throw error
       }
@@ -95,6 +96,8 @@ class Node {
     const items: Transfer[] = []
     const hashes: Array<[number, string]> = []
     let parent: string | undefined
+    const before = from > 0 && from - 1 > head - depth ? await this.rpc.block(from - 1, context) : null
+    if (before !== null) hashes.push([before.number, parent = before.hash])
     for (let number = from; number <= to; number++) {
       const block = await this.rpc.block(number, context, true)
       if (block === null || (parent !== undefined && block.parentHash !== parent)) throw moved()

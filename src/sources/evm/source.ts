@@ -18,6 +18,8 @@ export interface EvmOptions {
   /** Both unless said otherwise. */
   readonly operations?: readonly EvmOperation[]
   readonly preferred?: string
+  /** Which chain it is: a provider of another one is then not believed. */
+  readonly chainId?: number
   readonly startBlock?: number
   /** So many of the newest blocks are left alone; 0 reads to the head, and repairs what is reorganised. */
   readonly confirmations?: number
@@ -36,9 +38,9 @@ export interface EvmStream {
  * The transfers of an account on an EVM chain, from whoever can tell them:
  * `worker.sync('transfers', { database, ...evm({ address, providers: [rpc({ name: 'node', url }), …] }).transfers })`.
  */
-export function evm({ address, providers: readers, operations = OPERATIONS, startBlock = 0, confirmations = 0, depth = 12, preferred, deadlineMs }: EvmOptions): { readonly transfers: EvmStream } {
+export function evm({ address, providers: readers, operations = OPERATIONS, startBlock = 0, confirmations = 0, depth = 12, chainId, preferred, deadlineMs }: EvmOptions): { readonly transfers: EvmStream } {
   if (!/^0x[\da-f]{40}$/i.test(address)) throw new SyncError('SYNC_INVALID', 'evm: `address` is not an address of twenty bytes.')
-  const providers = readers.map((reader) => reader({ address: address.toLowerCase(), startBlock, confirmations, depth }))
+  const providers = readers.map((reader) => reader({ address: address.toLowerCase(), startBlock, confirmations, depth, ...(chainId !== undefined && { chainId }) }))
   const execute = failover<Transfer>({
     providers,
     operations: Object.fromEntries(operations.map((name) => [name, operation])),

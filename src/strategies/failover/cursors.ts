@@ -50,7 +50,10 @@ export interface CursorMetadata {
 
 /** Reading again after a change of providers, until the place is passed where the one before had got to. */
 export interface Replay {
+  /** The furthest that anybody got to. */
   readonly until: Position
+  /** Where the one before stood: the window is opened before it. */
+  readonly from: Position
   /** The last item of the provider before: one that does not show it may have a gap there. Null once it was shown, or where none is sought. */
   readonly seek: string | null
   /** How often the window was widened to find it. */
@@ -105,7 +108,8 @@ function faultOfMetadata(value: unknown): string | null {
   if (value.reached !== undefined && (!isRecord(value.reached) || !Object.entries(value.reached).every(([type, at]) => CURSOR_TYPES[type as CursorType] === 'position' && isCount(at)))) return 'has a reached that is no place'
   const { replay } = value
   if (replay === undefined) return null
-  const isReplay = isRecord(replay) && faultOfCursor(replay.until) === null && isPosition(replay.until as PaginationCursor) && (replay.seek === null || typeof replay.seek === 'string') && isCount(replay.widened)
+  const isPlace = (place: unknown): boolean => faultOfCursor(place) === null && isPosition(place as PaginationCursor)
+  const isReplay = isRecord(replay) && isPlace(replay.until) && isPlace(replay.from) && (replay.seek === null || typeof replay.seek === 'string') && isCount(replay.widened)
   return isReplay ? null : 'has a replay that is none'
 }
 

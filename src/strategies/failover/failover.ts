@@ -26,7 +26,7 @@ export interface FailoverOptions<Item> {
 
 /** For sources whose past can change, such as a chain. What it keeps is part of the state. */
 export interface Repair<Item> {
-  /** Before a provider goes on: from where to read again, when what was read is no longer so. */
+  /** Before every page: from where to read again, when what was read is no longer so. */
   check(request: { readonly operation: string; readonly provider: string; readonly kept: JsonValue | undefined }, context: SyncContext): Promise<{ readonly from: Position; readonly kept: JsonValue } | null>
   /** After each batch, with everything it held. */
   settle(batch: Batch<Item>, kept: JsonValue | undefined): { readonly changes: readonly Change[]; readonly kept: JsonValue | undefined }
@@ -152,8 +152,7 @@ async function attempt<Item>(options: FailoverOptions<Item>, run: Run, given: Fa
   const cursor = state.cursors[name]
   const askedAt = context.clock.now()
   const reading = await within(options.deadlineMs ?? DEADLINE_MS, provider.name, context, async (bounded) => {
-    const isNew = !isUnderWay || cursor?.metadata?.providerName !== provider.name
-    const back = isNew && cursor !== undefined ? await options.repair?.check({ operation: name, provider: provider.name, kept: state.kept?.[name] }, bounded) ?? null : null
+    const back = cursor !== undefined ? await options.repair?.check({ operation: name, provider: provider.name, kept: state.kept?.[name] }, bounded) ?? null : null
     const request = back === null ? requestOf(name, operation, cursor, resumption) : requestFrom(back.from, name, operation, cursor!, provider.name)
     return { ...await firstOf(provider, request, bounded), back }
   })
@@ -222,7 +221,7 @@ function requestFrom<Item>(back: Position, name: string, operation: Operation<It
   const { custom: _, ...metadata } = from.metadata!
   const reached = metadata.reached?.[back.type]
   const until: Position = { type: back.type, value: Math.max(back.value, reached ?? 0) }
-  return { name, operation, cursor: back, isOwn: true, from: { primary: back, lastTransactionId: from.lastTransactionId, totalFetched: from.totalFetched, metadata: { ...metadata, providerName: provider, replay: { until, seek: null, widened: 0, isRepair: true } } } }
+  return { name, operation, cursor: back, isOwn: true, from: { primary: back, lastTransactionId: from.lastTransactionId, totalFetched: from.totalFetched, metadata: { ...metadata, providerName: provider, replay: { until, from: back, seek: null, widened: 0, isRepair: true } } } }
 }
 
 /** Asks within a time of its own, so that one provider that hangs does not use up the page's. */
@@ -267,7 +266,7 @@ function withoutToken<Item>(cursor: CursorState, { supports }: Provider<Item>): 
   const isBack = reached !== undefined && (primary.value as number) < reached && metadata.replay === undefined
   return {
     ...cursor, primary,
-    metadata: { ...metadata, providerName: metadata.providerName, updatedAt: metadata.updatedAt, fallback: primary, ...(isBack && { replay: { until: { ...primary, value: reached } as Position, seek: null, widened: 0 } }) },
+    metadata: { ...metadata, providerName: metadata.providerName, updatedAt: metadata.updatedAt, fallback: primary, ...(isBack && { replay: { until: { ...primary, value: reached } as Position, from: primary as Position, seek: null, widened: 0 } }) },
   }
 }
 

@@ -50,6 +50,8 @@ async function* streamPages<Item>(provider: PagedProvider<Item>, request: Stream
       const isComplete = sound.fault === null && (page.end ?? (provider.endsWithoutToken === true && !hasNext(page)))
       cursor = sound.isStill ? stay(provider, asked, context.clock.now()) : nextCursor({ provider, operation, page: sound.page, asked, isComplete, at: context.clock.now() })
       if (sound.fault === null) refuse(provider.name, asked, page, cursor)
+      // The items of a page that broke are landed whatever else is wrong with it; they lead nowhere then.
+      else if (faultOfMove(asked.from, cursor) !== null) cursor = stay(provider, asked, context.clock.now())
     } catch (thrown) {
       yield err(thrown)
       return

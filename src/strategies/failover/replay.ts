@@ -1,4 +1,4 @@
-import { isPosition, type CursorState, type Position } from './cursors.ts'
+import { isPosition, type CursorState, type Position, type Replay } from './cursors.ts'
 import type { Batch, Operation, Provider } from './provider.ts'
 import { setBack } from './resolve.ts'
 
@@ -23,23 +23,25 @@ export function settleReplay<Item>({ cursor, seen }: Pick<Batch<Item>, 'cursor' 
   if (replay === undefined) return { cursor, note: null }
   // It said nothing, so the position is still the other's, and whoever goes on begins to read again from there.
   if (metadata.providerName !== provider.name) return { cursor: { ...cursor, metadata: { ...rest, ...(before?.metadata?.replay !== undefined && { replay: before.metadata.replay }) } }, note: null }
-  const { until, widened } = replay
+  const { from, widened } = replay
+  // The page may itself have got further than anybody before.
+  const until: Position = { type: replay.until.type, value: Math.max(replay.until.value, metadata.reached?.[replay.until.type] ?? 0) }
   const seek = replay.seek !== null && seen.some((item) => operation.id(item) === replay.seek) ? null : replay.seek
   const place = [cursor.primary, ...(cursor.alternatives ?? [])].filter(isPosition).find(({ type }) => type === until.type)
-  const isPast = metadata.isComplete === true || (place !== undefined && place.value > until.value)
-  if (seek !== null && isPast && widened < WIDENINGS_MAX) return { cursor: widen(cursor, until, provider, widened + 1, seek), note: 'widened' }
+  const isPast = metadata.isComplete === true || (place !== undefined && place.value > from.value)
+  if (seek !== null && isPast && widened < WIDENINGS_MAX) return { cursor: widen(cursor, { ...replay, until, seek, widened: widened + 1 }, provider), note: 'widened' }
   const isOver = place !== undefined && place.value >= until.value && (seek === null || isPast)
   const note = seek !== null && isPast ? 'gap' : null
   if (isOver) return { cursor: { ...cursor, metadata: rest }, note }
-  return { cursor: { ...cursor, metadata: { ...metadata, replay: { ...replay, seek: isPast ? null : seek } } }, note }
+  return { cursor: { ...cursor, metadata: { ...metadata, replay: { ...replay, until, seek: isPast ? null : seek } } }, note }
 }
 
-function widen(cursor: CursorState, until: Position, { name, replay }: Pick<Provider<never>, 'name' | 'replay'>, widened: number, seek: string): CursorState {
+function widen(cursor: CursorState, replay: Replay, { name, replay: window }: Pick<Provider<never>, 'name' | 'replay'>): CursorState {
   const { alternatives: _a, metadata, ...rest } = cursor
   const { custom: _c, ...kept } = metadata!
   return {
     ...rest,
-    primary: setBack(until, { blocks: Math.max(1, replay.blocks), ms: Math.max(1_000, replay.ms) }, WIDER ** widened),
-    metadata: { ...kept, providerName: name, isComplete: false, replay: { until, seek, widened } },
+    primary: setBack(replay.from, { blocks: Math.max(1, window.blocks), ms: Math.max(1_000, window.ms) }, WIDER ** replay.widened),
+    metadata: { ...kept, providerName: name, updatedAt: metadata!.updatedAt, isComplete: false, replay },
   }
 }

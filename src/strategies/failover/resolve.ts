@@ -42,12 +42,10 @@ export function setBack(position: Position, window: ReplayWindow, times = 1): Po
   }
 }
 
-function replayTo(until: Position, start: Position, { lastTransactionId, alternatives = [], metadata }: CursorState): Replay {
-  // A replay that was broken off goes on to where the first one was to end.
-  const earlier = metadata?.replay
-  if (earlier !== undefined && earlier.until.type === until.type && earlier.until.value > until.value) return { ...earlier, widened: 0 }
-  const last = alternatives.find((cursor): cursor is Position => cursor.type === until.type)
+function replayTo(from: Position, start: Position, { lastTransactionId, alternatives = [], metadata }: CursorState): Replay {
+  const until: Position = { type: from.type, value: Math.max(from.value, metadata?.reached?.[from.type] ?? 0) }
+  const last = alternatives.findLast((cursor): cursor is Position => cursor.type === from.type)
   // Only what lies inside the window can be expected to show up again.
   const isInside = last !== undefined && last.value >= start.value && lastTransactionId !== ''
-  return { until, seek: isInside ? lastTransactionId : null, widened: 0 }
+  return { until, from, seek: isInside ? lastTransactionId : null, widened: 0, ...(metadata?.replay?.isRepair === true && { isRepair: true }) }
 }

@@ -56,7 +56,7 @@ describe('cursors', () => {
     expect(() => mergeCursor(map, 'token', stateAt(block(0), { metadata: reached }))).toThrow(/lies before the place that was reached/)
     expect(() => mergeCursor(map, 'token', stateAt(block(0)))).toThrow(/forgets/)
     expect(() => mergeCursor(map, 'token', stateAt(block(0), { metadata: { ...reached, reached: { blockNumber: 99 } } }))).toThrow(/forgets/)
-    const again = stateAt(block(98), { metadata: { ...reached, replay: { until: { type: 'blockNumber', value: 100 }, seek: null, widened: 0 } } })
+    const again = stateAt(block(98), { metadata: { ...reached, replay: { until: { type: 'blockNumber', value: 100 }, from: { type: 'blockNumber', value: 100 }, seek: null, widened: 0 } } })
     expect(mergeCursor(map, 'token', again).token).toBe(again)
   })
 })

@@ -72,7 +72,7 @@ describe('where a provider goes on', () => {
   test('E51 only what lies inside the window is looked for again', () => {
     const near = stateAt(block(100), { alternatives: [block(99)] })
     const far = stateAt(block(100), { alternatives: [block(90)] })
-    expect(resumptionOf(provider('south', ['blockNumber']), near)!.replay).toEqual({ until: block(100), seek: 't9', widened: 0 })
-    expect(resumptionOf(provider('south', ['blockNumber']), far)!.replay).toEqual({ until: block(100), seek: null, widened: 0 })
+    expect(resumptionOf(provider('south', ['blockNumber']), near)!.replay).toEqual({ until: block(100), from: block(100), seek: 't9', widened: 0 })
+    expect(resumptionOf(provider('south', ['blockNumber']), far)!.replay).toEqual({ until: block(100), from: block(100), seek: null, widened: 0 })
   })
 })

@@ -1,0 +1,129 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import type { FailoverState } from '../../src/strategies/index.ts'
+import { kraken, type KrakenOptions } from '../../src/sources/kraken/source.ts'
+import { sign } from '../../src/sources/kraken/sign.ts'
+import { Secret } from '../../src/sources/kit/secret.ts'
+import { KRAKEN_CREDENTIALS, KrakenSimulator } from '../../src/testing/simulators/kraken/simulator.ts'
+import { MINUTE, SECOND } from '../engine/scene.ts'
+import { Stage } from './stage.ts'
+
+let stage: Stage<KrakenSimulator>
+afterEach(() => stage?.close())
+
+const SECRETS = { apiKey: new Secret(KRAKEN_CREDENTIALS.key), apiSecret: new Secret(KRAKEN_CREDENTIALS.secret) }
+
+async function open(stream: 'ledgers' | 'trades' = 'ledgers', options: Partial<KrakenOptions> = {}, sim: ConstructorParameters<typeof KrakenSimulator>[1] = {}): Promise<KrakenSimulator> {
+  stage = await Stage.open((ports) => new KrakenSimulator(ports, sim))
+  stage.list(kraken({ ...SECRETS, ...options })[stream])
+  return stage.vendor
+}
+
+const rows = async (): Promise<string[]> => Object.keys(await stage.rows()).toSorted()
+const truth = (type = 'ledger'): string[] => Object.keys(stage.truth(type)).toSorted()
+const state = (): Promise<FailoverState> => stage.state()
+const forms = (): URLSearchParams[] => stage.asked().map(({ body }) => new URLSearchParams(body))
+const fill = (vendor: KrakenSimulator, fills: number, apartMs = SECOND): void => {
+  for (let n = 0; n < fills; n++) {
+    vendor.addFill()
+    stage.pass(apartMs)
+  }
+}
+
+describe('kraken', () => {
+  test('the signature is the one of the documentation', () => {
+    const form = new URLSearchParams('nonce=1616492376594&ordertype=limit&pair=XBTUSD&price=37500&type=buy&volume=1.25')
+    const secret = new Secret('kQH5HW/8p1uGOVjbgWA7FunAmGO8lsSUXNsu3eow76sz84Q18fWxnyRzBHCd3pd5nE9qa99HAZtuZuj6F1huXg==')
+    expect(sign('/0/private/AddOrder', form, secret)).toBe('4/dpxb3iT4tp/ZCVEwSnEsLxx0bqyhLpdfOpc6fn7OR8+UClSV5n9E6aSS8MPtnRfp32bAb0nmbRn6H8ndwLUQ==')
+  })
+
+  test('E42 E43 E44 the position is a time, the offset stands beside it, and an empty batch ends the list', async () => {
+    const vendor = await open()
+    fill(vendor, 60)
+    expect((await stage.backfill({ pagesMax: 2 })).stopReason).toBe('max_pages')
+    const under = JSON.parse((await stage.scene.checkpoint()).inflight!.state!) as FailoverState
+    expect(under.cursors.ledger).toMatchObject({ primary: { type: 'timestamp', value: 0 }, metadata: { offset: 100, isComplete: false } })
+    const last = await stage.backfill()
+    expect(last.stopReason).toBe('complete')
+    expect(await rows()).toEqual(truth())
+    const { cursors } = await state()
+    expect(cursors.ledger).toMatchObject({ primary: { type: 'timestamp' }, totalFetched: 120, metadata: { offset: 0, isComplete: true } })
+    expect(forms().map((form) => form.get('ofs'))).toEqual(['0', '50', '100', '120'])
+  })
+
+  test('EX7 the bounds stay while the offset moves, and the next cycle begins where this one ended', async () => {
+    const vendor = await open()
+    fill(vendor, 60)
+    await stage.backfill()
+    const first = forms()
+    expect(new Set(first.map((form) => `${form.get('start')}..${form.get('end')}`)).size).toBe(1)
+    fill(vendor, 60)
+    await stage.backfill()
+    const second = forms()
+    expect(new Set(second.map((form) => `${form.get('start')}..${form.get('end')}`)).size).toBe(1)
+    expect(Number(second[0]!.get('start'))).toBeLessThan(Number(first[0]!.get('end')))
+    expect(await rows()).toEqual(truth())
+  })
+
+  test('EX7 what is written meanwhile moves no entry out of sight', async () => {
+    const vendor = await open()
+    fill(vendor, 130)
+    await stage.backfill({ onRequest: () => fill(vendor, 3, 10) })
+    expect((await stage.backfill({ afterMs: 5 * MINUTE })).stopReason).toBe('complete')
+    expect(await rows()).toEqual(truth())
+  })
+
+  test('an entry that comes late into what is being read is not passed over', async () => {
+    const vendor = await open()
+    fill(vendor, 60)
+    const late = stage.scene.clock.now() / 1_000 - 10
+    await stage.backfill({ onRequest: (request) => { if (request === 3) vendor.create('ledger', { time: late }) } })
+    expect(await rows()).toEqual(truth())
+    expect(forms().map((form) => form.get('ofs'))).toEqual(['0', '50', '100', '0', '50', '100', '121'])
+  })
+
+  test('a cycle that begins again reads the newest again, so that one which came late is found', async () => {
+    const vendor = await open()
+    fill(vendor, 5)
+    await stage.backfill()
+    vendor.create('ledger', { time: stage.scene.clock.now() / 1_000 - 30 })
+    await stage.backfill({ afterMs: 30 * SECOND })
+    expect(await rows()).toEqual(truth())
+    const feed = (await stage.scene.feed()).map(({ key }) => key)
+    expect(feed.length).toBe(new Set(feed).size)
+  })
+
+  test('trades are read alike', async () => {
+    const vendor = await open('trades')
+    fill(vendor, 75)
+    await stage.backfill()
+    expect(await rows()).toEqual(truth('trade'))
+  })
+
+  test('a rate limit is waited for, a refused key is not tried again', async () => {
+    const vendor = await open('ledgers', {}, { tier: 'starter' })
+    fill(vendor, 300)
+    expect((await stage.backfill({ retriesMax: 5 })).stopReason).toBe('complete')
+    expect(await rows()).toEqual(truth())
+    await stage.close()
+    await open('ledgers', { apiSecret: new Secret(Buffer.from('wrong').toString('base64')) })
+    expect((await stage.backfill({ retriesMax: 5 })).error).toMatchObject({ code: 'AUTH_REJECTED' })
+  })
+
+  test('E49 with faults of every kind at any request, and broken off after any page, all of it is landed once', async () => {
+    const vendor = await open()
+    fill(vendor, 90)
+    vendor.faults.atRates([
+      [{ kind: 'server-error' }, 0.1], [{ kind: 'rate-limit' }, 0.1], [{ kind: 'truncated' }, 0.1], [{ kind: 'html' }, 0.05], [{ kind: 'short-page' }, 0.1],
+    ])
+    for (let round = 0; round < 80; round++) {
+      await stage.backfill({ pagesMax: 1 + (round % 3), afterMs: MINUTE })
+      if (round % 7 === 0 && round < 40) fill(vendor, 2)
+    }
+    vendor.faults.clear()
+    await stage.backfill({ afterMs: 10 * MINUTE })
+    expect((await stage.backfill({ afterMs: 10 * MINUTE })).stopReason).toBe('complete')
+    expect(await rows()).toEqual(truth())
+    const feed = (await stage.scene.feed()).map(({ key }) => key)
+    expect(feed.length).toBe(new Set(feed).size)
+  })
+})
