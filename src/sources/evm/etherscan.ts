@@ -1,7 +1,7 @@
 import { SyncError, type JsonObject, type JsonValue, type SyncContext } from '../../contract/index.ts'
 import { pagedProvider, type FetchRequest, type ProviderPage } from '../../strategies/index.ts'
 import { apiKey as inQuery, type SecretSource } from '../kit/auth.ts'
-import { createHttpClient, type HttpClient, type Query } from '../kit/http-client.ts'
+import { createHttpClient, type HttpAnswer, type Query } from '../kit/http-client.ts'
 import { isObject, type Judge } from '../kit/judge.ts'
 import { moved, steady, through, withHashes, type ChainReader, type ReaderOptions } from './chain.ts'
 import { headerOf } from './json-rpc.ts'
@@ -23,8 +23,10 @@ export interface EtherscanOptions {
 export function etherscan(options: EtherscanOptions): ChainReader {
   return (reader) => {
     const { name, confirmations = reader.confirmations, offset = 1_000, apiKey, baseUrl = 'https://api.etherscan.io/v2/api', chainId = reader.chainId ?? 1, operations } = options
-    const client = createHttpClient({ baseUrl, auth: inQuery({ query: 'apikey', key: apiKey }), judge })
-    const explorer = new Explorer(client, { ...reader, name, confirmations }, offset, chainId)
+    // All of it lies at one address, without a slash behind it.
+    const [, base, place] = /^(.*)\/([^/]+)\/?$/.exec(baseUrl)!
+    const client = createHttpClient({ baseUrl: base!, auth: inQuery({ query: 'apikey', key: apiKey }), judge })
+    const explorer = new Explorer((query, context) => client.get(place!, { chainid: chainId, ...query }, context), { ...reader, name, confirmations }, offset)
     return {
       ...pagedProvider<Transfer>({ name, supports: ['blockNumber'], prefers: 'blockNumber', ...(operations !== undefined && { operations }), fetchPage: (request, context) => explorer.page(request, context) }),
       hashAt: (block, context) => explorer.hashAt(block, context),
@@ -33,16 +35,14 @@ export function etherscan(options: EtherscanOptions): ChainReader {
 }
 
 class Explorer {
-  readonly #client: HttpClient
+  readonly #ask: (query: Query, context: SyncContext) => Promise<HttpAnswer>
   readonly #options: ReaderOptions
   readonly #offset: number
-  readonly #chainId: number
 
-  constructor(client: HttpClient, options: ReaderOptions, offset: number, chainId: number) {
-    this.#client = client
+  constructor(ask: (query: Query, context: SyncContext) => Promise<HttpAnswer>, options: ReaderOptions, offset: number) {
+    this.#ask = ask
     this.#options = options
     this.#offset = offset
-    this.#chainId = chainId
   }
 
   async page({ operation, cursor }: FetchRequest, context: SyncContext): Promise<ProviderPage<Transfer>> {
@@ -95,14 +95,14 @@ class Explorer {
   }
 
   async #list(query: Query, page: number, context: SyncContext): Promise<JsonObject[]> {
-    const { body } = await this.#client.get('', { chainid: this.#chainId, ...query, page, offset: this.#offset }, context)
+    const { body } = await this.#ask({ ...query, page, offset: this.#offset }, context)
     const rows = isObject(body) ? body.result : undefined
     if (!Array.isArray(rows) || !rows.every(isObject)) throw malformed('list')
     return rows
   }
 
   async #proxy(query: Query, context: SyncContext): Promise<JsonValue> {
-    const { body } = await this.#client.get('', { chainid: this.#chainId, module: 'proxy', ...query }, context)
+    const { body } = await this.#ask({ module: 'proxy', ...query }, context)
     if (!isObject(body) || body.result === undefined) throw malformed('answer')
     return body.result
   }

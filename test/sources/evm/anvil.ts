@@ -79,5 +79,5 @@ export class Anvil {
  *   60 00 35 33 7f…    topics: Transfer, caller, calldataload(0)
  *   60 20 60 00 a3 00  log3(0, 32, …)
  */
-const RUNTIME = `602035600052600035337f${'ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef'}60206000a300`
+const RUNTIME = '602035600052600035337fddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef60206000a300'
 const TOKEN: Hex = `0x60${(RUNTIME.length / 2).toString(16)}600c60003960${(RUNTIME.length / 2).toString(16)}6000f3${RUNTIME}`

@@ -56,6 +56,7 @@ export async function play(seed: number, kind: WorldKind = seed % 2 === 0 ? 'cha
   const fate = scheduler.start('fate')
   const views = ['north', 'south', 'east'].map((name, at) => new View(name, chain, new Stream(seed, `view ${at}`)))
   let [switches, crashes, calm, problem, done] = [0, 0, false, null as string | null, false]
+  const isOver = (): boolean => done || problem !== null
   const violate = (what: string): void => void (problem ??= what)
   const mirror = new FeedMirror((oracle, message) => violate(`${oracle} ${message}`))
 
@@ -126,7 +127,7 @@ export async function play(seed: number, kind: WorldKind = seed % 2 === 0 ? 'cha
   void nature()
   void live()
   try {
-    while (!done && problem === null) {
+    while (!isOver()) {
       if (!(await scheduler.step()) || scheduler.now - TIME_ZERO > 10 * 24 * 3_600_000 || scheduler.steps > 400_000) violate(`it does not come to an end (calm: ${calm}, ${scheduler.steps} steps)`)
     }
     if (problem === null) problem = await difference()

@@ -1,0 +1,155 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { alchemy, etherscan, evm, type EvmOptions } from '../../../src/sources/evm/source.ts'
+import type { CycleResult } from '../../../src/engine/cycle-options.ts'
+import { Secret } from '../../../src/sources/kit/secret.ts'
+import { Stream } from '../../../src/testing/simulation/random.ts'
+import { AlchemySimulator } from '../../../src/testing/simulators/indexers/alchemy-simulator.ts'
+import { EtherscanSimulator } from '../../../src/testing/simulators/indexers/etherscan-simulator.ts'
+import { FakeChain, type TransactionDraft } from '../../../src/testing/simulators/indexers/fake-chain.ts'
+import { asFetch } from '../../../src/testing/simulators/kit/as-fetch.ts'
+import { MINUTE, planOf, Scene, SECOND } from '../../engine/scene.ts'
+
+const ME = `0x${'aa'.repeat(20)}`
+const OTHER = `0x${'bb'.repeat(20)}`
+
+let scene: Scene
+let chain: FakeChain
+let north: AlchemySimulator
+let south: EtherscanSimulator
+beforeEach(async () => {
+  scene = await Scene.open()
+  const ports = { clock: scene.clock, random: new Stream(7, 'indexers') }
+  chain = new FakeChain(ports)
+  north = new AlchemySimulator(ports, chain)
+  south = new EtherscanSimulator(ports, chain, { recordsMax: 4 })
+})
+afterEach(() => scene.close())
+
+/** In and out, failed ones, nothing of value, and of others. */
+const pay = (n: number): TransactionDraft[] => [
+  { from: OTHER, to: ME, value: BigInt(n + 1), tokens: [{ from: OTHER, to: ME, value: 5n }, { from: ME, to: OTHER, value: 6n }] },
+  { from: ME, to: OTHER, value: 3n }, { from: ME, to: ME, value: 2n }, { from: ME, to: OTHER, value: 9n, failed: true }, { from: ME, to: OTHER, value: 0n }, { from: OTHER, to: OTHER, value: 7n },
+]
+const live = (blocks: number): void => {
+  for (let n = 0; n < blocks; n++) {
+    scene.clock.step(12 * SECOND)
+    chain.mine(n % 3 === 2 ? [] : pay(n))
+  }
+}
+
+const providers = (): EvmOptions['providers'] => [
+  alchemy({ name: 'north', url: 'https://north.test/v2/key', countMax: 3 }),
+  etherscan({ name: 'south', baseUrl: 'https://south.test/v2/api', apiKey: new Secret('key'), offset: 5, operations: ['native'] }),
+]
+
+function run(options: Partial<EvmOptions> = {}, pagesMax = 1_000, retriesMax = 0): Promise<CycleResult> {
+  scene.clock.step(MINUTE)
+  const { execute } = evm({ address: ME, operations: ['native'], depth: 4, providers: providers(), ...options }).transfers
+  const [atNorth, atSouth] = [asFetch(north), asFetch(south)]
+  return scene.run(planOf({ execute, limits: { pagesMax, retriesMax } }), { fetch: (input, init) => (new URL(input).host === 'north.test' ? atNorth : atSouth)(input, init) })
+}
+
+const truth = (kind: 'native' | 'token'): string[] => chain.blocks.flatMap(({ transactions }) => transactions.filter(({ failed }) => !failed).flatMap(({ hash, from, to, value, tokens }) => {
+  if (kind === 'native') return value > 0n && (from === ME || to === ME) ? [hash] : []
+  return tokens.filter((token) => token.from === ME || token.to === ME).map(({ logIndex }) => `${hash}:${logIndex}`)
+})).toSorted()
+const rows = async (): Promise<string[]> => (await scene.keys()).toSorted()
+
+describe('an account told by two indexes', () => {
+  test.each(['north', 'south'] as const)('E32 %s alone tells all of it, in pages that end anywhere', async (name) => {
+    live(14)
+    const alone = { providers: [providers()[name === 'north' ? 0 : 1]!] }
+    expect((await run(alone)).stopReason).toBe('complete')
+    expect(await rows()).toEqual(truth('native'))
+    live(4)
+    await run(alone)
+    expect(await rows()).toEqual(truth('native'))
+  })
+
+  test('tokens are told with the place of their log', async () => {
+    live(9)
+    await run({ operations: ['token'] })
+    expect(await rows()).toEqual(truth('token'))
+  })
+
+  test('E35 E39 XC35 one goes down in the middle of its pages, and the other goes on', async () => {
+    live(20)
+    await run({ preferred: 'north' }, 3)
+    north.goDown(10 * MINUTE)
+    expect(await run({ preferred: 'north' })).toMatchObject({ stopReason: 'complete', stopWord: 'switched_to_south' })
+    expect(await rows()).toEqual(truth('native'))
+    expect(await scene.feed()).toHaveLength(truth('native').length)
+  })
+
+  test('XC16 a page key that has run out costs nothing but a question', async () => {
+    live(20)
+    await run({ preferred: 'north' }, 2)
+    scene.clock.step(20 * MINUTE)
+    expect((await run({ preferred: 'north' })).stopReason).toBe('complete')
+    expect(await rows()).toEqual(truth('native'))
+  })
+
+  test('XC37 one that has not heard of what the other told does not end the cycle', async () => {
+    live(12)
+    await run({ preferred: 'north' })
+    live(2)
+    south.view.behindBlocks = 8
+    north.goDown(2 * MINUTE)
+    expect((await run({ preferred: 'south' })).error?.code).toBe('SOURCE_UNAVAILABLE')
+    scene.clock.step(10 * MINUTE)
+    expect((await run({ preferred: 'north' })).stopReason).toBe('complete')
+    expect(await rows()).toEqual(truth('native'))
+  })
+
+  test('what an index shows only after its head is left for later, by as many blocks as that takes', async () => {
+    south.view.recordsLagMs = 30 * SECOND
+    north.goDown(60 * MINUTE)
+    for (let round = 0; round < 6; round++) {
+      live(2)
+      await run({ confirmations: 3 })
+    }
+    live(3)
+    await run({ confirmations: 3 })
+    const settled = new Set(truth('native'))
+    expect((await rows()).every((key) => settled.has(key))).toBe(true)
+    live(4)
+    scene.clock.step(MINUTE)
+    await run({ confirmations: 0 })
+    expect(await rows()).toEqual(truth('native'))
+  })
+
+  test('XC38 a reorganisation seen by both, and by one before the other', async () => {
+    live(10)
+    await run({ preferred: 'north' })
+    south.view.freeze()
+    chain.reorg(3, [pay(50), [], pay(51), pay(52)])
+    await run({ preferred: 'north' })
+    expect(await rows()).toEqual(truth('native'))
+    // It tells of blocks that are gone; when it has heard, all is well again.
+    await run({ preferred: 'south' })
+    south.view.thaw()
+    live(1)
+    await run({ preferred: 'south' })
+    expect(await rows()).toEqual(truth('native'))
+  })
+
+  test('E49 with faults of every kind, reorganisations and runs broken off after any page', async () => {
+    for (const simulator of [north, south]) {
+      simulator.faults.atRates([
+        [{ kind: 'server-error' }, 0.05], [{ kind: 'rate-limit' }, 0.05], [{ kind: 'rate-limit', secondary: true }, 0.03], [{ kind: 'truncated' }, 0.03], [{ kind: 'html' }, 0.02],
+        [{ kind: 'short-page' }, 0.05], [{ kind: 'expired-token' }, 0.05], [{ kind: 'partial' }, 0.03], [{ kind: 'duplicate-page' }, 0.02],
+      ])
+    }
+    for (let round = 0; round < 60; round++) {
+      live(1)
+      if (round % 13 === 12) chain.reorg(2, [pay(round), pay(round + 100), []])
+      await run({}, 1 + (round % 4), 1)
+    }
+    for (const simulator of [north, south]) simulator.faults.clear()
+    live(1)
+    scene.clock.step(30 * MINUTE)
+    await run()
+    expect((await run()).stopReason).toBe('complete')
+    expect(await rows()).toEqual(truth('native'))
+  })
+})

@@ -1,0 +1,137 @@
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type * as Strategies from '../../../src/strategies/index.ts'
+import { contextOf, down, OPERATION, txs, type Tx } from './stage.ts'
+
+type Built = Pick<typeof Strategies, 'failover' | 'pagedProvider'>
+type Answers = ReadonlyArray<Strategies.ProviderPage<Tx> | Error>
+
+/** A defect of the design this was made after, planted back, and what must not happen. */
+interface Defect {
+  readonly name: string
+  readonly file: string
+  readonly find: string
+  readonly replace: string
+  /** Throws, or is false, when the defect is there. */
+  readonly holds: (built: Built) => Promise<boolean>
+}
+
+const DEFECTS: readonly Defect[] = [
+  {
+    name: 'ED1 a provider with tokens of its own is shut out by a foreign one',
+    file: 'resolve.ts', find: '  const cursor = bestCursor(provider, state)\n',
+    replace: "  if (state.primary.type === 'pageToken' && provider.supports.includes('pageToken') && state.primary.providerName !== provider.name) return null\n  const cursor = bestCursor(provider, state)\n",
+    holds: async (built) => {
+      const north = scripted(built, 'north', [{ items: txs(1, 3), next: 'n/3' }, down()])
+      const { ids } = await drain(built, [north, scripted(built, 'south', [{ items: txs(1, 5), end: true }])])
+      return ids.length === 5
+    },
+  },
+  {
+    name: 'ED2 a page that says neither end nor way on is asked for again and again',
+    file: 'pages.ts', find: 'if (isSamePlace(asked.cursor ?? START, next.primary) &&', replace: 'if (asked.cursor === null &&',
+    holds: async (built) => {
+      const stuck = scripted(built, 'north', Array.from({ length: 40 }, () => ({ items: [] })))
+      await drain(built, [stuck])
+      return stuck.requests() === 1
+    },
+  },
+  {
+    name: 'ED3 an empty end writes the beginning over a good position',
+    file: 'build-cursor.ts', find: 'if (from === undefined) return { primary: cursor ?? START,', replace: 'if (name !== null) return { primary: START,',
+    holds: async (built) => {
+      const first = await drain(built, [scripted(built, 'north', [{ items: txs(1, 8), end: true }])])
+      const { state, error } = await drain(built, [scripted(built, 'north', [{ items: [], end: true }])], first.state, 2)
+      return error === null && state!.cursors.token!.primary.value === 8 && state!.cursors.token!.totalFetched === 8
+    },
+  },
+  {
+    name: 'ED4 the window is applied to a provider\'s own position as well',
+    file: 'resolve.ts', find: 'if (isOwn || !isPosition(cursor))', replace: 'if (!isPosition(cursor))',
+    holds: async (built) => {
+      const first = await drain(built, [scripted(built, 'north', [{ items: txs(1, 8), end: true }])])
+      const again = scripted(built, 'north', [{ items: [], end: true }])
+      await drain(built, [again], first.state, 2)
+      return again.asked()[0]?.cursor?.value === 8
+    },
+  },
+  {
+    name: 'ED5 pages of nothing but duplicates are not told, and their progress is lost',
+    file: 'pages.ts', find: 'if (sound.fault === null || items.length > 0) yield', replace: 'if (items.length > 0 || cursor.metadata!.isComplete === true) yield',
+    holds: async (built) => {
+      const first = await drain(built, [scripted(built, 'north', [{ items: txs(1, 1), next: 'n/1' }, down()])])
+      const { state } = await drain(built, [scripted(built, 'north', [{ items: txs(1, 1), next: 'n/2' }, { items: txs(1, 1), next: 'n/3' }, down()])], first.state)
+      return state!.cursors.token!.primary.value === 'n/3'
+    },
+  },
+  {
+    name: 'ED6 writing one operation overwrites what others had written meanwhile',
+    file: 'cursors.ts', find: 'return { ...map, [operation]: next }', replace: 'return { [operation]: next }',
+    holds: async (built) => {
+      const provider = scripted(built, 'north', [{ items: txs(1, 1), end: true }, { items: txs(1, 2), end: true }])
+      const { state } = await drain(built, [provider], undefined, 1, ['normal', 'token'])
+      return state!.cursors.normal !== undefined && state!.cursors.token !== undefined
+    },
+  },
+]
+
+describe('every defect of the design is found when it is planted back', () => {
+  const home = mkdtempSync(join(tmpdir(), 'tidemark-failover-'))
+  beforeAll(() => {
+    for (const [at, defect] of DEFECTS.entries()) plant(at, defect)
+  })
+  afterAll(() => rmSync(home, { recursive: true, force: true }))
+
+  test.each(DEFECTS.map((defect, at) => [defect.name, defect, at] as const))('%s', async (_, { holds }, at) => {
+    expect(await held(holds, (await import('../../../src/strategies/index.ts')) as Built), 'the code as it is').toBe(true)
+    expect(await held(holds, (await import(join(home, String(at), 'strategies/index.ts'))) as Built), 'with the defect').toBe(false)
+  })
+
+  function plant(at: number, { file, find, replace }: Defect): void {
+    for (const folder of ['contract', 'values', 'strategies']) cpSync(resolve(import.meta.dirname, '../../../src', folder), join(home, String(at), folder), { recursive: true })
+    const path = join(home, String(at), 'strategies/failover', file)
+    const text = readFileSync(path, 'utf8')
+    if (text.split(find).length !== 2) throw new Error(`The place to patch must occur once in ${file}: ${find}`)
+    writeFileSync(path, text.replace(find, () => replace))
+  }
+})
+
+async function held(holds: Defect['holds'], built: Built): Promise<boolean> {
+  try {
+    return await holds(built)
+  } catch {
+    return false
+  }
+}
+
+type Watched = Strategies.Provider<Tx> & { requests(): number; asked(): Strategies.FetchRequest[] }
+
+function scripted(built: Built, name: string, answers: Answers): Watched {
+  const asked: Strategies.FetchRequest[] = []
+  const provider = built.pagedProvider<Tx>({
+    name, supports: ['pageToken', 'blockNumber'], prefers: 'blockNumber',
+    fetchPage: async (request) => {
+      const answer = answers[asked.push(request) - 1] ?? down()
+      if (answer instanceof Error) throw answer
+      return answer
+    },
+  })
+  return { ...provider, requests: () => asked.length, asked: () => asked }
+}
+
+/** Reads to the end, or to the error that stands for all; at most fifty batches. */
+async function drain(built: Built, providers: readonly Strategies.Provider<Tx>[], from?: Strategies.FailoverState, cycle = 1, operations: readonly string[] = ['token']): Promise<{ ids: string[]; state: Strategies.FailoverState | undefined; error: string | null }> {
+  const strategy = built.failover<Tx>({ providers, operations: Object.fromEntries(operations.map((name) => [name, OPERATION])) })
+  const ids: string[] = []
+  let state = from
+  let batches = 0
+  for await (const result of strategy.stream(from, contextOf({ cycle }))) {
+    if (!result.ok) return { ids, state, error: result.error.code }
+    ids.push(...result.value.items.map(({ id }) => id))
+    state = JSON.parse(JSON.stringify(result.value.state)) as Strategies.FailoverState
+    if (++batches > 50) break
+  }
+  return { ids, state, error: null }
+}
