@@ -123,6 +123,13 @@ describe('the tail', () => {
     expect(await run()).toMatchObject({ stopReason: 'complete', counts: { created: 35 } })
   })
 
+  test('a clock that was set back keeps nobody from looking at the head', async () => {
+    await run({ pagesMax: 1 })
+    scene.clock.step(-24 * HOUR)
+    await run({ pagesMax: 2 })
+    expect(list.takeAsked()).toEqual(['forward null', 'backfill 26', 'forward null'])
+  })
+
   test('where every page takes longer than the time between two looks at the head, both still have their turns', async () => {
     execute = frontierOf(list, { refreshMs: MINUTE })
     await runToEnd(scene, execute, { pagesMax: 1 })
@@ -181,9 +188,12 @@ describe('the head', () => {
     })
     expect(await run()).toMatchObject({ stopReason: 'error', pages: 1 })
     expect((await inflight()).pass).toMatchObject({ headCursor: expect.stringMatching(/^51@/) })
+    const startedAt = scene.clock.now()
     broken = false
     expect(await run()).toMatchObject({ stopReason: 'complete', resumed: true, pages: 2 })
     expect((await committed()).pass).toBeUndefined()
+    // What came after its first page is looked for from then on.
+    expect((await committed()).checkedAt).toBe(startedAt)
     expect(list.takeAsked()).toEqual(['forward null', 'forward 51', 'forward 41'])
   })
 
@@ -387,6 +397,20 @@ describe('SD6 a replace sync of the same function', () => {
     }
     list.add(...numbered('b', 15))
     expect(await verify()).toMatchObject({ stopReason: 'complete', counts: { swept: 0 } })
+    expect(await scene.keys()).toEqual(list.ids.toSorted())
+  })
+
+  test('nor is what moves again while the top is read once more', async () => {
+    await settle()
+    let read = 0
+    execute = frontierOf(list, {}, async (context) => {
+      read++
+      if (read === 3 || read === 6) list.add('a12')
+      if (read === 5) list.add(...numbered('b', 12))
+      return list.read(context)
+    })
+    expect(await verify()).toMatchObject({ stopReason: 'complete', counts: { swept: 0 } })
+    expect(list.takeAsked()).toEqual(['forward null', 'backfill 26', 'backfill 16', 'backfill 5', 'forward null', expect.stringMatching(/^forward \d+$/), 'forward null'])
     expect(await scene.keys()).toEqual(list.ids.toSorted())
   })
 
