@@ -76,6 +76,19 @@ describe('the packed package', () => {
     expect(npx(project.folder, 'run')).toContain('✓ vessel-moves')
     expect(npx(project.folder, 'query', 'select count(*) as n from vessels')).toContain('240')
 
+    // What a connector is written with, by its names, and every source.
+    const names = readdirSync(join(ROOT, 'src/sources')).filter((name) => existsSync(join(ROOT, 'src/sources', name, 'source.ts')))
+    project.write('names.mjs', `${names.map((name, n) => `import * as source${n} from 'tidemark/sources/${name}'`).join('\n')}
+import * as connector from 'tidemark/connector'
+import { serve, StripeSimulator } from 'tidemark/testing'
+console.log(JSON.stringify({ connector: Object.keys(connector), sources: [${names.map((_, n) => `Object.values(source${n}).some((value) => typeof value === 'function')`).join(', ')}], testing: [typeof serve, typeof StripeSimulator] }))\n`)
+    const exported = JSON.parse(execFileSync(process.execPath, ['names.mjs'], { cwd: project.folder, encoding: 'utf8' })) as Record<string, unknown>
+    expect(exported).toEqual({
+      connector: ['MemoryTokenStore', 'Secret', 'anonymous', 'apiKey', 'basic', 'bearer', 'clientCredentials', 'createHttpClient', 'fileTokens', 'isObject', 'judgeGraphql', 'nextLinkOf', 'path', 'refreshToken', 'segment'],
+      sources: names.map(() => true),
+      testing: ['function', 'function'],
+    })
+
     npx(project.folder, 'init', 'inner')
     expect(JSON.parse(readFileSync(join(project.folder, 'inner/package.json'), 'utf8'))).toMatchObject({ dependencies: { tidemark: `file:../${tarball}` } })
     expect(npx(join(project.folder, 'inner'), 'run')).toContain('✓ berth-list')

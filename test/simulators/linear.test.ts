@@ -1,5 +1,7 @@
+import { LinearClient } from '@linear/sdk'
 import { describe, expect, test } from 'vitest'
 import { asFetch } from '../../src/testing/simulators/kit/as-fetch.ts'
+import { serve } from '../../src/testing/simulators/kit/serve.ts'
 import { LinearSimulator, type LinearOptions } from '../../src/testing/simulators/linear/simulator.ts'
 import { portsOf } from './ports.ts'
 
@@ -73,5 +75,33 @@ describe('the linear simulator', () => {
     expect(await (await post('{ issues(first: 251) { nodes { id } } }')).json()).toMatchObject({ errors: [{ extensions: { code: 'INVALID_INPUT' } }] })
     expect(await (await post('{ nothing }')).json()).toMatchObject({ errors: [{ extensions: { code: 'GRAPHQL_VALIDATION_FAILED' } }] })
     expect((await post('{ viewer { id } }', {}, '')).status).toBe(401)
+  })
+})
+
+describe('the linear client against the simulator', () => {
+  test('the client lists every issue once, page by page', async () => {
+    const { simulator, fill } = open()
+    const ids = fill(25)
+    await using server = await serve(simulator)
+    const client = new LinearClient({ apiKey: 'lin_api_key', apiUrl: `${server.url}/graphql` })
+    let page = await client.issues({ first: 10 })
+    const seen = page.nodes.map(({ id }) => id)
+    while (page.pageInfo.hasNextPage) {
+      page = await page.fetchNext()
+      seen.splice(0, seen.length, ...page.nodes.map(({ id }) => id))
+    }
+    expect(seen).toEqual(ids.toReversed())
+    expect(server.requests).toBe(3)
+    expect(page.nodes[0]).toMatchObject({ identifier: 'ENG-25', title: 'i24', priorityLabel: 'No priority', createdAt: expect.any(Date) })
+  })
+
+  test('the client knows a refusal when it sees one', async () => {
+    const { simulator } = open()
+    simulator.faults.plan({ kind: 'rate-limit' })
+    simulator.faults.plan({ kind: 'unauthorized' })
+    await using server = await serve(simulator)
+    const client = new LinearClient({ apiKey: 'lin_api_key', apiUrl: `${server.url}/graphql` })
+    await expect(client.issues()).rejects.toMatchObject({ type: 'Ratelimited' })
+    await expect(client.issues()).rejects.toMatchObject({ type: 'AuthenticationError' })
   })
 })

@@ -11,6 +11,23 @@ export interface LinearContext {
 const PAGING = { first: 'Int', after: 'String', last: 'Int', before: 'String', includeArchived: 'Boolean', orderBy: 'PaginationOrderBy' } as const
 const STAMPS = { id: { type: 'ID!' }, createdAt: { type: 'DateTime!' }, updatedAt: { type: 'DateTime!' }, archivedAt: { type: 'DateTime' } } satisfies Record<string, Field<LinearContext>>
 
+/** What an issue may be related to and here never is; clients ask for its id all the same. */
+const RELATED: Readonly<Record<string, string>> = {
+  asksExternalUserRequester: 'ExternalUser', asksRequester: 'User', assignee: 'User', creator: 'User', cycle: 'Cycle', delegate: 'User', externalUserCreator: 'ExternalUser', favorite: 'Favorite',
+  lastAppliedTemplate: 'Template', parent: 'Issue', project: 'Project', projectMilestone: 'ProjectMilestone', recurringIssueTemplate: 'Template', snoozedBy: 'User', sourceComment: 'Comment',
+}
+const USER = [
+  'active', 'admin', 'app', 'avatarBackgroundColor', 'avatarUrl', 'calendarHash', 'canAccessAnyPublicTeam', 'createdIssueCount', 'description', 'disableReason', 'displayName', 'gitHubUserId', 'guest', 'initials',
+  'inviteHash', 'isAssignable', 'isMe', 'isMentionable', 'lastSeen', 'owner', 'statusEmoji', 'statusLabel', 'statusUntilAt', 'supportsAgentSessions', 'timezone', 'title', 'url',
+]
+const EMPTY_TEXTS = ['dueDate', 'integrationSourceType', 'slaType']
+const EMPTY_TIMES = [
+  'addedToCycleAt', 'addedToProjectAt', 'addedToTeamAt', 'autoArchivedAt', 'autoClosedAt', 'canceledAt', 'completedAt', 'slaBreachesAt', 'slaHighRiskAt', 'slaMediumRiskAt', 'slaStartedAt', 'snoozedUntilAt',
+  'startedAt', 'startedTriageAt', 'triagedAt',
+]
+const typed = (names: readonly string[], type: string): Record<string, Field<LinearContext>> => Object.fromEntries(names.map((name) => [name, { type }]))
+const always = (type: string, value: unknown): Field<LinearContext> => ({ type, resolve: () => value })
+
 /** The part of Linear's schema that is played: issues and their teams. */
 export const LINEAR_SCHEMA: Schema<LinearContext> = {
   Query: {
@@ -19,11 +36,11 @@ export const LINEAR_SCHEMA: Schema<LinearContext> = {
       viewer: { type: 'User!', resolve: (_parent, _args, context) => context.viewer() },
       issue: { type: 'Issue!', args: { id: 'String!' }, resolve: (_parent, { id }, context) => context.one('issue', String(id)) },
       team: { type: 'Team!', args: { id: 'String!' }, resolve: (_parent, { id }, context) => context.one('team', String(id)) },
-      issues: { type: 'IssueConnection!', args: { ...PAGING, filter: 'IssueFilter' }, resolve: (_parent, args, context) => context.issues(args) },
+      issues: { type: 'IssueConnection!', args: { ...PAGING, filter: 'IssueFilter', sort: '[IssueSortInput!]' }, resolve: (_parent, args, context) => context.issues(args) },
       teams: { type: 'TeamConnection!', args: { ...PAGING, filter: 'TeamFilter' }, resolve: (_parent, args, context) => context.teams(args) },
     },
   },
-  User: { kind: 'object', fields: { ...STAMPS, name: { type: 'String!' }, email: { type: 'String!' } } },
+  User: { kind: 'object', fields: { ...typed(USER, 'String'), ...STAMPS, name: { type: 'String!' }, email: { type: 'String!' } } },
   Team: {
     kind: 'object',
     fields: {
@@ -44,8 +61,36 @@ export const LINEAR_SCHEMA: Schema<LinearContext> = {
       priority: { type: 'Float!' },
       url: { type: 'String!' },
       team: { type: 'Team!', resolve: (parent, _args, context) => context.one('team', String(parent['teamId'])) },
+      ...Object.fromEntries(Object.entries(RELATED).map(([name, type]) => [name, { type }])),
+      ...typed(EMPTY_TEXTS, 'String'),
+      ...typed(EMPTY_TIMES, 'DateTime'),
+      ...typed(['estimate', 'subIssueSortOrder'], 'Float'),
+      botActor: { type: 'ActorBot' },
+      branchName: { type: 'String!', resolve: ({ identifier }) => String(identifier).toLowerCase() },
+      boardOrder: always('Float!', 0),
+      customerTicketCount: always('Int!', 0),
+      inheritsSharedAccess: always('Boolean!', false),
+      labelIds: always('[String!]!', []),
+      previousIdentifiers: always('[String!]!', []),
+      priorityLabel: { type: 'String!', resolve: ({ priority }) => ['No priority', 'Urgent', 'High', 'Medium', 'Low'][Number(priority)] ?? 'No priority' },
+      prioritySortOrder: always('Float!', 0),
+      reactionData: always('JSONObject!', []),
+      reactions: always('[Reaction!]!', []),
+      sharedAccess: always('IssueSharedAccess!', { isShared: false, viewerHasOnlySharedAccess: false, sharedWithCount: 0, sharedWithUsers: [], disallowedIssueFields: [] }),
+      sortOrder: always('Float!', 0),
+      state: always('WorkflowState!', { id: '00000000-0000-0000-0000-0000000000aa' }),
+      syncedWith: { type: '[ExternalEntityInfo!]' },
+      trashed: { type: 'Boolean' },
     },
   },
+  ...Object.fromEntries(['Comment', 'Cycle', 'ExternalUser', 'Favorite', 'InitiativeUpdate', 'Project', 'ProjectMilestone', 'ProjectUpdate', 'Template', 'WorkflowState'].map((name) => [name, { kind: 'object', fields: { id: { type: 'ID!' } } } as const])),
+  ActorBot: { kind: 'object', fields: typed(['avatarUrl', 'id', 'name', 'subType', 'type', 'userDisplayName'], 'String') },
+  Reaction: { kind: 'object', fields: { ...STAMPS, emoji: { type: 'String!' }, comment: { type: 'Comment' }, externalUser: { type: 'ExternalUser' }, initiativeUpdate: { type: 'InitiativeUpdate' }, issue: { type: 'Issue' }, projectUpdate: { type: 'ProjectUpdate' }, user: { type: 'User' } } },
+  IssueSharedAccess: { kind: 'object', fields: { ...typed(['viewerHasOnlySharedAccess', 'isShared'], 'Boolean!'), sharedWithCount: { type: 'Int!' }, disallowedIssueFields: { type: '[String!]!' }, sharedWithUsers: { type: '[User!]!' } } },
+  ExternalEntityInfo: { kind: 'object', fields: { ...typed(['id', 'service'], 'String'), metadata: { type: 'ExternalEntityInfoGithubMetadata' } } },
+  ExternalEntityInfoGithubMetadata: { kind: 'object', fields: typed(['number', 'owner', 'repo'], 'String') },
+  ExternalEntityInfoJiraMetadata: { kind: 'object', fields: typed(['issueTypeId', 'projectId', 'issueKey'], 'String') },
+  ExternalEntitySlackMetadata: { kind: 'object', fields: typed(['messageUrl', 'channelId', 'channelName', 'isFromSlack'], 'String') },
   IssueConnection: { kind: 'object', fields: { nodes: { type: '[Issue!]!' }, edges: { type: '[IssueEdge!]!' }, pageInfo: { type: 'PageInfo!' } } },
   IssueEdge: { kind: 'object', fields: { cursor: { type: 'String!' }, node: { type: 'Issue!' } } },
   TeamConnection: { kind: 'object', fields: { nodes: { type: '[Team!]!' }, edges: { type: '[TeamEdge!]!' }, pageInfo: { type: 'PageInfo!' } } },
