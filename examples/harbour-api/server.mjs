@@ -8,6 +8,8 @@ import { createServer } from 'node:http'
  */
 const TOKEN = process.env.HARBOUR_TOKEN ?? 'let-me-in'
 const REQUESTS_PER_SECOND = 50
+/** Nobody sails and nobody is refused: for `tidemark sim`, which brings trouble of its own. */
+const isCalm = process.env.HARBOUR_CALM === '1'
 
 const startedAt = Date.now()
 const vessels = new Map(Array.from({ length: 500 }, (_, number) => {
@@ -21,6 +23,7 @@ let asked = 0
 
 /** Somebody sails twice a second; one in twenty for the last time. */
 setInterval(() => {
+  if (isCalm) return
   const ids = [...vessels.keys()]
   const vessel = vessels.get(ids[Math.floor(Math.random() * ids.length)])
   const moved_at = new Date().toISOString()
@@ -35,8 +38,8 @@ const server = createServer((request, response) => {
   if (request.headers.authorization !== `Bearer ${TOKEN}`) return answer(401, { error: 'who are you?' })
   const now = Date.now()
   requests = [...requests.filter((at) => at > now - 1_000), now]
-  if (requests.length > REQUESTS_PER_SECOND) return answer(429, { error: 'slow down' }, { 'retry-after': '1' })
-  if (++asked % 17 === 0) return answer(503, { error: 'low tide' })
+  if (!isCalm && requests.length > REQUESTS_PER_SECOND) return answer(429, { error: 'slow down' }, { 'retry-after': '1' })
+  if (++asked % 17 === 0 && !isCalm) return answer(503, { error: 'low tide' })
   const url = new URL(request.url, 'http://localhost')
   const limit = Math.min(Number(url.searchParams.get('limit') ?? 50), 100)
   const after = { at: url.searchParams.get('after') ?? '', id: url.searchParams.get('after_id') ?? '' }

@@ -1,0 +1,33 @@
+import { spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { ROOT } from '../cli/package.ts'
+import { Project } from '../cli/project.ts'
+import { blocksOf, commandsIn } from './blocks.ts'
+
+test('docs/guides/write-a-connector.md: every file is written, every command run, in the order they stand there', { timeout: 300_000 }, async () => {
+  const [busy, calm] = await Promise.all([harbour({}), harbour({ HARBOUR_CALM: '1' })])
+  const project = new Project()
+
+  const ran: string[] = []
+  for (const block of blocksOf('docs/guides/write-a-connector.md')) {
+    if (block.language === 'ts' && block.text.includes('export default')) project.write('worker.ts', block.text)
+    if (block.text.includes('echo HARBOUR_TOKEN')) project.write('.env', `${/echo (\S+) > \.env/.exec(block.text)![1]!}\n`)
+    // The last goes on until it is stopped.
+    for (const args of commandsIn(block).filter(([verb]) => verb !== 'start')) {
+      const { code, stdout, stderr } = await project.run(...args, { env: { HARBOUR_URL: args[0] === 'sim' ? calm : busy } })
+      expect({ args, code, said: code === 0 ? '' : stdout + stderr }).toEqual({ args, code: 0, said: '' })
+      ran.push(`${args.join(' ')}\n${stdout}`)
+    }
+  }
+  expect(ran.map((text) => text.split('\n')[0]!.split(' ')[0])).toEqual(['preview', 'run', 'query', 'run', 'run', 'status', 'sim'])
+  expect(ran[1]).toMatch(/✓ vessels {2}\d+ pages · \d{3} created/)
+  expect(ran[3]).toMatch(/✓ vessels-backfill /)
+  expect(ran.at(-1)).toMatch(/✓ vessels-backfill {2}\d{3} rows in \d+ pages · 10 runs/)
+})
+
+async function harbour(env: Record<string, string>): Promise<string> {
+  const server = spawn(process.execPath, [join(ROOT, 'examples/harbour-api/server.mjs'), '0'], { stdio: 'pipe', env: { ...process.env, ...env } })
+  onTestFinished(() => void server.kill())
+  return new Promise((resolve) => server.stdout.on('data', (text: Buffer) => resolve(/http:\S+/.exec(String(text))![0])))
+}
