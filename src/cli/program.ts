@@ -13,8 +13,9 @@ import { resume, resumeVerb } from './resume.ts'
 import { run, runVerb } from './run.ts'
 import { sim, simVerb } from './sim.ts'
 import { start, startVerb } from './start.ts'
-import { stateVerbs, stateGet, stateLog } from './state.ts'
-import { stateReset, stateRewind, stateSet } from './state-moves.ts'
+import { stateDiff, stateVerbs, stateGet, stateLog } from './state.ts'
+import { stateCopy, stateReset, stateRewind, stateSet } from './state-moves.ts'
+import { stateVerify } from './state-verify.ts'
 import { status, statusVerb } from './status.ts'
 import { trigger, triggerVerb } from './trigger.ts'
 import { why, whyVerb } from './why.ts'
@@ -36,6 +37,9 @@ export function createProgram(cli: Cli, onExit: (code: number) => void): Command
   state.addCommand(does(states.reset, stateReset))
   state.addCommand(does(states.log, stateLog))
   state.addCommand(does(states.rewind, stateRewind))
+  state.addCommand(does(states.diff, stateDiff))
+  state.addCommand(does(states.copy, stateCopy))
+  state.addCommand(does(states.verify, stateVerify))
 
   const keys = new Command('keys').summary('the keys of the served feed').description('Makes, lists, rotates and ends the keys of the served feed.')
   const keyVerbs = keysVerbs()
@@ -63,4 +67,4 @@ export function everyCommand(command: Command): Command[] {
 
 const HELP = `
 Exit codes: 0 ok, 1 failed, 2 your input, 3 your environment, 130 interrupted.
-Environment: TIDEMARK_STORE, TIDEMARK_TENANT, TIDEMARK_LOG (debug, info, warn, error, silent), NO_COLOR. The first three are also read from .env beside the worker.`
+Environment: TIDEMARK_STORE, TIDEMARK_TENANT, TIDEMARK_LOG (debug, info, warn, error, silent), TIDEMARK_KEY or TIDEMARK_KEY_FILE (what states are sealed with), NO_COLOR. All but the last are also read from .env beside the worker.`

@@ -17,6 +17,10 @@ interface MoveFlags extends TargetFlags {
   readonly ifVersion?: number
 }
 
+interface CopyFlags extends Omit<MoveFlags, 'reason'> {
+  readonly reason?: string
+}
+
 interface RewindFlags extends Omit<MoveFlags, 'reason'> {
   readonly to: number
   readonly reason?: string
@@ -35,23 +39,39 @@ export const stateReset: Act<[string, MoveFlags]> = async (cli, name, flags) => 
 export const stateRewind: Act<[string, RewindFlags]> = async (cli, name, flags) => {
   await moving(cli, flags, name, async ({ ref, audit }) => {
     const reason = flags.reason ?? `rewound to version ${flags.to}`
-    if (flags.to === 0) return { state: null, reason, next: 'reads everything from the start; rows that did not change are not written again' }
-    const moves = (await audit()).filter(movesState)
-    const found = moves.find(({ version }) => version === flags.to)
-    if (found === undefined) {
-      const known = moves.slice(0, 10).map(({ version }) => version).join(', ')
-      throw new SyncError('ARGUMENT_INVALID', `${ref.sync} has no version ${flags.to} in its log${known === '' ? '' : `; the newest are ${known}`}.`)
-    }
-    return { state: found.state, reason, next: `goes on from the state of version ${flags.to}, and reads again what came after it` }
+    const state = stateOfVersion(ref, flags.to === 0 ? [] : await audit(), flags.to)
+    if (flags.to === 0) return { state, reason, next: 'reads everything from the start; rows that did not change are not written again' }
+    return { state, reason, next: `goes on from the state of version ${flags.to}, and reads again what came after it` }
   })
+}
+
+export const stateCopy: Act<[string, string, CopyFlags]> = async (cli, from, to, flags) => {
+  await moving(cli, flags, to, async ({ ref, other }) => {
+    const { version, committed } = await other(from)
+    if (committed === null) throw new SyncError('ARGUMENT_INVALID', `${from} has no committed state to copy.`)
+    if (ref.sync === from) throw new SyncError('ARGUMENT_INVALID', `${from} has that state already.`)
+    return { state: committed, reason: flags.reason ?? `copied from version ${version} of ${from}`, next: `goes on from where ${from} stands` }
+  })
+}
+
+/** The state that a version had; version 0 is before the first. */
+export function stateOfVersion(ref: SyncRef, audit: readonly AuditEntry[], wanted: number): StateText {
+  if (wanted === 0) return null
+  const moves = audit.filter(movesState)
+  const found = moves.find(({ version }) => version === wanted)
+  if (found !== undefined) return found.state
+  const known = moves.slice(0, 10).map(({ version }) => version).join(', ')
+  throw new SyncError('ARGUMENT_INVALID', `${ref.sync} has no version ${wanted} in its log${known === '' ? '' : `; the newest are ${known}`}.`)
 }
 
 interface Subject {
   readonly ref: SyncRef
   audit(): Promise<AuditEntry[]>
+  /** Where another sync of the worker stands. */
+  other(name: string): Promise<Checkpoint>
 }
 
-const AUDIT_MAX = 100_000
+export const AUDIT_MAX = 100_000
 
 /** Others only pause, resume or give up. */
 export function movesState({ action }: AuditEntry): boolean {
@@ -75,7 +95,14 @@ async function moving(
   try {
     const ref = await findSync(target, store, name)
     const before = store === null ? NEVER_RUN : await store.read(ref)
-    const intent = await intend({ ref, audit: async () => store?.audit(ref, { limit: AUDIT_MAX }) ?? [] })
+    const intent = await intend({
+      ref,
+      audit: async () => store?.audit(ref, { limit: AUDIT_MAX }) ?? [],
+      other: async (sync) => {
+        const found = await findSync(target, store, sync)
+        return store === null ? NEVER_RUN : store.read(found)
+      },
+    })
     if (intent.reason.trim() === '') throw new SyncError('ARGUMENT_INVALID', 'The reason is empty. It is kept in the audit, for whoever wonders later.')
     if (flags.ifVersion !== undefined && flags.ifVersion !== before.version) {
       throw new SyncError('VERSION_CONFLICT', `${ref.sync} is at version ${before.version}, not ${flags.ifVersion}. Its state was not changed.`)

@@ -3,12 +3,13 @@ import type { Store, SyncRef } from '../contract/index.ts'
 import { countArgument, countOrZeroArgument } from './arguments.ts'
 import type { Act, Cli } from './cli.ts'
 import { grouped } from './counts.ts'
+import { diffStates } from './diff-states.ts'
 import { findSync } from './find-sync.ts'
-import { isoTime } from './json-document.ts'
+import { Foreign, isoTime } from './json-document.ts'
 import { openForReading } from './open-for-reading.ts'
 import { printable } from './printable.ts'
 import { describeState, showTidemark, stateDocument } from './redact.ts'
-import { movesState } from './state-moves.ts'
+import { AUDIT_MAX, movesState, stateOfVersion } from './state-moves.ts'
 import { table } from './table.ts'
 import { announce, targetDocument, withStoreFlags, workerTarget, type TargetFlags, type WorkerTarget } from './target.ts'
 
@@ -20,7 +21,9 @@ interface LogFlags extends ReadFlags {
   readonly limit: number
 }
 
-export function stateVerbs(): { get: Command; set: Command; reset: Command; log: Command; rewind: Command } {
+export type StateVerb = 'get' | 'set' | 'reset' | 'log' | 'rewind' | 'diff' | 'copy' | 'verify'
+
+export function stateVerbs(): Record<StateVerb, Command> {
   const verb = (name: string): Command => withStoreFlags(new Command(name)).argument('<sync>', 'the sync')
   const destructive = (command: Command): Command => command
     .option('--yes', 'do it; without, the plan is shown and nothing changes')
@@ -49,6 +52,21 @@ export function stateVerbs(): { get: Command; set: Command; reset: Command; log:
       .description('Stores the state that an earlier version had, as a new version. Rows and log stay.')
       .requiredOption('--to <version>', 'the version whose state to take, from `tidemark state log`; 0 is before the first', countOrZeroArgument)
       .option('--reason <text>', 'why, for the audit'),
+    diff: verb('diff')
+      .summary('what differs between two versions')
+      .description('Shows which members of the state differ between two versions. Their values only with --reveal.')
+      .argument('<from>', 'a version, from `tidemark state log`', countOrZeroArgument)
+      .argument('<to>', 'another', countOrZeroArgument)
+      .option('--reveal', 'show the values'),
+    copy: destructive(verb('copy'))
+      .summary('give a sync the state of another')
+      .description('Stores the committed state of one sync for another of the same worker, as a new version of that one. Rows and log stay.')
+      .argument('<to>', 'the sync that gets it')
+      .option('--reason <text>', 'why, for the audit'),
+    verify: withStoreFlags(new Command('verify'))
+      .summary('check that nobody changed the audit')
+      .description('Follows the chain of hashes through the whole audit of the tenant. An entry that was changed, moved, added or removed is found.')
+      .option('--expect <head>', 'a head printed earlier: it must still be in the chain'),
   }
 }
 
@@ -92,6 +110,18 @@ export const stateLog: Act<[string, LogFlags]> = async (cli, name, flags) => {
         movesState(entry) ? describeState(entry.state, reveal) : '-', printable(entry.reason),
       ])))
     }
+  })
+}
+
+export const stateDiff: Act<[string, number, number, ReadFlags]> = async (cli, name, from, to, flags) => {
+  await reading(cli, flags, name, async (target, ref, store) => {
+    const entries = store === null ? [] : await store.audit(ref, { limit: AUDIT_MAX })
+    const differences = diffStates(stateOfVersion(ref, entries, from), stateOfVersion(ref, entries, to), flags.reveal === true)
+    if (cli.terminal.json) cli.terminal.document({ ...targetDocument(target), sync: ref.sync, from, to, differences: new Foreign(differences as never) })
+    else if (differences.length === 0) cli.terminal.print(`Versions ${from} and ${to} have the same state.`)
+    else cli.terminal.print(...table(['WHERE', 'WHAT', ...(flags.reveal === true ? ['FROM', 'TO'] : [])], differences.map(({ path, change, ...values }) => [
+      printable(path), change, ...(flags.reveal === true ? [printable(values.from ?? '-'), printable(values.to ?? '-')] : []),
+    ])))
   })
 }
 

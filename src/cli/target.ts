@@ -81,7 +81,7 @@ export function targetDocument(target: Target | WorkerTarget): object {
 
 /** The caller closes it. */
 export function openTargetStore({ settings, tenant }: Target): Promise<Store> {
-  return openStore(settings.storeUrl, { tenant, folder: settings.folder })
+  return openStore(settings.storeUrl, { tenant, folder: settings.folder, environment: settings.environment })
 }
 
 export function logOf({ terminal }: Cli, level: LogLevel): Log {

@@ -28,6 +28,7 @@ export const ERROR_CODES = {
   STATE_INVALID: entry('bug', 'failed', 'Keep state to plain JSON: no Date, Map, BigInt, NaN or undefined inside.'),
   STATE_TOO_LARGE: entry('bug', 'failed', 'Keep positions in state, not records.'),
   STATE_UNREADABLE: entry('fix', 'environment', 'The stored state cannot be read. It was left as it is; restore the key or the file it was written with.'),
+  KEYS_MISSING: entry('fix', 'environment', 'Set TIDEMARK_KEY, or TIDEMARK_KEY_FILE to a file with it. `tidemark keys new` makes one; every process on the store needs the same.'),
   CURSOR_STALLED: entry('bug', 'failed', 'The source returned the same page and position again. The state must advance with every page.'),
   CURSOR_CYCLE: entry('bug', 'failed', 'The source returned to a position it had left in the same cycle.'),
   EMPTY_PAGES: entry('bug', 'failed', 'Too many empty pages in a row claimed that more would come. Raise `emptyPagesMax` if that is normal here.'),

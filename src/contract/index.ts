@@ -5,7 +5,7 @@ export type { Checkpoint, Inflight, LastError, Lease, StateText, SyncRef } from 
 export type {
   Acquired, AcquireRequest, Action, AuditEntry, BeginRequest, Begun, ChangesQuery, Column, ColumnKind, Commit,
   CommitOutcome, CycleRecord, CycleReport, DatabaseInfo, Held, Landing, LandingCounts, LogEntry, Move, Quarantined,
-  QuarantineEntry, Row, Signal, StopReason, Store, Sweep,
+  QuarantineEntry, Row, Signal, StopReason, Store, Sweep, Trail, TrailEntry, WrappedKey,
 } from './store.ts'
 export type {
   ApiKey, Compacted, CompactRequest, CursorSecret, CursorSecretOffer, FeedEntry, FeedPage, FeedQuery,

@@ -40,6 +40,12 @@ export interface Store {
   signal(ref: SyncRef, signal: Signal): Promise<void>
   /** Newest first. */
   audit(ref: SyncRef, options?: { limit?: number }): Promise<AuditEntry[]>
+  /** The whole trail of the tenant, oldest first, with the hashes that chain it; see registry/trail.ts. */
+  trail(query: { after: number; limit: number }): Promise<Trail>
+  /** The tenant's data keys, wrapped, oldest first. The newest seals; the others still open what they sealed. */
+  dataKeys(): Promise<WrappedKey[]>
+  /** False when a key of that id is there already, or is no longer wrapped by the one named in `replaces`. Audited. */
+  putDataKey(key: WrappedKey, by: { actor: string; at: number; replaces?: string }): Promise<boolean>
   /** Newest first; without a ref, of every sync. */
   cycles(ref: SyncRef | null, options?: { limit?: number }): Promise<CycleRecord[]>
   /** Where each pacer of the worker stands: pacer → ms of the last slot given, for this sync. */
@@ -303,12 +309,37 @@ export interface AuditEntry {
   readonly version: number
   readonly at: number
   readonly actor: string
-  /** complete, set, abandon, conflict, pause, resume */
+  /** complete, set, abandon, conflict, pause, resume; of the tenant: new-key, rewrap-key */
   readonly action: string
   readonly reason: string
   readonly cycle: number | null
   /** The state this entry left in `committed`; null when it did not move it to a value. */
   readonly state: StateText
+}
+
+/** An entry as it was chained: every field is in the hash. Those of the tenant as a whole name no sync. */
+export interface TrailEntry extends AuditEntry {
+  readonly id: number
+  readonly worker: string | null
+  readonly sync: string | null
+  /** The lease under which it was written; 0 where none is needed. */
+  readonly epoch: number
+  readonly hash: string
+}
+
+export interface Trail {
+  readonly entries: readonly TrailEntry[]
+  /** The hash of the newest entry, kept apart from it: an entry taken from the end is missed. '' before the first. */
+  readonly head: string
+  readonly count: number
+}
+
+/** A key for a tenant's states, itself encrypted with a key that is not in the store. */
+export interface WrappedKey {
+  readonly id: string
+  /** The id of the key that wraps it. */
+  readonly wrappedBy: string
+  readonly wrapped: string
 }
 
 export interface QuarantineEntry extends Quarantined {

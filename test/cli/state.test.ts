@@ -90,3 +90,37 @@ describe('NX4 Z23 state moves by hand, with a reason, and is audited', () => {
     expect(await VALUE(project)).toEqual(before)
   })
 })
+
+describe('R51 state told apart, copied and proven', () => {
+  test('diff names the members that differ, and shows their values only when asked', async () => {
+    const project = await ran()
+    await project.run('state', 'set', 'room-changes', '{"seen":77,"more":{"deep":1}}', '--reason', 'x', '--yes')
+    await project.run('state', 'set', 'room-changes', '{"seen":77,"more":{"deep":2}}', '--reason', 'x', '--yes')
+    const hidden = await project.run('state', 'diff', 'room-changes', '3', '4')
+    expect(hidden).toMatchObject({ code: 0, stdout: expect.stringMatching(/more\.deep +changed/) })
+    expect(hidden.stdout).not.toContain('seen')
+    expect(await project.json('state', 'diff', 'room-changes', '3', '4', '--reveal')).toMatchObject({ differences: [{ path: 'more.deep', change: 'changed', from: '1', to: '2' }] })
+    expect(await project.json('state', 'diff', 'room-changes', '4', '0')).toMatchObject({ differences: [{ path: '(all)', change: 'removed' }] })
+    expect(await project.run('state', 'diff', 'room-changes', '4', '4')).toMatchObject({ stdout: expect.stringContaining('the same state') })
+    expect(await project.run('state', 'diff', 'room-changes', '9', '1')).toMatchObject({ code: 2 })
+  })
+
+  test('copy gives a sync the state of another, planned first and audited', async () => {
+    const project = await ran()
+    expect(await project.run('state', 'copy', 'room-changes', 'people-list')).toMatchObject({ code: 2, stderr: expect.stringContaining('CONFIRMATION_NEEDED') })
+    await project.run('state', 'copy', 'room-changes', 'people-list', '--yes')
+    const [from, to] = [await project.json('state', 'get', 'room-changes', '--reveal'), await project.json('state', 'get', 'people-list', '--reveal')]
+    expect(to['committed'].value).toEqual(from['committed'].value)
+    expect((await project.json('state', 'log', 'people-list'))['entries'][0]).toMatchObject({ action: 'set', reason: 'copied from version 2 of room-changes' })
+    expect(await project.run('state', 'copy', 'room-changes', 'room-changes', '--yes')).toMatchObject({ code: 2 })
+  })
+
+  test('Z22 verify follows the audit from the first entry to the head, and knows a head it printed before', async () => {
+    const project = await ran()
+    const before = await project.json('state', 'verify')
+    expect(before).toMatchObject({ intact: true, broken_at: null })
+    await project.run('state', 'reset', 'room-changes', '--reason', 'x', '--yes')
+    expect(await project.json('state', 'verify', '--expect', before['head'])).toMatchObject({ intact: true, holds_expected: true, entries: before['entries'] + 1 })
+    expect(await project.run('state', 'verify', '--expect', 'ff')).toMatchObject({ code: 1, stdout: expect.stringContaining('not in it') })
+  })
+})

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { describe, expect, inject, test } from 'vitest'
 import { Project } from './project.ts'
@@ -12,8 +12,11 @@ describe.skipIf(server === '')('on PostgreSQL', () => {
     project.write('.env', `TIDEMARK_STORE=${url}\n`)
     expect(await project.run('preview', 'people-list')).toMatchObject({ code: 0 })
     expect(await project.run('status')).toMatchObject({ code: 0 })
+    // Z5: without a key nothing is begun, and nothing made.
+    expect(await project.run('run')).toMatchObject({ code: 3, stderr: expect.stringContaining('KEYS_MISSING') })
     expect(await relations()).toEqual([])
 
+    project.write('.env', `TIDEMARK_STORE=${url}\nTIDEMARK_KEY=${randomBytes(32).toString('base64')}\n`)
     expect(await project.json('run')).toMatchObject({ ok: true })
     expect(await project.json('query', 'select name from people order by id', '--limit', '2')).toMatchObject({ rows: [{ name: 'Person 1' }, { name: 'Person 2' }], truncated: true })
     expect(await project.json('status')).toMatchObject({ syncs: [{ health: 'HEALTHY' }, { health: 'HEALTHY', tidemark: '2026-01-01T00:00:00.000000Z' }] })

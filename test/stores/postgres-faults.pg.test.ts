@@ -1,6 +1,8 @@
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
 import type { LogEntry, Store } from '../../src/contract/index.ts'
+import { verifyTrail } from '../../src/registry/trail.ts'
+import { MIGRATIONS, SCHEMA_VERSION } from '../../src/stores/postgres/schema.ts'
 import { openPostgresStore } from '../../src/stores/postgres/store.ts'
 import { feed, live, snapshot, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { createDatabase, dropDatabase, startPostgres } from '../setup/postgres-server.ts'
@@ -210,12 +212,15 @@ describe.skipIf(server === '')('postgres store, when the server or the way to it
   test('tables of the first version are brought up to date, and keep what they hold', async () => {
     const fresh = await createDatabase(server)
     closing.push(() => dropDatabase(server, fresh))
-    await (await openPostgresStore({ url: fresh })).close()
     const client = await connect(fresh)
-    await client.query("alter table tidemark.cycles drop column stop_word; create or replace function tidemark.schema_version() returns integer language sql immutable as 'select 1'")
+    await client.query(`create schema tidemark; ${MIGRATIONS[0]!}; create function tidemark.schema_version() returns integer language sql immutable as 'select 1'`)
+    await client.query(`set tidemark.tenant = 'default'; insert into tidemark.registry (tenant_id, connector_id, stream_id, version, committed) values ('default', 'w', 's', 1, '7');
+      insert into tidemark.audit (tenant_id, sync_id, version, at, actor, action, reason, state) values ('default', 1, 1, 0, 'engine', 'complete', '', '7')`)
     const store = await open({ url: fresh })
-    expect(await store.cycles(null)).toEqual([])
-    expect((await client.query('select tidemark.schema_version() as version, count(stop_word) from tidemark.cycles')).rows).toEqual([{ version: 2, count: '0' }])
+    expect((await client.query('select tidemark.schema_version() as version')).rows).toEqual([{ version: SCHEMA_VERSION }])
+    expect(await store.read({ worker: 'w', sync: 's' })).toMatchObject({ version: 1, committed: '7' })
+    await store.signal({ worker: 'w', sync: 's' }, { kind: 'pause', actor: 'ana', at: 1 })
+    expect(await verifyTrail(store)).toMatchObject({ intact: true, entries: 1 })
   })
 
   test('a schema of that name that is not ours is STORE_FOREIGN, and left alone', async () => {

@@ -1,6 +1,7 @@
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import type { Store } from '../../src/contract/index.ts'
+import { verifyTrail } from '../../src/registry/trail.ts'
 import { openPostgresStore } from '../../src/stores/postgres/store.ts'
 import { live, poison, snapshot, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { createDatabase, dropDatabase } from '../setup/postgres-server.ts'
@@ -29,6 +30,7 @@ describe.skipIf(server === '')('postgres store, its walls and views', () => {
       await other.begin()
       await other.page([upsert('a', { of: tenant.tenant })])
       await other.abandon()
+      await tenant.putDataKey({ id: 'd1', wrappedBy: 'k1', wrapped: 'x' }, { actor: 'ana', at: 1 })
     }
   })
   afterAll(async () => {
@@ -84,6 +86,14 @@ describe.skipIf(server === '')('postgres store, its walls and views', () => {
       expect(tenants, name).toEqual([{ tenant_id: 'acme' }])
     }
     await expect(role.query("update tidemark.rows set tenant_id = 'default'")).rejects.toMatchObject({ code: '42501' })
+  })
+
+  test('Z24 the audit takes new entries and lets none be changed or removed, also by the role that owns it', async () => {
+    await role.query("set tidemark.tenant = 'acme'")
+    for (const statement of ["update tidemark.audit set actor = 'eve'", 'delete from tidemark.audit']) {
+      await expect(role.query(statement)).rejects.toThrow('only ever added to')
+    }
+    expect(await verifyTrail(store.forTenant('acme'))).toMatchObject({ intact: true })
   })
 
   test('Z11 XF15 one pooled connection serves tenants in turn and carries nothing over', async () => {

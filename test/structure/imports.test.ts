@@ -9,6 +9,7 @@ import { describe, expect, test } from 'vitest'
 const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   contract: { folders: [], packages: [] },
   values: { folders: ['contract'], packages: [] },
+  registry: { folders: ['contract', 'values'], packages: ['node:crypto'] },
   engine: { folders: ['contract', 'values'], packages: ['node:crypto'] },
   strategies: { folders: ['contract', 'values'], packages: [] },
   'sources/kit': { folders: ['contract', 'values'], packages: ['node:crypto', 'node:util'] },
@@ -26,11 +27,11 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   'sources/servicenow': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
   'sources/stripe': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
   'stores/kit': { folders: ['contract', 'values'], packages: ['node:crypto'] },
-  'stores/sqlite': { folders: ['contract', 'values', 'stores/kit'], packages: ['node:fs', 'node:path', 'node:worker_threads', '@photostructure/sqlite'] },
-  'stores/postgres': { folders: ['contract', 'values', 'stores/kit'], packages: ['node:crypto', 'pg'] },
+  'stores/sqlite': { folders: ['contract', 'values', 'registry', 'stores/kit'], packages: ['node:fs', 'node:path', 'node:worker_threads', '@photostructure/sqlite'] },
+  'stores/postgres': { folders: ['contract', 'values', 'registry', 'stores/kit'], packages: ['node:crypto', 'pg'] },
   platform: { folders: ['contract', 'values'], packages: ['node:crypto', 'node:os', 'node:timers/promises', 'node:fs', 'node:process', 'node:stream', 'node:stream/web', 'node:zlib', 'undici'] },
   config: {
-    folders: ['.', 'contract', 'values', 'engine', 'platform', 'stores/sqlite', 'stores/postgres'],
+    folders: ['.', 'contract', 'values', 'engine', 'registry', 'platform', 'stores/sqlite', 'stores/postgres'],
     packages: ['node:async_hooks', 'node:crypto', 'node:fs', 'node:module', 'node:path', 'node:url', 'node:util', 'ajv', 'croner', 'jiti'],
   },
   runner: { folders: ['contract', 'engine', 'config', 'platform'], packages: [] },
@@ -43,9 +44,9 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
     folders: ['contract', 'engine', 'config', 'stores/sqlite', 'testing', 'sources/airtable', 'sources/github', 'sources/hubspot', 'sources/linear', 'sources/rest', 'sources/salesforce', 'sources/servicenow', 'sources/stripe'],
     packages: [],
   },
-  testing: { folders: ['contract', 'values', 'engine', 'config', 'stores/sqlite', 'stores/kit', 'runner', 'testing/simulation/vendors'], packages: ['node:assert/strict', 'node:crypto', 'node:http', 'node:net', 'node:stream', 'node:test', 'node:timers/promises', 'node:util'] },
+  testing: { folders: ['contract', 'values', 'engine', 'registry', 'config', 'stores/sqlite', 'stores/kit', 'runner', 'testing/simulation/vendors'], packages: ['node:assert/strict', 'node:crypto', 'node:http', 'node:net', 'node:stream', 'node:test', 'node:timers/promises', 'node:util'] },
   cli: {
-    folders: ['contract', 'values', 'engine', 'config', 'platform', 'runner', 'server', 'testing', 'testing/simulation/vendors', 'advisor', 'linter', 'stores/sqlite', 'stores/postgres'],
+    folders: ['contract', 'values', 'engine', 'registry', 'config', 'platform', 'runner', 'server', 'testing', 'testing/simulation/vendors', 'advisor', 'linter', 'stores/sqlite', 'stores/postgres'],
     packages: ['node:fs', 'node:fs/promises', 'node:path', 'node:process', 'node:readline/promises', 'node:url', 'node:util', 'node:os', 'node:crypto', 'node:child_process', 'node:timers/promises', 'commander', 'picocolors', 'pg', '@photostructure/sqlite'],
   },
   advisor: { folders: [], packages: [] },
@@ -54,7 +55,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
 }
 
 /** Folders that reach time, chance, the network and the environment only through ports. */
-const PURE = ['contract', 'values', 'advisor', 'engine', 'strategies', 'sources/kit', 'sources/rest', 'sources/airtable', 'sources/bookmarks', 'sources/evm', 'sources/github', 'sources/github-stars', 'sources/hubspot', 'sources/kraken', 'sources/linear', 'sources/salesforce', 'sources/servicenow', 'sources/stripe', 'stores/kit', 'runner', 'feed']
+const PURE = ['contract', 'values', 'advisor', 'registry', 'engine', 'strategies', 'sources/kit', 'sources/rest', 'sources/airtable', 'sources/bookmarks', 'sources/evm', 'sources/github', 'sources/github-stars', 'sources/hubspot', 'sources/kraken', 'sources/linear', 'sources/salesforce', 'sources/servicenow', 'sources/stripe', 'stores/kit', 'runner', 'feed']
 const IMPURE = [
   /\bDate\.now\b/, /\bnew Date\(\)/, /\bMath\.random\b/, /\bset(?:Timeout|Interval|Immediate)\b/, /\bperformance\./, /\bprocess\./,
   /\bglobalThis\b/, /(?<![.\w])fetch\(/, /\brandom(?:UUID|Bytes|Int)\b/, /\bcrypto\.getRandomValues\b/, /\bqueueMicrotask\b/,

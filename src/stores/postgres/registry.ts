@@ -1,9 +1,10 @@
 import type {
   Acquired, AcquireRequest, AuditEntry, BeginRequest, Begun, Checkpoint, CycleRecord, CycleReport, ErrorCode, Held,
-  Inflight, Lease, Mode, Signal, StateText, StopReason, SyncRef,
+  Inflight, Lease, Mode, Signal, StateText, StopReason, SyncRef, Trail, TrailEntry, WrappedKey,
 } from '../../contract/index.ts'
+import { conflictEntry, keyEntry } from '../kit/audit-entries.ts'
+import { linkText } from '../../registry/chain.ts'
 import { withoutNul } from './arrays.ts'
-import { conflictEntry } from '../kit/conflict-entry.ts'
 import type { Session, Transaction } from './connection.ts'
 import { ensureViews, readDatabases } from './views.ts'
 
@@ -134,6 +135,43 @@ export function audit(session: Session, ref: SyncRef, limit: number): Promise<Au
   ))
 }
 
+export function trail(session: Session, { after, limit }: { after: number; limit: number }): Promise<Trail> {
+  return session.connection.read(session.tenant, async (transaction) => {
+    const [entries, tenant] = await Promise.all([
+      transaction.all<TrailEntry>(
+        `select a.audit_id as id, g.connector_id as worker, g.stream_id as sync, a.epoch, a.version, a.at, a.actor, a.action, a.reason, a.cycle_id as cycle, a.state, a.hash
+         from tidemark.audit a left join tidemark.registry g using (tenant_id, sync_id) where a.tenant_id = $1 and a.audit_id > $2 order by a.audit_id limit $3`,
+        session.tenant, after, limit,
+      ),
+      transaction.get<{ head: string; count: number }>('select audit_head as head, audit_count as count from tidemark.tenants where tenant_id = $1', session.tenant),
+    ])
+    return { entries, head: tenant?.head ?? '', count: tenant?.count ?? 0 }
+  })
+}
+
+export function dataKeys(session: Session): Promise<WrappedKey[]> {
+  return session.connection.read(session.tenant, (transaction) => transaction.all<WrappedKey>(
+    'select key_id as id, wrapped_by as "wrappedBy", wrapped from tidemark.data_keys where tenant_id = $1 order by number', session.tenant,
+  ))
+}
+
+export function putDataKey(session: Session, { id, wrappedBy, wrapped }: WrappedKey, { actor, at, replaces }: { actor: string; at: number; replaces?: string }): Promise<boolean> {
+  return session.connection.write(session.tenant, async (transaction) => {
+    await lockTenant(transaction)
+    const changed = replaces === undefined
+      ? await transaction.all(
+        `insert into tidemark.data_keys (tenant_id, key_id, number, wrapped_by, wrapped)
+         select $1, $2, count(*) + 1, $3, $4 from tidemark.data_keys where tenant_id = $1 on conflict do nothing returning 1`, session.tenant, id, wrappedBy, wrapped,
+      )
+      : await transaction.all(
+        'update tidemark.data_keys set wrapped_by = $3, wrapped = $4 where tenant_id = $1 and key_id = $2 and wrapped_by = $5 returning 1', session.tenant, id, wrappedBy, wrapped, replaces,
+      )
+    if (changed.length === 0) return false
+    writeAudit(transaction, null, keyEntry(id, wrappedBy, { actor, at, replaces }))
+    return true
+  })
+}
+
 export async function cycles(session: Session, ref: SyncRef | null, limit: number): Promise<CycleRecord[]> {
   const rows = await session.connection.read(session.tenant, (transaction) => transaction.all<CycleRow>(
     `select c.*, g.connector_id as worker, g.stream_id as sync from tidemark.cycles c join tidemark.registry g using (tenant_id, sync_id)
@@ -166,6 +204,8 @@ export async function pacers(session: Session, ref: SyncRef): Promise<Record<str
 
 export interface RegistryEntry {
   sync_id: number
+  connector_id: string
+  stream_id: string
   version: number
   committed: StateText
   committed_by: number | null
@@ -228,10 +268,22 @@ export function writeInflight(transaction: Transaction, syncId: number, inflight
   )
 }
 
-export function writeAudit(transaction: Transaction, entry: RegistryEntry, audit: AuditEntry): void {
+/**
+ * Chained to the entry before it, in the transaction of what it tells of. Null for what concerns the tenant as a whole.
+ * The database joins the links itself: its row of the tenant is locked by then, and nothing has to be asked first.
+ */
+export function writeAudit(transaction: Transaction, entry: RegistryEntry | null, audit: AuditEntry): void {
+  const told = { ...audit, actor: withoutNul(audit.actor), reason: withoutNul(audit.reason), epoch: entry?.epoch ?? 0 }
+  const text = linkText({ ...told, worker: entry?.connector_id ?? null, sync: entry?.stream_id ?? null })
   transaction.send(
-    'insert into tidemark.audit (tenant_id, sync_id, version, at, actor, action, reason, cycle_id, state) values ($1, $2, $3, $4, $5, $6, $7, $8, $9)',
-    transaction.tenant, entry.sync_id, audit.version, audit.at, withoutNul(audit.actor), audit.action, withoutNul(audit.reason), audit.cycle, audit.state,
+    `with head as (
+       insert into tidemark.tenants (tenant_id, audit_head, audit_count) values ($1, encode(sha256(convert_to($11, 'UTF8')), 'hex'), 1)
+       on conflict (tenant_id) do update set audit_head = encode(sha256(convert_to(tenants.audit_head || $11, 'UTF8')), 'hex'), audit_count = tenants.audit_count + 1
+       returning audit_head
+     )
+     insert into tidemark.audit (tenant_id, sync_id, version, at, actor, action, reason, cycle_id, state, epoch, hash)
+     select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, audit_head from head`,
+    transaction.tenant, entry?.sync_id ?? 0, told.version, told.at, told.actor, told.action, told.reason, told.cycle, told.state, told.epoch, text,
   )
 }
 
@@ -297,7 +349,7 @@ interface CycleRow extends SyncRef {
 }
 
 const NEVER_RUN: RegistryEntry = {
-  sync_id: 0, version: 0, committed: null, committed_by: null, inflight_cycle: null, inflight_mode: null, inflight_page: null,
+  sync_id: 0, connector_id: '', stream_id: '', version: 0, committed: null, committed_by: null, inflight_cycle: null, inflight_mode: null, inflight_page: null,
   inflight_state: null, inflight_started_at: null, inflight_scope: null, inflight_tidemark: null, inflight_start_sequence: null, scope: null, tidemark: null, paused: false,
   triggered_at: null, failures: 0, error_code: null, error_message: null, error_at: null, retry_at: null,
   last_success_at: null, epoch: 0, holder: null, held_until: null, now: 0,

@@ -1,5 +1,5 @@
 /** Version of the tables below; a database with a higher one was written by a newer tidemark and is left alone. */
-export const SCHEMA_VERSION = 3
+export const SCHEMA_VERSION = 4
 
 /** PostgreSQL before this has no views that read with the rights of whoever asks. */
 export const SERVER_VERSION_MIN = 15
@@ -295,5 +295,26 @@ create policy tenant on tidemark.${name}
 create policy presented on tidemark.api_keys for select using (key_id = nullif(current_setting('tidemark.api_key', true), ''));
 `
 
+const CHAIN = `
+alter table tidemark.tenants add column audit_head text not null default '', add column audit_count bigint not null default 0;
+alter table tidemark.audit add column epoch bigint not null default 0, add column hash text not null default '';
+create function tidemark.refuse() returns trigger language plpgsql as $$ begin raise exception 'the audit is only ever added to'; end $$;
+create trigger audit_stays before update or delete on tidemark.audit for each row execute function tidemark.refuse();
+
+-- Keys that seal a tenant's states, each wrapped by a key that is not in this database.
+create table tidemark.data_keys (
+  tenant_id text collate "C" not null check (tenant_id <> ''),
+  key_id text collate "C" not null,
+  number integer not null,
+  wrapped_by text not null,
+  wrapped text not null,
+  primary key (tenant_id, key_id)
+);
+alter table tidemark.data_keys enable row level security, force row level security;
+create policy tenant on tidemark.data_keys
+  using (tenant_id = nullif(current_setting('tidemark.tenant', true), ''))
+  with check (tenant_id = nullif(current_setting('tidemark.tenant', true), ''));
+`
+
 /** What takes the tables from version n to n + 1; the first makes them. All that are needed run in one transaction. */
-export const MIGRATIONS: readonly string[] = [TABLES + WALLS + FOR_PEOPLE, STOP_WORD, SERVED]
+export const MIGRATIONS: readonly string[] = [TABLES + WALLS + FOR_PEOPLE, STOP_WORD, SERVED, CHAIN]

@@ -1,7 +1,7 @@
 import type {
   Acquired, AcquireRequest, ApiKey, AuditEntry, BeginRequest, Begun, ChangesQuery, Checkpoint, Commit, CommitOutcome, Compacted,
   CompactRequest, CursorSecret, CursorSecretOffer, CycleRecord, CycleReport, DatabaseInfo, FeedPage, FeedQuery, Held, Lease, LogEntry,
-  QuarantineEntry, Row, Signal, SyncRef,
+  QuarantineEntry, Row, Signal, SyncRef, Trail, WrappedKey,
 } from '../../contract/index.ts'
 import * as keys from './api-keys.ts'
 import { commit } from './commit.ts'
@@ -52,6 +52,18 @@ export class Ledger {
 
   audit(ref: SyncRef, { limit = 100 }: { limit?: number } = {}): AuditEntry[] {
     return this.#read(() => registry.audit(this.#session, ref, limit))
+  }
+
+  trail(query: { after: number; limit: number }): Trail {
+    return this.#read(() => registry.trail(this.#session, query))
+  }
+
+  dataKeys(): WrappedKey[] {
+    return this.#read(() => registry.dataKeys(this.#session))
+  }
+
+  putDataKey(key: WrappedKey, by: { actor: string; at: number; replaces?: string }): boolean {
+    return registry.putDataKey(this.#session, key, by)
   }
 
   cycles(ref: SyncRef | null, { limit = 100 }: { limit?: number } = {}): CycleRecord[] {

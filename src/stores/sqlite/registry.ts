@@ -1,10 +1,11 @@
 import type {
   Acquired, AcquireRequest, AuditEntry, BeginRequest, Begun, Checkpoint, CycleRecord, CycleReport, ErrorCode, Held,
-  Inflight, Lease, Mode, Signal, StateText, StopReason, SyncRef,
+  Inflight, Lease, Mode, Signal, StateText, StopReason, SyncRef, Trail, TrailEntry, WrappedKey,
 } from '../../contract/index.ts'
-import { ensureView } from './views.ts'
-import { conflictEntry } from '../kit/conflict-entry.ts'
+import { conflictEntry, keyEntry } from '../kit/audit-entries.ts'
+import { linkHash, linkText } from '../../registry/chain.ts'
 import type { Session } from './connection.ts'
+import { ensureView } from './views.ts'
 
 /** Leases, checkpoints and the record of cycles: who may write, and from where. */
 
@@ -127,6 +128,38 @@ export function audit(session: Session, ref: SyncRef, limit: number): AuditEntry
   ).map((row) => ({ ...row }))
 }
 
+export function trail(session: Session, { after, limit }: { after: number; limit: number }): Trail {
+  const { connection, tenantId } = session
+  const entries = connection.all<TrailEntry>(
+    `select a.audit_id as id, g.connector_id as worker, g.stream_id as sync, a.epoch, a.version, a.at, a.actor, a.action, a.reason, a.cycle_id as cycle, a.state, a.hash
+     from tidemark_audit a left join tidemark_registry g using (sync_id) where a.tenant_id = ? and a.audit_id > ? order by a.audit_id limit ?`,
+    tenantId, after, limit,
+  ).map((entry) => ({ ...entry }))
+  const { head, count } = connection.get<{ head: string; count: number }>('select audit_head as head, audit_count as count from tidemark_tenants where tenant_id = ?', tenantId)!
+  return { entries, head, count }
+}
+
+export function dataKeys(session: Session): WrappedKey[] {
+  return session.connection.all<WrappedKey>(
+    'select key_id as id, wrapped_by as wrappedBy, wrapped from tidemark_data_keys where tenant_id = ? order by number', session.tenantId,
+  ).map((key) => ({ ...key }))
+}
+
+export function putDataKey(session: Session, { id, wrappedBy, wrapped }: WrappedKey, { actor, at, replaces }: { actor: string; at: number; replaces?: string }): boolean {
+  const { connection, tenantId } = session
+  return connection.write(() => {
+    const { changes } = replaces === undefined
+      ? connection.run(
+        `insert into tidemark_data_keys (tenant_id, key_id, number, wrapped_by, wrapped)
+         select ?, ?, count(*) + 1, ?, ? from tidemark_data_keys where tenant_id = ? on conflict do nothing`, tenantId, id, wrappedBy, wrapped, tenantId,
+      )
+      : connection.run('update tidemark_data_keys set wrapped_by = ?, wrapped = ? where tenant_id = ? and key_id = ? and wrapped_by = ?', wrappedBy, wrapped, tenantId, id, replaces)
+    if (changes === 0) return false
+    writeAudit(session, null, keyEntry(id, wrappedBy, { actor, at, replaces }))
+    return true
+  })
+}
+
 export function cycles(session: Session, ref: SyncRef | null, limit: number): CycleRecord[] {
   const entry = ref === null ? null : findEntry(session, ref)
   if (entry === undefined) return []
@@ -161,6 +194,8 @@ export function pacers(session: Session, ref: SyncRef): Record<string, number> {
 
 export interface RegistryEntry {
   sync_id: number
+  connector_id: string
+  stream_id: string
   version: number
   committed: StateText
   committed_by: number | null
@@ -208,10 +243,16 @@ export function writeInflight(session: Session, syncId: number, inflight: Inflig
   )
 }
 
-export function writeAudit(session: Session, entry: RegistryEntry, audit: AuditEntry): void {
-  session.connection.run(
-    'insert into tidemark_audit (tenant_id, sync_id, version, at, actor, action, reason, cycle_id, state) values (?, ?, ?, ?, ?, ?, ?, ?, ?)',
-    session.tenantId, entry.sync_id, audit.version, audit.at, audit.actor, audit.action, audit.reason, audit.cycle, audit.state,
+/** Chained to the entry before it, in the transaction of what it tells of. Null for what concerns the tenant as a whole. */
+export function writeAudit(session: Session, entry: RegistryEntry | null, audit: AuditEntry): void {
+  const { connection, tenantId } = session
+  const { audit_head: previous } = connection.get<{ audit_head: string }>('select audit_head from tidemark_tenants where tenant_id = ?', tenantId)!
+  const chained = { ...audit, worker: entry?.connector_id ?? null, sync: entry?.stream_id ?? null, epoch: entry?.epoch ?? 0 }
+  const head = linkHash(previous, linkText(chained))
+  connection.run('update tidemark_tenants set audit_head = ?, audit_count = audit_count + 1 where tenant_id = ?', head, tenantId)
+  connection.run(
+    'insert into tidemark_audit (tenant_id, sync_id, version, at, actor, action, reason, cycle_id, state, epoch, hash) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
+    tenantId, entry?.sync_id ?? 0, audit.version, audit.at, audit.actor, audit.action, audit.reason, audit.cycle, audit.state, chained.epoch, head,
   )
 }
 
@@ -278,7 +319,7 @@ interface CycleRow extends SyncRef {
 }
 
 const NEVER_RUN: RegistryEntry = {
-  sync_id: 0, version: 0, committed: null, committed_by: null, inflight_cycle: null, inflight_mode: null, inflight_page: null,
+  sync_id: 0, connector_id: '', stream_id: '', version: 0, committed: null, committed_by: null, inflight_cycle: null, inflight_mode: null, inflight_page: null,
   inflight_state: null, inflight_started_at: null, inflight_scope: null, inflight_tidemark: null, inflight_start_sequence: null, scope: null, tidemark: null, paused: 0,
   triggered_at: null, failures: 0, error_code: null, error_message: null, error_at: null, retry_at: null,
   last_success_at: null, epoch: 0, holder: null, held_until: null,

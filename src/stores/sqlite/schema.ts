@@ -1,5 +1,5 @@
 /** Version of the tables below; a file with a higher one was written by a newer tidemark and is left alone. */
-export const SCHEMA_VERSION = 3
+export const SCHEMA_VERSION = 4
 
 /**
  * `position` = tenant × 2^40 + sequence: one integer key that clusters the log by tenant, so that a tenant's feed is a
@@ -225,5 +225,25 @@ create table tidemark_api_keys (
 ) strict, without rowid;
 `
 
+const CHAIN = `
+alter table tidemark_tenants add column audit_head text not null default '';
+alter table tidemark_tenants add column audit_count integer not null default 0;
+alter table tidemark_audit add column epoch integer not null default 0;
+alter table tidemark_audit add column hash text not null default '';
+create index tidemark_audit_by_tenant on tidemark_audit (tenant_id, audit_id);
+create trigger tidemark_audit_stays before update on tidemark_audit begin select raise(abort, 'the audit is only ever added to'); end;
+create trigger tidemark_audit_remains before delete on tidemark_audit begin select raise(abort, 'the audit is only ever added to'); end;
+
+-- Keys that seal a tenant's states, each wrapped by a key that is not in this file.
+create table tidemark_data_keys (
+  tenant_id integer not null,
+  key_id text not null,
+  number integer not null,
+  wrapped_by text not null,
+  wrapped text not null,
+  primary key (tenant_id, key_id)
+) strict, without rowid;
+`
+
 /** What takes the tables from version n to n + 1; the first makes them. All that are needed run in one transaction. */
-export const MIGRATIONS: readonly string[] = [TABLES, STOP_WORD, SERVED]
+export const MIGRATIONS: readonly string[] = [TABLES, STOP_WORD, SERVED, CHAIN]

@@ -10,6 +10,7 @@ import { registryCases } from './registry.ts'
 import { servedCases } from './served.ts'
 import { sweepCases } from './sweep.ts'
 import { tenantCases } from './tenants.ts'
+import { trailCases } from './trail.ts'
 import { viewCases } from './views.ts'
 
 /** The promise of a store, in the order in which one would build it. */
@@ -26,4 +27,5 @@ export const storeCases: readonly StoreCase[] = [
   ...tenantCases,
   ...registryCases,
   ...servedCases,
+  ...trailCases,
 ]

@@ -18,7 +18,7 @@ const ROOT = new URL('../../../', import.meta.url).pathname
 /** A copy of the SQLite store with the patches applied. */
 export async function loadPatched(patches: readonly Patch[]): Promise<SqliteModules & AsyncDisposable> {
   const folder = await mkdtemp(join(tmpdir(), 'tidemark-broken-'))
-  for (const part of ['contract', 'values', 'stores/kit', 'stores/sqlite']) await cp(join(ROOT, 'src', part), join(folder, 'src', part), { recursive: true })
+  for (const part of ['contract', 'values', 'registry', 'stores/kit', 'stores/sqlite']) await cp(join(ROOT, 'src', part), join(folder, 'src', part), { recursive: true })
   await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
   for (const { file, from, to } of patches) {
     const path = join(folder, 'src', file)

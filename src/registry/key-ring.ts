@@ -1,0 +1,51 @@
+import { hash } from 'node:crypto'
+import { SyncError } from '../contract/index.ts'
+import { KEY_BYTES, type RandomBytes } from './seal.ts'
+
+/** A key that is never in the store: it wraps the tenants' data keys. */
+export interface MasterKey {
+  /** From the key itself, so that the same key has the same name everywhere. */
+  readonly id: string
+  readonly bytes: Buffer
+}
+
+/** The first wraps; the others only unwrap what they wrapped before. */
+export class KeyRing {
+  readonly current: MasterKey
+  readonly keys: readonly MasterKey[]
+
+  constructor(keys: readonly MasterKey[]) {
+    if (keys.length === 0) throw new SyncError('KEYS_MISSING', 'The key ring is empty.')
+    this.current = keys[0]!
+    this.keys = keys
+  }
+
+  find(id: string): MasterKey | undefined {
+    return this.keys.find((key) => key.id === id)
+  }
+}
+
+/** Keys in base64, newest first, with commas or white space between them; a line that begins with # is a remark. */
+export function parseKeyRing(text: string, from: string): KeyRing {
+  const words = text.split('\n').filter((line) => !line.trimStart().startsWith('#')).join('\n').split(/[\s,]+/).filter((word) => word !== '')
+  const keys = words.map((word, at): MasterKey => {
+    const bytes = Buffer.from(word, 'base64')
+    // Never the text itself: it may be a key with a slip in it.
+    if (!/^[\w+/-]+={0,2}$/.test(word) || bytes.length !== KEY_BYTES) throw new SyncError('KEYS_MISSING', `Key ${at + 1} in ${from} is not ${KEY_BYTES} bytes in base64.`)
+    return masterKey(bytes)
+  })
+  if (keys.length === 0) throw new SyncError('KEYS_MISSING', `There is no key in ${from}.`)
+  return new KeyRing(keys)
+}
+
+export function makeMasterKey(random: RandomBytes): MasterKey {
+  return masterKey(random(KEY_BYTES))
+}
+
+export function keyText({ bytes }: MasterKey): string {
+  return bytes.toString('base64')
+}
+
+function masterKey(bytes: Buffer): MasterKey {
+  return { id: `k${hash('sha256', bytes, 'hex').slice(0, 8)}`, bytes }
+}

@@ -1,0 +1,142 @@
+import { SyncError, type Begun, type Checkpoint, type Commit, type CommitOutcome, type Inflight, type Lease, type Move, type StateText, type Store, type SyncRef } from '../contract/index.ts'
+import { canonicalInstant } from '../values/instant.ts'
+import { DataKeys } from './data-keys.ts'
+import type { KeyRing } from './key-ring.ts'
+import { seal, unseal, type RandomBytes } from './seal.ts'
+
+/**
+ * A store whose states are sealed before they reach it: in its tables, its log files and its backups they cannot be read,
+ * moved to another sync, nor put back to an older version without it being noticed. What the source's records hold is not
+ * sealed; people want to query it.
+ */
+export function sealStore(store: Store, ring: KeyRing, random: RandomBytes): Store {
+  const states = new States(store, new DataKeys(store, ring, random), random)
+  return {
+    ...methodsOf(store),
+    tenant: store.tenant,
+    forTenant: (tenant) => sealStore(store.forTenant(tenant), ring, random),
+    acquire: async (ref, request) => {
+      const taken = await store.acquire(ref, request)
+      if (taken.kind === 'held') return taken
+      try {
+        return { ...taken, checkpoint: await states.openCheckpoint(ref, taken.checkpoint) }
+      } catch (error) {
+        await store.release(taken.lease)
+        throw error
+      }
+    },
+    begin: async (lease, request) => {
+      const begun = await store.begin(lease, request)
+      return begun === null ? null : states.openBegun(lease, begun)
+    },
+    commit: async (commit) => states.openOutcome(commit.lease.ref, await store.commit(await states.sealCommit(commit))),
+    read: async (ref) => states.openCheckpoint(ref, await store.read(ref)),
+    audit: async (ref, options) => {
+      const entries = await store.audit(ref, options)
+      return Promise.all(entries.map(async (entry) => ({ ...entry, state: await states.open(ref, entry.state, [committedAt(entry.version)]) })))
+    },
+  }
+}
+
+/** Also of a store that is an instance of a class. */
+function methodsOf(store: Store): Store {
+  const methods: Record<string, unknown> = {}
+  for (let owner: object | null = store; owner !== null && owner !== Object.prototype; owner = Object.getPrototypeOf(owner) as object | null) {
+    for (const name of Object.getOwnPropertyNames(owner)) {
+      const value = (store as unknown as Record<string, unknown>)[name]
+      if (!(name in methods) && typeof value === 'function' && name !== 'constructor') methods[name] = value.bind(store)
+    }
+  }
+  return methods as unknown as Store
+}
+
+/** Where a sealed text belongs. It is proven when it is opened, so that none can take another's place. */
+type Place = string
+
+const committedAt = (version: number): Place => `c${version}`
+const inflightAt = (cycle: number, page: number): Place => `i${cycle}-${page}`
+const SCOPE: Place = 's'
+const TIDEMARK: Place = 't'
+const PREFIX = 'sealed'
+const FORMAT = '1'
+
+class States {
+  readonly #store: Store
+  readonly #keys: DataKeys
+  readonly #random: RandomBytes
+
+  constructor(store: Store, keys: DataKeys, random: RandomBytes) {
+    this.#store = store
+    this.#keys = keys
+    this.#random = random
+  }
+
+  async sealCommit(commit: Commit): Promise<Commit> {
+    return { ...commit, move: await this.#sealMove(commit.lease.ref, commit) }
+  }
+
+  async #sealMove(ref: SyncRef, { move, version, at }: Commit): Promise<Move> {
+    if (move.kind === 'abandon') return move
+    const place = move.kind === 'continue' ? inflightAt(move.cycle, move.page) : committedAt(version + 1)
+    const state = await this.#seal(ref, move.state, place, at)
+    if (move.kind === 'set') return { ...move, state }
+    // A time is for everybody to see; the cursor of a source without times is a piece of its state.
+    const tidemark = move.tidemark === null || canonicalInstant(move.tidemark) !== null ? move.tidemark : await this.#seal(ref, move.tidemark, TIDEMARK, at)
+    return { ...move, state, tidemark, scope: await this.#seal(ref, move.scope, SCOPE, at) }
+  }
+
+  async #seal(ref: SyncRef, text: string | null, place: Place, at: number): Promise<string | null> {
+    if (text === null) return null
+    const key = await this.#keys.current(at)
+    return [PREFIX, FORMAT, key.id, place, seal(key.bytes, text, this.#proof(ref, key.id, place), this.#random)].join('.')
+  }
+
+  async openCheckpoint(ref: SyncRef, checkpoint: Checkpoint): Promise<Checkpoint> {
+    const { version, committed, inflight } = checkpoint
+    return {
+      ...checkpoint,
+      committed: await this.open(ref, committed, [committedAt(version)]),
+      inflight: inflight === null ? null : await this.#openInflight(ref, inflight, version),
+      scope: await this.open(ref, checkpoint.scope, [SCOPE]),
+      tidemark: await this.#openTidemark(ref, checkpoint.tidemark),
+    }
+  }
+
+  async openBegun({ ref }: Lease, begun: Begun): Promise<Begun> {
+    // Before its first page a cycle stands on what was committed, sealed for the version that it has.
+    const version = begun.inflight.page === 0 && begun.inflight.state !== null ? (await this.#store.read(ref)).version : 0
+    return { ...begun, inflight: await this.#openInflight(ref, begun.inflight, version) }
+  }
+
+  async openOutcome(ref: SyncRef, outcome: CommitOutcome): Promise<CommitOutcome> {
+    return outcome.kind === 'conflict' ? { ...outcome, checkpoint: await this.openCheckpoint(ref, outcome.checkpoint) } : outcome
+  }
+
+  async #openInflight(ref: SyncRef, inflight: Inflight, version: number): Promise<Inflight> {
+    const { cycle, page, state, scope, tidemark } = inflight
+    const places = page === 0 ? [committedAt(version)] : [inflightAt(cycle, page)]
+    return { ...inflight, state: await this.open(ref, state, places), scope: await this.open(ref, scope, [SCOPE]), tidemark: await this.#openTidemark(ref, tidemark) }
+  }
+
+  async #openTidemark(ref: SyncRef, tidemark: string | null): Promise<string | null> {
+    return tidemark === null || canonicalInstant(tidemark) !== null ? tidemark : this.open(ref, tidemark, [TIDEMARK])
+  }
+
+  async open(ref: SyncRef, text: StateText, places: readonly Place[]): Promise<StateText> {
+    if (text === null) return null
+    const [prefix, format, keyId, place, body, ...rest] = text.split('.')
+    const fail = (what: string): SyncError => new SyncError('STATE_UNREADABLE', `The stored state of ${ref.sync} (worker ${ref.worker}) ${what}. Nothing was changed.`)
+    if (prefix !== PREFIX || keyId === undefined || place === undefined || body === undefined || rest.length > 0) throw fail('is not sealed: something other than tidemark wrote it')
+    if (format !== FORMAT) throw fail(`is sealed in format ${format}, which this tidemark does not know`)
+    if (!places.includes(place)) throw fail('belongs to another moment: it was put back or moved')
+    const key = await this.#keys.find(keyId)
+    if (key === undefined) throw fail(`is sealed with data key ${keyId}, which is not in the store`)
+    const bytes = unseal(key.bytes, body, this.#proof(ref, keyId, place))
+    if (bytes === null) throw fail('was changed, or belongs to another sync')
+    return bytes.toString()
+  }
+
+  #proof({ worker, sync }: SyncRef, keyId: string, place: Place): string {
+    return JSON.stringify(['tidemark state', FORMAT, this.#store.tenant, worker, sync, keyId, place])
+  }
+}

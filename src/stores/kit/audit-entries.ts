@@ -1,0 +1,12 @@
+import type { AuditEntry, CycleReport } from '../../contract/index.ts'
+
+/** The checkpoint was moved under a cycle, which gave way: whoever reads the trail sees who moved it and whom it cost. */
+export function conflictEntry(version: number, { cycle, endedAt, error }: CycleReport): AuditEntry {
+  return { version, at: endedAt, actor: 'engine', action: 'conflict', reason: error!.message, cycle, state: null }
+}
+
+/** A data key of the tenant was made, or wrapped by another key. */
+export function keyEntry(id: string, wrappedBy: string, { actor, at, replaces }: { actor: string; at: number; replaces?: string | undefined }): AuditEntry {
+  const [action, reason] = replaces === undefined ? ['new-key', `data key ${id}, wrapped by ${wrappedBy}`] : ['rewrap-key', `data key ${id}, wrapped by ${wrappedBy} instead of ${replaces}`]
+  return { version: 0, at, actor, action, reason, cycle: null, state: null }
+}

@@ -1,0 +1,58 @@
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { loadKeyRing } from '../../src/config/load-key-ring.ts'
+import { openStore } from '../../src/config/open-store.ts'
+import { SyncDriver } from '../../src/testing/store-cases/harness.ts'
+
+const KEY = Buffer.alloc(32, 1).toString('base64')
+const OTHER = Buffer.alloc(32, 2).toString('base64')
+let folder: string
+
+beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), 'tidemark-keys-'))))
+afterEach(() => rmSync(folder, { recursive: true }))
+
+describe('the keys that states are sealed with', () => {
+  const sqlite = (): { kind: 'sqlite'; file: string } => ({ kind: 'sqlite', file: join(folder, 'app.db') })
+
+  test('R43 Z3 are made on first use beside a SQLite file, for its owner alone, and stay the same', () => {
+    const first = loadKeyRing(sqlite(), {}, folder)
+    expect(statSync(join(folder, 'app.db.key')).mode & 0o777).toBe(0o600)
+    expect(loadKeyRing(sqlite(), {}, folder).current.id).toBe(first.current.id)
+  })
+
+  test('come from a file that is named, else from the environment; a PostgreSQL is not opened without', () => {
+    writeFileSync(join(folder, 'ring'), `${OTHER}\n${KEY}\n`, { mode: 0o600 })
+    const [file, inline] = [loadKeyRing(sqlite(), { TIDEMARK_KEY_FILE: 'ring', TIDEMARK_KEY: KEY }, folder), loadKeyRing(sqlite(), { TIDEMARK_KEY: KEY }, folder)]
+    expect(file.keys).toHaveLength(2)
+    expect(inline.current.id).toBe(file.keys[1]!.id)
+    expect(existsSync(join(folder, 'app.db.key'))).toBe(false)
+    expect(() => loadKeyRing({ kind: 'postgres', url: 'postgres://x/y' }, {}, folder)).toThrow(expect.objectContaining({ code: 'KEYS_MISSING' }))
+  })
+
+  test('are refused from a file that others can read, that is missing or damaged, without showing what is in it', () => {
+    writeFileSync(join(folder, 'ring'), KEY, { mode: 0o600 })
+    chmodSync(join(folder, 'ring'), 0o644)
+    expect(() => loadKeyRing(sqlite(), { TIDEMARK_KEY_FILE: 'ring' }, folder)).toThrow('chmod 600')
+    expect(() => loadKeyRing(sqlite(), { TIDEMARK_KEY_FILE: 'nowhere' }, folder)).toThrow(expect.objectContaining({ code: 'KEYS_MISSING' }))
+    writeFileSync(join(folder, 'app.db.key'), 'not a key at all', { mode: 0o600 })
+    expect(() => loadKeyRing(sqlite(), {}, folder)).toThrow('is not 32 bytes in base64')
+    expect(readFileSync(join(folder, 'app.db.key'), 'utf8')).toBe('not a key at all')
+  })
+
+  test('Z5 a store opened with another key says which one it wants, and begins nothing', async () => {
+    const url = `sqlite:${join(folder, 'app.db')}`
+    const store = await openStore(url, { environment: { TIDEMARK_KEY: KEY } })
+    const driver = await SyncDriver.take(store)
+    await driver.set('"a"')
+    await driver.release()
+    await store.close()
+    const stranger = await openStore(url, { environment: { TIDEMARK_KEY: OTHER } })
+    await expect(stranger.acquire(driver.ref, { holder: 'x', ttlMs: 1, at: 0 })).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
+    await stranger.close()
+    const again = await openStore(url, { environment: { TIDEMARK_KEY: `${OTHER},${KEY}` } })
+    expect((await again.read(driver.ref)).committed).toBe('"a"')
+    await again.close()
+  })
+})

@@ -1,0 +1,212 @@
+import { randomBytes } from 'node:crypto'
+import { readFileSync, readdirSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from '@photostructure/sqlite'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { Store } from '../../src/contract/index.ts'
+import { DataKeys } from '../../src/registry/data-keys.ts'
+import { KeyRing, keyText, makeMasterKey, parseKeyRing } from '../../src/registry/key-ring.ts'
+import { seal, unseal } from '../../src/registry/seal.ts'
+import { sealStore } from '../../src/registry/sealed-store.ts'
+import { verifyTrail } from '../../src/registry/trail.ts'
+import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
+import { SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
+
+describe('a seal', () => {
+  const key = randomBytes(32)
+  const sealed = seal(key, 'the state', 'here', randomBytes)
+
+  test('R43 Z1 opens to the same text, and never looks the same twice', () => {
+    expect(unseal(key, sealed, 'here')!.toString()).toBe('the state')
+    expect(seal(key, 'the state', 'here', randomBytes)).not.toBe(sealed)
+  })
+
+  test('Z1 every bit counts', () => {
+    const bytes = Buffer.from(sealed, 'base64url')
+    for (let bit = 0; bit < bytes.length * 8; bit++) {
+      const flipped = Buffer.from(bytes)
+      flipped[bit >> 3]! ^= 1 << (bit & 7)
+      expect(unseal(key, flipped.toString('base64url'), 'here')).toBeNull()
+    }
+  })
+
+  test.each([4, 8, 12, 15])('Z1 a tag cut to %i bytes is refused', (length) => {
+    const bytes = Buffer.from(sealed, 'base64url')
+    expect(unseal(key, bytes.subarray(0, bytes.length - 16 + length).toString('base64url'), 'here')).toBeNull()
+  })
+
+  test('Z1 Z2 another key, another place, noise behind it and nothing at all are refused', () => {
+    expect(unseal(randomBytes(32), sealed, 'here')).toBeNull()
+    expect(unseal(key, sealed, 'there')).toBeNull()
+    expect(unseal(key, `${sealed}=`, 'here')).toBeNull()
+    expect(unseal(key, '', 'here')).toBeNull()
+  })
+})
+
+describe('a key ring', () => {
+  test('is read from keys in base64, the first of which is current; remarks are left out', () => {
+    const [one, two] = [makeMasterKey(randomBytes), makeMasterKey(randomBytes)]
+    const ring = parseKeyRing(`# ours\n${keyText(one)}, ${keyText(two)}\n`, 'a file')
+    expect(ring.current.id).toBe(one.id)
+    expect(ring.keys.map(({ id }) => id)).toEqual([one.id, two.id])
+  })
+
+  test.each(['', '# nothing', 'short', `${'A'.repeat(43)}!`])('refuses %j without repeating it', (text) => {
+    const error = (() => {
+      try {
+        return parseKeyRing(text, 'TIDEMARK_KEY')
+      } catch (thrown) {
+        return thrown as Error
+      }
+    })() as Error
+    expect(error).toMatchObject({ code: 'KEYS_MISSING' })
+    if (text.length > 1) expect(error.message).not.toContain(text)
+  })
+})
+
+describe('a sealed store', () => {
+  const [first, second] = [makeMasterKey(randomBytes), makeMasterKey(randomBytes)]
+  const CANARY = 'canary-7f3a'
+  let folder: string
+  let raw: Store
+  let store: Store
+
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'tidemark-seal-'))
+    raw = await openSqliteStore({ file: join(folder, 'store.db'), thread: false })
+    store = sealStore(raw, new KeyRing([first]), randomBytes)
+  })
+  afterEach(async () => {
+    await raw.close()
+    await rm(folder, { recursive: true })
+  })
+
+  async function landed(sync = 'delta'): Promise<SyncDriver> {
+    const driver = await SyncDriver.take(store, { sync, holder: `runner-${sync}` })
+    await driver.set(`{"secret":"${CANARY}-${sync}"}`)
+    return driver
+  }
+
+  function sql(statement: string, ...parameters: string[]): void {
+    const db = new DatabaseSync(join(folder, 'store.db'))
+    db.prepare(statement).run(...parameters)
+    db.close()
+  }
+
+  const filesHold = (text: string): string[] => readdirSync(folder).filter((file) => readFileSync(join(folder, file)).includes(text))
+
+  test('R43 R45 Z6 leaves nothing of a state, of a cursor or of a scope in any file: not in the registry, the audit, nor the log beside it', async () => {
+    const driver = await landed()
+    await driver.begin()
+    await driver.send(await driver.draft({ kind: 'continue', cycle: driver.inflight!.cycle, page: 1, state: `"${CANARY}"`, tidemark: `${CANARY}-mark`, scope: `${CANARY}-scope` }, [upsert('a', { n: 1 })]))
+    expect(filesHold(CANARY)).toEqual([])
+    expect(await store.read(driver.ref)).toMatchObject({ committed: `{"secret":"${CANARY}-delta"}`, inflight: { state: `"${CANARY}"`, tidemark: `${CANARY}-mark`, scope: `${CANARY}-scope` } })
+    expect((await store.audit(driver.ref))[0]!.state).toContain(CANARY)
+    // The same without the seal would be found: the search is able to find.
+    const bare = await SyncDriver.take(raw, { sync: 'bare' })
+    await bare.set(`"${CANARY}"`)
+    expect(filesHold(CANARY)).not.toEqual([])
+  })
+
+  test('Z2 a state moved to another sync is refused', async () => {
+    const [one, two] = [await landed('one'), await landed('two')]
+    sql("update tidemark_registry set committed = (select committed from tidemark_registry where stream_id = 'one') where stream_id = 'two'")
+    await expect(store.read(two.ref)).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
+    await expect(store.read(one.ref)).resolves.toMatchObject({ version: 1 })
+  })
+
+  test('Z2 an older state put back is refused, also when the version is put back with it in the text', async () => {
+    const driver = await landed()
+    const old = (await raw.read(driver.ref)).committed!
+    await driver.set('"newer"')
+    const newer = (await raw.read(driver.ref)).committed!
+    for (const forged of [old, old.replace('.c1.', '.c2.'), newer.replace('.c2.', '.c1.'), '{"plain":true}', '', newer.replace('sealed.1', 'sealed.9')]) {
+      sql('update tidemark_registry set committed = ?', forged)
+      await expect(store.read(driver.ref)).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
+    }
+    sql('update tidemark_registry set committed = ?', newer)
+    expect((await store.read(driver.ref)).committed).toBe('"newer"')
+  })
+
+  test('Z2 a cycle that has just begun opens what was committed, and refuses what was committed before that', async () => {
+    const driver = await landed()
+    const old = (await raw.read(driver.ref)).committed!
+    await driver.set('"newer"')
+    expect((await driver.begin()).inflight.state).toBe('"newer"')
+    sql('update tidemark_registry set inflight_state = ?', old)
+    await expect(store.begin(driver.lease, { at: 0, mode: 'incremental', trigger: 'x', fresh: false, databases: [] })).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
+  })
+
+  test('Z5 without the key nothing can be begun or changed, the lease is free again, and with the key all is as it was', async () => {
+    const driver = await landed()
+    const stranger = sealStore(raw, new KeyRing([second]), randomBytes)
+    await driver.release()
+    const before = await raw.read(driver.ref)
+    await expect(stranger.acquire(driver.ref, { holder: 'x', ttlMs: 1_000, at: 0 })).rejects.toMatchObject({ code: 'STATE_UNREADABLE', message: expect.stringContaining(first.id) })
+    expect({ ...(await raw.read(driver.ref)) }).toEqual(before)
+    await expect(stranger.read(driver.ref)).rejects.toMatchObject({ code: 'STATE_UNREADABLE', message: expect.stringContaining(second.id) })
+    expect((await store.read(driver.ref)).committed).toContain(CANARY)
+  })
+
+  test('Z3 the key that wraps is nowhere in the files, and neither is the data key', async () => {
+    await landed()
+    for (const { bytes } of [first]) for (const form of ['base64', 'hex', 'base64url', 'latin1'] as const) expect(filesHold(bytes.toString(form))).toEqual([])
+  })
+
+  test('Z4 keys are rotated while others work: rewrapped once, readable with the new key alone, and audited', async () => {
+    const driver = await landed()
+    const both = new KeyRing([second, first])
+    const keys = new DataKeys(raw, both, randomBytes)
+    expect(await keys.rewrap('ana', 5)).toBe(1)
+    expect(await keys.rewrap('ana', 6)).toBe(0)
+    // A process that was there before goes on with what it has in memory.
+    await driver.set('"while rotating"')
+    const renewed = sealStore(raw, new KeyRing([second]), randomBytes)
+    expect((await renewed.read(driver.ref)).committed).toBe('"while rotating"')
+    await expect(sealStore(raw, new KeyRing([first]), randomBytes).read(driver.ref)).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
+    expect((await raw.trail({ after: 0, limit: 10 })).entries.map(({ action }) => action)).toEqual(['new-key', 'set', 'rewrap-key', 'set'])
+  })
+
+  test('Z4 a new data key seals from then on; what the old one sealed stays readable, also for a process that did not know the new one', async () => {
+    const driver = await landed()
+    const other = sealStore(raw, new KeyRing([first]), randomBytes)
+    await other.read(driver.ref)
+    await new DataKeys(raw, new KeyRing([first]), randomBytes).add('ana', 5)
+    const fresh = sealStore(raw, new KeyRing([first]), randomBytes)
+    const again = await SyncDriver.take(fresh, { sync: 'again' })
+    await again.set('"x"')
+    const [oldKey, newKey] = (await raw.dataKeys()).map(({ id }) => id)
+    expect((await raw.read(again.ref)).committed).toContain(`.${newKey}.`)
+    expect((await raw.read(driver.ref)).committed).toContain(`.${oldKey}.`)
+    expect((await other.read(again.ref)).committed).toBe('"x"')
+  })
+
+  test('Z3 a data key moved to another tenant or changed is refused', async () => {
+    const driver = await landed()
+    const [key] = await raw.dataKeys()
+    const other = raw.forTenant('other')
+    await other.putDataKey(key!, { actor: 'x', at: 0 })
+    const sealedOther = sealStore(other, new KeyRing([first]), randomBytes)
+    await expect((await SyncDriver.take(sealedOther)).set('1')).rejects.toMatchObject({ code: 'STATE_UNREADABLE', message: expect.stringContaining('tampered') })
+    expect((await store.read(driver.ref)).version).toBe(1)
+  })
+
+  test.each([
+    ['changed', "update tidemark_audit set actor = 'eve' where audit_id = 2", 2],
+    ['deleted in the middle', 'delete from tidemark_audit where audit_id = 2', 3],
+    ['deleted at the end', 'delete from tidemark_audit where audit_id = (select max(audit_id) from tidemark_audit)', 3],
+    ['swapped', 'update tidemark_audit set audit_id = case audit_id when 2 then 99 else audit_id end', 3],
+  ])('R51 Z22 an entry of the audit that was %s is found', async (_, statement, at) => {
+    const driver = await landed()
+    await driver.set('"2"')
+    await driver.set('"3"')
+    expect(await verifyTrail(store)).toMatchObject({ intact: true, entries: 4 })
+    expect(() => sql(statement)).toThrow('only ever added to')
+    sql('drop trigger tidemark_audit_stays')
+    sql('drop trigger tidemark_audit_remains')
+    sql(statement)
+    expect(await verifyTrail(store)).toMatchObject({ intact: false, brokenAt: { id: at } })
+  })
+})
