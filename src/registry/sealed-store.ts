@@ -31,6 +31,11 @@ export function sealStore(store: Store, ring: KeyRing, random: RandomBytes): Sto
     },
     commit: async (commit) => states.openOutcome(commit.lease.ref, await store.commit(await states.sealCommit(commit))),
     read: async (ref) => states.openCheckpoint(ref, await store.read(ref)),
+    // Whoever could read these in a backup could make cursors of their own.
+    cursorSecrets: async (offer) => {
+      const secrets = await store.cursorSecrets({ ...offer, secret: (await states.seal(OF_TENANT, offer.secret, CURSOR_SECRET, offer.createdAt))! })
+      return Promise.all(secrets.map(async (known) => ({ ...known, secret: (await states.open(OF_TENANT, known.secret, [CURSOR_SECRET]))! })))
+    },
     audit: async (ref, options) => {
       const entries = await store.audit(ref, options)
       return Promise.all(entries.map(async (entry) => ({ ...entry, state: await states.open(ref, entry.state, [committedAt(entry.version)]) })))
@@ -57,6 +62,9 @@ const committedAt = (version: number): Place => `c${version}`
 const inflightAt = (cycle: number, page: number): Place => `i${cycle}-${page}`
 const SCOPE: Place = 's'
 const TIDEMARK: Place = 't'
+const CURSOR_SECRET: Place = 'cursors'
+/** What belongs to no sync. */
+const OF_TENANT: SyncRef = { worker: '', sync: '' }
 const PREFIX = 'sealed'
 const FORMAT = '1'
 
@@ -78,14 +86,14 @@ class States {
   async #sealMove(ref: SyncRef, { move, version, at }: Commit): Promise<Move> {
     if (move.kind === 'abandon') return move
     const place = move.kind === 'continue' ? inflightAt(move.cycle, move.page) : committedAt(version + 1)
-    const state = await this.#seal(ref, move.state, place, at)
+    const state = await this.seal(ref, move.state, place, at)
     if (move.kind === 'set') return { ...move, state }
     // A time is for everybody to see; the cursor of a source without times is a piece of its state.
-    const tidemark = move.tidemark === null || canonicalInstant(move.tidemark) !== null ? move.tidemark : await this.#seal(ref, move.tidemark, TIDEMARK, at)
-    return { ...move, state, tidemark, scope: await this.#seal(ref, move.scope, SCOPE, at) }
+    const tidemark = move.tidemark === null || canonicalInstant(move.tidemark) !== null ? move.tidemark : await this.seal(ref, move.tidemark, TIDEMARK, at)
+    return { ...move, state, tidemark, scope: await this.seal(ref, move.scope, SCOPE, at) }
   }
 
-  async #seal(ref: SyncRef, text: string | null, place: Place, at: number): Promise<string | null> {
+  async seal(ref: SyncRef, text: string | null, place: Place, at: number): Promise<string | null> {
     if (text === null) return null
     const key = await this.#keys.current(at)
     return [PREFIX, FORMAT, key.id, place, seal(key.bytes, text, this.#proof(ref, key.id, place), this.#random)].join('.')

@@ -110,6 +110,13 @@ describe('a sealed store', () => {
     expect(filesHold(CANARY)).not.toEqual([])
   })
 
+  test('Z6 the secrets that cursors are made with are not in any file as they are', async () => {
+    const offer = { secret: CANARY, createdAt: 1_000, renewMs: 10, keepMs: 100 }
+    expect(await store.cursorSecrets(offer)).toEqual([{ secret: CANARY, createdAt: 1_000 }])
+    expect(filesHold(CANARY)).toEqual([])
+    expect(await store.cursorSecrets({ ...offer, secret: 'another', createdAt: 1_005 })).toEqual([{ secret: CANARY, createdAt: 1_000 }])
+  })
+
   test('Z2 a state moved to another sync is refused', async () => {
     const [one, two] = [await landed('one'), await landed('two')]
     sql("update tidemark_registry set committed = (select committed from tidemark_registry where stream_id = 'one') where stream_id = 'two'")
