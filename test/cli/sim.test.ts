@@ -9,6 +9,18 @@ test('sim says how many worlds, how fast and which faults; the same seeds give t
   expect((await project.run('sim', '--seeds', '2', '--first-seed', '7')).stdout).toMatch(/^2 worlds from seed 7 · .+ a second · .+ faults injected/)
 })
 
+test('sim --vendors runs the sources of known vendors, names them, and refuses others', { timeout: 180_000 }, async () => {
+  const project = new Project()
+  const { stdout, code } = await project.run('sim', '--vendors', 'airtable,stripe', '--seeds', '4')
+  expect(stdout).toMatch(/^4 worlds from seed 1 · /)
+  expect(stdout).toMatch(/\d × (airtable tasks replace|stripe (customers|invoices) (replace|delta|pair))/)
+  expect(stdout).toMatch(/Digest [\da-f]{8}\./)
+  expect(code).toBe(0)
+  const unknown = await project.run('sim', '--vendors', 'stripes')
+  expect(unknown.stderr).toMatch(/There is no vendor "stripes"\. There are salesforce, stripe, /)
+  expect(unknown.code).toBe(2)
+})
+
 const LIST = "const all = Array.from({ length: 12 }, (_, at) => ({ id: `k${at}` }))"
 
 test('sim with a worker of yours lands the same rows through every fault', { timeout: 180_000 }, async () => {

@@ -43,6 +43,15 @@ test('N61 N62 N63 N65: issues of repositories are read on two levels, asking onl
   expect(await stage.state()).toBeNull()
 })
 
+test('XC16: a cursor that is no longer taken starts the cycle over, and does not stop the sync for good', async () => {
+  repositories(250)
+  stage.list(source().repositories)
+  vendor.faults.plan({ kind: 'expired-token' }, { times: 1, on: (request) => request.method === 'POST' && stage.vendor.requests.entries.length > 1 })
+  expect(await stage.backfill()).toMatchObject({ stopReason: 'complete' })
+  expect(stage.asked().map(({ body }) => JSON.parse(body).variables.after === null)).toEqual([true, false, true, false, false])
+  expect(await keys()).toEqual(known('repository'))
+})
+
 test('N64: the budget it tells sets the pace of the pages that follow', async () => {
   const [first] = repositories(1)
   issues(first!, 350)

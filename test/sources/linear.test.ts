@@ -31,6 +31,14 @@ test('N73: all of it each time, and what is gone is swept', async () => {
   expect(await stage.state()).toBeNull()
 })
 
+test('XC16: a cursor that is no longer taken starts the cycle over, and does not stop the sync for good', async () => {
+  fill(250)
+  vendor.faults.plan({ kind: 'expired-token' }, { times: 1, on: () => vendor.requests.entries.length > 1 })
+  expect(await stage.backfill()).toMatchObject({ stopReason: 'complete' })
+  expect(stage.asked().map(({ body }) => (JSON.parse(body) as { variables: { after: unknown } }).variables.after === null)).toEqual([true, false, true, false, false])
+  expect(await rows()).toEqual(truth())
+})
+
 test('teams are a list of their own', async () => {
   stage.list(linear({ apiKey: 'LINEAR_KEY' }).teams)
   await stage.backfill()

@@ -24,6 +24,7 @@ export const judgeGraphql: Judge = ({ body }) => {
   if (!isObject(body) || !Array.isArray(body.errors) || body.errors.length === 0) return null
   const words = new Set(body.errors.flatMap(wordsOf))
   if (LIMITS.some((word) => words.has(word))) return { code: 'RATE_LIMITED', reason: 'a GraphQL rate limit' }
+  if (CURSORS.some((word) => words.has(word))) return { code: 'CURSOR_REJECTED', reason: 'a refusal of the position' }
   if (REFUSALS.some((word) => words.has(word))) return { code: 'AUTH_REJECTED', reason: 'a GraphQL refusal' }
   return { code: 'SOURCE_INVALID', reason: 'GraphQL errors' }
 }
@@ -36,6 +37,8 @@ function wordsOf(error: JsonValue): string[] {
 }
 
 const LIMITS = ['RATELIMITED', 'THROTTLED']
+/** What only a position can be wrong with, where the query itself is always the same. */
+const CURSORS = ['INVALIDCURSORARGUMENTS', 'INVALIDINPUT']
 const REFUSALS = ['UNAUTHENTICATED', 'AUTHENTICATIONERROR', 'UNAUTHORIZED', 'FORBIDDEN']
 
 export function isObject(value: JsonValue | undefined): value is JsonObject {
