@@ -31,7 +31,8 @@ export const githubIssues: VendorStream = {
   prepare: (simulator) => {
     for (let n = 0; n < 5; n++) simulator.create('repository', {})
   },
-  fields: (n, simulator, chance) => ({ title: numbered(n), repository: chance.pick(simulator.records.current('repository')).id }),
+  home: (simulator, chance) => ({ repository: chance.pick(simulator.records.current('repository')).id }),
+  fields: (n) => ({ title: numbered(n) }),
   writeOf: ({ title }) => writeIn(title),
   rowOf: ({ __typename: _type, ...record }) => record,
 }

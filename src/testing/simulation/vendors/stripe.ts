@@ -25,7 +25,7 @@ export const stripeCustomers: VendorStream = { ...stream('customers', 'customer'
 /** Each with a list inside, which is cut after ten and goes on elsewhere. */
 export const stripeInvoices: VendorStream = {
   ...stream('invoices', 'invoice', 'number'),
-  fields: (n, _simulator, chance) => ({ number: numbered(n), lines: Array.from({ length: chance.pick([0, 2, 12, 25]) }, (_, at) => ({ amount: n * 100 + at })) }),
+  fields: (n, chance) => ({ number: numbered(n), lines: Array.from({ length: chance.pick([0, 2, 12, 25]) }, (_, at) => ({ amount: n * 100 + at })) }),
   rowOf: (record, simulator) => {
     const id = String(record['id'])
     const items = simulator.records.find('invoice', id)!.fields['lines'] as Fields[]

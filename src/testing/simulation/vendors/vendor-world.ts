@@ -119,8 +119,10 @@ class VendorWorld {
     return {
       seed: this.#options.seed, kind: `${stream.vendor} ${stream.name} ${kind}`, hash: this.#trace.digest(), faults: this.#faults.injected, violations: oracle.violations,
       steps: this.#scheduler.steps, virtualMs: this.#scheduler.now - TIME_ZERO, cycles: this.#fleet.cycles, requests: this.#simulator.requests.entries.length,
-      outcomes: oracle.outcomes, // A vendor's chance is drawn from by requests and writes alike, so without faults its ids would be others.
-      rows: '', trail: this.#trace.recent(),
+      outcomes: oracle.outcomes,
+      // A vendor's chance is drawn from by requests and writes alike, so without faults its ids would be others.
+      rows: '',
+      trail: this.#trace.recent(),
     }
   }
 
@@ -178,13 +180,12 @@ class VendorWorld {
 
   #create(): void {
     const { stream } = this.#config
-    this.#simulator.create(stream.type, stream.fields(++this.#writes, this.#simulator, this.#workload))
+    this.#simulator.create(stream.type, { ...stream.home?.(this.#simulator, this.#workload), ...stream.fields(++this.#writes, this.#workload) })
   }
 
   #update(id: string): void {
     const { stream } = this.#config
-    const { repository: _, ...fields } = stream.fields(++this.#writes, this.#simulator, this.#workload)
-    this.#simulator.update(stream.type, id, fields)
+    this.#simulator.update(stream.type, id, stream.fields(++this.#writes, this.#workload))
   }
 
   #remove(id: string): void {

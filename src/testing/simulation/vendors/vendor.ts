@@ -27,8 +27,10 @@ export interface VendorStream {
   readonly pacer?: PacerOptions
   /** What must be there before the first record: a team, a repository. */
   prepare?(simulator: VendorSimulator): void
+  /** Where a new record belongs, and stays. */
+  home?(simulator: VendorSimulator, chance: Stream): Fields
   /** The fields of the nth write. */
-  fields(n: number, simulator: VendorSimulator, chance: Stream): Fields
+  fields(n: number, chance: Stream): Fields
   /** Which write made this row. */
   writeOf(row: JsonObject): number
   /** The row that a record of the simulator becomes. */
