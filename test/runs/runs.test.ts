@@ -96,8 +96,9 @@ async function cycle(child: Child, simulator: VendorSimulator, { sync }: Cycle, 
   expect(done).not.toHaveProperty('error')
   const asked = [...simulator.requests.entries]
   expect(asked.filter(({ status }) => status !== 200)).toEqual([])
-  // No question is put twice, so no page is read twice.
-  expect(new Set(asked.map(({ method, path, query, body }) => JSON.stringify([method, path, query, body]))).size).toBe(asked.length)
+  // No question is put twice, so no page is read twice; what asks for one record alone asks for a place or the time.
+  const pages = asked.filter(({ query }) => query['limit'] !== '1')
+  expect(new Set(pages.map(({ method, path, query, body }) => JSON.stringify([method, path, query, body]))).size).toBe(pages.length)
   return { asked, counts: done['counts'] as Done['counts'], seconds: done['seconds'] as number }
 }
 

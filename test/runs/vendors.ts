@@ -37,7 +37,7 @@ const ANCHOR = 1
 
 const stripeCycles = {
   // 100 to a page, and `has_more` is the end.
-  backfill: { sync: 'follow-backfill', minimum: ({ records }: Counts) => ANCHOR + saidToEnd(records, 100) },
+  backfill: { sync: 'follow-backfill', minimum: ({ records }: Counts, ..._rest: unknown[]) => ANCHOR + saidToEnd(records, 100) },
   // One event for each change, each in a second of its own: nothing is asked for a second time to tell which came last.
   follow: [{ sync: 'follow', minimum: ({ updated, created, deleted }: Counts) => saidToEnd(updated + created + deleted, 100) }],
 }
@@ -54,7 +54,11 @@ export const VENDORS: readonly Vendor[] = [
     follow: [{ sync: 'follow', minimum: ({ updated, created, deleted }) => endsShort(updated + created + deleted, 2_000) }],
     landed: ({ Id, Name, Industry, CreatedDate, SystemModstamp, IsDeleted }) => ({ Id, Name, Industry, CreatedDate, SystemModstamp, IsDeleted }),
   },
-  { name: 'stripe', type: 'customer', make: (ports) => new StripeSimulator(ports), fields: () => customer, ...stripeCycles },
+  {
+    name: 'stripe', type: 'customer', make: (ports) => new StripeSimulator(ports), fields: () => customer, ...stripeCycles,
+    // And one question for Stripe's time, which says how new the listed objects are at least.
+    backfill: { sync: 'follow-backfill', minimum: (...given) => stripeCycles.backfill.minimum(...given) + 1 },
+  },
   { name: 'rest (as stripe)', type: 'customer', make: (ports) => new StripeSimulator(ports), fields: () => customer, ...stripeCycles },
   {
     name: 'hubspot',
