@@ -45,7 +45,7 @@ export async function readPage(store: Store, seal: Seal, request: PageRequest, n
 
   const page = await store.feed({ after, limit: limit + 1, scanMax: SCAN_MAX, ...(databases !== null && { databases }), ...(endpoint === 'list' && { live: true }) })
   if (opened !== null) checkContinuity(opened, page)
-  if (endpoint === 'changes' && since !== null && since <= page.floorCommittedAt) {
+  if (endpoint === 'changes' && since !== null && page.floor > 0 && since <= page.floorCommittedAt) {
     throw new FeedError('time_expired', `The log no longer holds every change since ${updatedSince}; it does from ${isoTime(page.floorCommittedAt + 1)} on. ${FROM_START}`, 'backfill')
   }
   const entries = page.entries.slice(0, limit)

@@ -17,7 +17,7 @@ export interface Caller {
 /** A record is asked for again after this, so that an ended key ends everywhere within it. */
 const REMEMBER_MS = 1_000
 const REMEMBERED_MAX = 10_000
-/** Wrong keys from one address before the address itself has to wait. */
+/** Wrong keys from one address before it has to wait. */
 const FAILURES_MAX = 300
 
 export class Callers {
@@ -37,12 +37,12 @@ export class Callers {
   /** Throws 401 or 429. */
   async identify(text: string | undefined, address: string): Promise<Caller> {
     const now = this.#clock.now()
-    const failed = { limit: FAILURES_MAX, remaining: 0, resetAt: Math.ceil(now / 60_000) * 60 }
-    if (this.#limit.count(`failed ${address}`) >= FAILURES_MAX) throw withRate(tooMany(failed, now), failed)
     const given = text === undefined ? null : parseApiKey(text)
     const key = given === null ? null : await this.#find(given.id)
     if (given === null || !isKeyValid(key, given.hash, now)) {
-      this.#limit.take(`failed ${address}`, FAILURES_MAX)
+      // Only who fails has to wait: behind one address there may be others, with keys that are valid.
+      const failed = this.#limit.take(`failed ${address}`, FAILURES_MAX)
+      if (failed.remaining < 0) throw withRate(tooMany(failed, now), failed)
       throw new HttpError('UNAUTHORIZED', text === undefined ? 'Send a key as `Authorization: Bearer …`. `tidemark keys create` makes one.' : 'The key is not valid, or has ended.', { headers: { 'www-authenticate': 'Bearer' } })
     }
     const allowance = this.#limit.take(key.id, key.rateLimit)

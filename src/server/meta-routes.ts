@@ -1,4 +1,5 @@
 import { countHealths } from './control-routes.ts'
+import { HttpError } from './http-error.ts'
 import { openApiDocument } from './openapi.ts'
 import { sendJson, type Route } from './route.ts'
 import { LIMIT_DEFAULT, LIMIT_MAX, object, WAIT_MAX_S } from './schemas.ts'
@@ -17,7 +18,9 @@ export const metaRoutes: readonly Route[] = [
   {
     method: 'GET', path: '/readiness', id: 'getReadiness', access: OPEN, answer: STATUS, summary: 'The store answers; 503 when it does not.',
     async handle({ reply, caller }) {
-      await caller.store.position()
+      await caller.store.position().catch(() => {
+        throw new HttpError('SERVICE_UNAVAILABLE', 'The store does not answer.', { headers: { 'retry-after': '5' } })
+      })
       return sendJson(reply, '{"status":"ready"}')
     },
   },

@@ -31,7 +31,7 @@ const TAGS = { feed: 'Lists and changes.', control: 'Syncs: where they stand, an
 function operation(route: Route): Record<string, unknown> {
   const { id, summary, access, params, query, answer, media = 'application/json', path } = route
   const parameters = [...parametersOf(params, 'path'), ...parametersOf(query, 'query')]
-  const errors = access.kind === 'public' ? [503] : [400, 401, 403, 404, 429, 503]
+  const errors = access.kind === 'public' ? [405, 503] : [400, 401, 403, 404, 405, 429, 503]
   return {
     operationId: id, summary, tags: [path.startsWith('/api') ? 'control' : path.startsWith('/agents') && path !== '/agents/v1/capabilities' ? 'feed' : 'server'],
     ...(access.kind === 'public' ? { security: [] } : {}),

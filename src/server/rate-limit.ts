@@ -28,10 +28,6 @@ export class RateLimit {
     return { limit, remaining: limit - count, resetAt: ((this.#window + 1) * WINDOW_MS) / 1_000 }
   }
 
-  count(who: string): number {
-    return this.#current().get(who) ?? 0
-  }
-
   /** Forgotten with their window, so that they need no sweeping. */
   #current(): Map<string, number> {
     const window = Math.floor(this.#clock.now() / WINDOW_MS)

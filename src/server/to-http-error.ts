@@ -23,6 +23,7 @@ export function toHttpError(thrown: unknown): HttpError {
   const { code, statusCode, validation, validationContext } = Object(thrown) as FrameworkError
   if (validation !== undefined) return new HttpError('INVALID_REQUEST', describe(validation[0]!, validationContext ?? 'request'), { details: { reason: 'parameter_invalid' } })
   if (code === 'FST_ERR_BAD_URL') return new HttpError('INVALID_REQUEST', 'The path is not valid: check its percent-encoding.', { details: { reason: 'path_invalid' } })
+  if (code === 'FST_ERR_MAX_PARAM_LENGTH') return new HttpError('INVALID_REQUEST', 'A part of the path is too long.', { details: { reason: 'path_invalid' } })
   const known = BY_STATUS[Number(statusCode)]
   return known === undefined ? new HttpError('INTERNAL_ERROR', UNEXPECTED) : new HttpError(...known)
 }

@@ -53,7 +53,7 @@ export class Stand {
   async get(path: string, { key = this.key, ...init }: RequestInit & { key?: string | null } = {}): Promise<Answer> {
     const response = await fetch(`${this.url}${path}`, { ...init, headers: { ...(key !== null && { authorization: `Bearer ${key}` }), ...(init.headers as object) } })
     const text = await response.text()
-    return { status: response.status, headers: response.headers, text, body: /json/.test(response.headers.get('content-type') ?? '') ? (JSON.parse(text) as Body) : ({} as Body) }
+    return { status: response.status, headers: response.headers, text, body: text !== '' && /json/.test(response.headers.get('content-type') ?? '') ? (JSON.parse(text) as Body) : ({} as Body) }
   }
 
   post(path: string, init: RequestInit & { key?: string | null } = {}): Promise<Answer> {

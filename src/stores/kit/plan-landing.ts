@@ -4,7 +4,7 @@ import { judge, type StoredRow } from './judge.ts'
 
 /** What a commit will write, decided before anything is written; every store carries out the same plan. */
 export interface LandingPlan {
-  /** In the page's order; the sequence is given where the log gets an entry. */
+  /** By database and key, whatever the page's order; the sequence is given where the log gets an entry. */
   readonly writes: RowWrite[]
   readonly touches: RowTouch[]
   /**
@@ -56,7 +56,7 @@ export function planLanding(commit: Commit, facts: LandingFacts): LandingPlan {
   const read = { writer: facts.writer, readFrom: commit.readFrom, upstreamToleranceMs: commit.upstreamToleranceMs }
   let position = facts.position
 
-  for (const landing of commit.landings) {
+  for (const landing of inOrder(commit.landings)) {
     const row = facts.find(landing)
     let verdict = judge(landing, row, read)
     if (verdict === 'update' && landing.type === 'upsert' && sameJson(facts.textOf(landing, row!), landing.text)) verdict = 'touch'
@@ -111,6 +111,34 @@ export function planLanding(commit: Commit, facts: LandingFacts): LandingPlan {
   }
   counts.quarantined = commit.quarantined.length
   return { writes, touches, seen, sightings, counts, overlap, position }
+}
+
+/**
+ * By database and key: the feed's order is that of the commits and, within one, of the keys (A9), so that a place in it can
+ * be told by either. Most sources list by key, and then nothing has to be sorted.
+ */
+function inOrder(landings: readonly Landing[]): readonly Landing[] {
+  for (let at = 1; at < landings.length; at++) if (compare(landings[at - 1]!, landings[at]!) > 0) return landings.toSorted(compare)
+  return landings
+}
+
+function compare(a: Landing, b: Landing): number {
+  return a.database === b.database ? compareBytes(a.key, b.key) : compareBytes(a.database, b.database)
+}
+
+/** As databases do. JavaScript compares by UTF-16 units, which differs where surrogates meet what lies above them. */
+function compareBytes(a: string, b: string): number {
+  if (a === b) return 0
+  const length = Math.min(a.length, b.length)
+  let at = 0
+  while (at < length && a.charCodeAt(at) === b.charCodeAt(at)) at++
+  if (at === length) return a.length - b.length
+  const [x, y] = [a.charCodeAt(at), b.charCodeAt(at)]
+  return isSurrogate(x) === isSurrogate(y) ? x - y : isSurrogate(x) ? 1 : -1
+}
+
+function isSurrogate(unit: number): boolean {
+  return unit >= 0xd800 && unit <= 0xdfff
 }
 
 export function noCounts(): LandingCounts {

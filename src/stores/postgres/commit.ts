@@ -64,21 +64,27 @@ async function land(transaction: Transaction, commit: Commit, { entry, tenant, o
   writeQuarantine(transaction, entry, commit, page, waiting)
 
   let position = plan.position
+  const logs = position > tenant.sequence
+  // What the sweep deletes comes after the page, at a time of its own: within one time the keys are in order (A9).
+  const sweptAt = logs ? committedAt + 1 : committedAt
   const limits = sweeps && commit.move.kind === 'complete' ? commit.move.sweep : null
   if (limits !== null) {
     const swept = await sweep(transaction, limits, {
-      writer: entry.sync_id, owner, cycle: inflight!.cycle, startSequence: inflight!.startSequence, position, committedAt,
+      writer: entry.sync_id, owner, cycle: inflight!.cycle, startSequence: inflight!.startSequence, position, committedAt: sweptAt,
     })
     if (swept.kind === 'braked') return rollback(swept)
     plan.counts.swept = swept.count
     position += swept.count
   }
   if (position > tenant.sequence) {
-    transaction.send('update tidemark.tenants set sequence = $2, committed_at = $3 where tenant_id = $1', transaction.tenant, position, committedAt)
-    transaction.send(
-      'insert into tidemark.commits (tenant_id, committed_at, sync_id, cycle_id, page) values ($1, $2, $3, $4, $5)',
-      transaction.tenant, committedAt, entry.sync_id, inflight?.cycle ?? 0, page,
-    )
+    const times = [...(logs ? [committedAt] : []), ...(plan.counts.swept > 0 ? [sweptAt] : [])]
+    transaction.send('update tidemark.tenants set sequence = $2, committed_at = $3 where tenant_id = $1', transaction.tenant, position, times.at(-1)!)
+    for (const at of times) {
+      transaction.send(
+        'insert into tidemark.commits (tenant_id, committed_at, sync_id, cycle_id, page) values ($1, $2, $3, $4, $5)',
+        transaction.tenant, at, entry.sync_id, inflight?.cycle ?? 0, page,
+      )
+    }
   }
   for (const [pacer, slotAt] of Object.entries(commit.pacers)) {
     transaction.send(

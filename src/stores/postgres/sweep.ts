@@ -55,8 +55,8 @@ export async function sweep(
   if (count > 0) {
     transaction.send(
       `with ${SEEN}, dying as materialized (
-         select r.database_id, r.key, r.sequence as previous, $5::bigint + row_number() over (order by r.database_id, r.key) as sequence
-         from tidemark.rows r where ${DOOMED}
+         select r.database_id, r.key, r.sequence as previous, $5::bigint + row_number() over (order by d.name, r.key) as sequence
+         from tidemark.rows r join tidemark.databases d on d.tenant_id = $1 and d.database_id = r.database_id where ${DOOMED}
        ), logged as (
          insert into tidemark.log (tenant_id, committed_at, sequence, database_id, action, previous, key)
          select $1, $6, sequence, database_id, ${ACTION.deleted}, previous, key from dying

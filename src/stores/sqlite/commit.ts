@@ -45,10 +45,12 @@ function land(session: Session, entry: RegistryEntry, commit: Commit): CommitOut
   const committedAt = Math.max(commit.at, tenant.committed_at + 1)
   const page = commit.move.kind === 'set' ? 0 : commit.move.page
   const limits = sweeps && commit.move.kind === 'complete' ? commit.move.sweep : null
-  const commitId = plan.writes.length === 0 && limits === null ? 0 : connection.run(
+  const writeCommit = (at: number): number => connection.run(
     'insert into tidemark_commits (tenant_id, sync_id, cycle_id, page, committed_at) values (?, ?, ?, ?, ?)',
-    tenantId, entry.sync_id, inflight?.cycle ?? 0, page, committedAt,
+    tenantId, entry.sync_id, inflight?.cycle ?? 0, page, at,
   ).lastInsertRowid
+  const logs = plan.position > tenant.sequence
+  const commitId = logs ? writeCommit(committedAt) : 0
 
   writeRows(session, plan, databases, { commit: commitId, writer: entry.sync_id, owner, owners: otherOwners(session, commit) })
   if (sweeps) rememberSeen(session, plan, databases, owner, inflight!.cycle, page)
@@ -56,14 +58,18 @@ function land(session: Session, entry: RegistryEntry, commit: Commit): CommitOut
   writeQuarantine(session, entry, commit, page)
 
   let position = plan.position
+  // What the sweep deletes comes after the page, at a time of its own: within one time the keys are in order (A9).
+  const sweptAt = logs ? committedAt + 1 : committedAt
   if (limits !== null) {
-    const swept = sweep(session, entry, limits, { owner, cycle: inflight!.cycle, startSequence: inflight!.startSequence, position, commitId })
+    const swept = sweep(session, entry, limits, {
+      owner, cycle: inflight!.cycle, startSequence: inflight!.startSequence, position, writeCommit: () => writeCommit(sweptAt),
+    })
     if (swept.kind === 'braked') return rollback(swept)
     plan.counts.swept = swept.count
     position += swept.count
   }
   if (position > tenant.sequence) {
-    connection.run('update tidemark_tenants set sequence = ?, committed_at = ? where tenant_id = ?', position, committedAt, tenantId)
+    connection.run('update tidemark_tenants set sequence = ?, committed_at = ? where tenant_id = ?', position, plan.counts.swept > 0 ? sweptAt : committedAt, tenantId)
   }
   for (const [pacer, slotAt] of Object.entries(commit.pacers)) {
     connection.run(

@@ -10,7 +10,8 @@ export interface SweepFacts {
   readonly cycle: number
   readonly startSequence: number
   readonly position: number
-  readonly commitId: number
+  /** Makes the commit that the deletions belong to; called only when there are any. */
+  writeCommit(): number
 }
 
 /** Invariant 5: gone are the rows this owner had, that the cycle did not see, that nobody wrote since it began, and that no other owner still lists. */
@@ -22,13 +23,15 @@ export function sweep(
   connection.run('delete from tidemark_claims where tenant_id = ? and owner_id = ? and cycle_id <> ?', tenantId, facts.owner, facts.cycle)
 
   let position = facts.position
+  let commitId: number | null = null
   for (const { database_id: id, name } of connection.all<{ database_id: number; name: string }>(
-    'select database_id, name from tidemark_databases where tenant_id = ? order by database_id', tenantId,
+    'select database_id, name from tidemark_databases where tenant_id = ? order by name', tenantId,
   )) {
     const doomed = connection.all<{ key: string; position: number }>(
       `select key, position from tidemark_rows r
        where tenant_id = ? and database_id = ? and status = 0 and owner_id = ? and position <= ?
-         and position > coalesce((select ? + last from temp.tidemark_seen_ranges where first <= r.position - ? order by first desc limit 1), 0)`,
+         and position > coalesce((select ? + last from temp.tidemark_seen_ranges where first <= r.position - ? order by first desc limit 1), 0)
+       order by key`,
       tenantId, id, facts.owner, base + facts.startSequence, base, base,
     )
     const dying = doomed.filter(({ key }) => !handOver(session, id, key))
@@ -40,7 +43,7 @@ export function sweep(
       position++
       connection.run(
         'insert into tidemark_log (position, commit_id, database_id, key, action, previous) values (?, ?, ?, ?, ?, ?)',
-        base + position, facts.commitId, id, key, ACTION.deleted, previous,
+        base + position, (commitId ??= facts.writeCommit()), id, key, ACTION.deleted, previous,
       )
       connection.run(
         'update tidemark_rows set position = ?, status = ?, hash = null, writer_id = ? where tenant_id = ? and database_id = ? and key = ?',

@@ -7,7 +7,8 @@ export const atomicityCases: readonly StoreCase[] = [
     const driver = await SyncDriver.take(store, { mode: 'replace' })
     await driver.cycle([upsert('a', { n: 1 }), upsert('b', { n: 1 })])
     await driver.begin()
-    const impossible = { ...upsert('x', { n: 1 }), key: null as unknown as string }
+    // A key twice, which nobody may send: it is found out when the rows are written.
+    const impossible = upsert('c', { n: 2 })
     const before = await snapshot(store)
     for (const move of [driver.nextPage(), driver.lastPage()]) {
       const commit = await driver.draft(move, [upsert('a', { n: 2 }), remove('b'), upsert('c', { n: 1, extra: true }), impossible], {

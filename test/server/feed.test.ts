@@ -1,0 +1,4 @@
+import { openHarness } from '../stores/sqlite-harness.ts'
+import { describeFeed } from './feed-cases.ts'
+
+describeFeed('SQLite', openHarness)

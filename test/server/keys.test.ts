@@ -1,0 +1,214 @@
+import { connect } from 'node:net'
+import { describe, expect, test } from 'vitest'
+import { parseApiKey } from '../../src/server/api-key.ts'
+import { SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
+import { openHarness } from '../stores/sqlite-harness.ts'
+import { Stream } from './feed-cases.ts'
+import { addKey, Stand, type Answer } from './stand.ts'
+
+async function filled(options: Parameters<typeof Stand.open>[1] = {}): Promise<Stand> {
+  const stand = await Stand.open(openHarness, options)
+  await (await stand.driver()).cycle([upsert('a', { n: 1 }), upsert('b', { n: 2 }, { database: 'people' })])
+  return stand
+}
+
+describe('keys', () => {
+  test('A23 AX7 Z43 without a key, with a wrong one or with one that has ended: 401, in one shape, told apart by nothing', async () => {
+    const stand = await filled()
+    const ended = await addKey(stand.store, ['admin'], { endsAt: Date.now() - 1 })
+    const wrong = `${stand.key.slice(0, -1)}${stand.key.endsWith('A') ? 'B' : 'A'}`
+    const unknown = `tmk_${'0'.repeat(16)}_${'A'.repeat(43)}`
+    const bodies = new Set<string>()
+    for (const key of [ended, wrong, unknown, 'x', `${stand.key}x`, stand.key.slice(4)]) {
+      for (const path of ['/agents/v1/changes', '/agents/v1/things', '/agents/v1/nothing', '/agents/v1/things/a', '/agents/v1/capabilities']) {
+        const { status, body, headers } = await stand.get(path, { key })
+        expect([status, headers.get('www-authenticate'), headers.get('x-request-id'), headers.get('cache-control')]).toEqual([401, 'Bearer', body.requestId, 'no-store'])
+        expect(Object.keys(body)).toEqual(['error', 'message', 'status', 'requestId'])
+        bodies.add(JSON.stringify({ ...body, requestId: '' }))
+      }
+    }
+    expect([...bodies]).toEqual([JSON.stringify({ error: 'UNAUTHORIZED', message: 'The key is not valid, or has ended.', status: 401, requestId: '' })])
+    expect((await stand.get('/agents/v1/changes', { key: null })).body.message).toMatch(/tidemark keys create/)
+    expect((await stand.get('/agents/v1/changes', { key: null, headers: { 'x-agents-token': stand.key } })).status).toBe(200)
+    expect((await stand.get('/agents/v1/changes', { key: null, headers: { authorization: 'Basic eDp5' } })).status).toBe(401)
+  })
+
+  test('A23 Z43 a scope allows what it names and nothing else', async () => {
+    const stand = await filled()
+    const paths = ['/agents/v1/changes', '/agents/v1/things', '/agents/v1/people', '/agents/v1/nothing', '/api/syncs', '/metrics']
+    const statuses = async (scopes: string[]): Promise<number[]> => {
+      const key = await addKey(stand.store, scopes)
+      const answers: Answer[] = []
+      for (const path of paths) answers.push(await stand.get(path, { key }))
+      answers.push(await stand.post('/api/syncs/crm/delta/resume', { key }))
+      for (const { status, body } of answers.filter((answer) => answer.status === 403)) expect(body).toMatchObject({ error: 'FORBIDDEN', message: expect.stringMatching(/lacks the scope `.+`/), status })
+      return answers.map(({ status }) => status)
+    }
+    expect(await statuses([])).toEqual([403, 403, 403, 403, 403, 403, 403])
+    expect(await statuses(['changes:read'])).toEqual([200, 403, 403, 403, 403, 403, 403])
+    expect(await statuses(['things:read'])).toEqual([403, 200, 403, 403, 403, 403, 403])
+    expect(await statuses(['*:read'])).toEqual([200, 200, 200, 404, 403, 403, 403])
+    expect(await statuses(['sync:write'])).toEqual([403, 403, 403, 403, 200, 200, 200])
+    expect(await statuses(['sync:read'])).toEqual([403, 403, 403, 403, 200, 200, 403])
+    expect(await statuses(['admin'])).toEqual([200, 200, 200, 404, 200, 200, 200])
+  })
+
+  test('A24 XF18 Z43 whoever asks too often is told when to ask again; others do not notice', async () => {
+    const stand = await filled()
+    const noisy = await addKey(stand.store, ['*:read'], { rateLimit: 3 })
+    const statuses: number[] = []
+    for (let n = 0; n < 6; n++) {
+      const { status, headers, body } = await stand.get('/agents/v1/things', { key: noisy })
+      statuses.push(status)
+      expect(headers.get('x-ratelimit-limit')).toBe('3')
+      expect(headers.get('x-ratelimit-remaining')).toBe(String(Math.max(0, 2 - n)))
+      const reset = Number(headers.get('x-ratelimit-reset')) * 1_000 - Date.now()
+      expect(reset > -2_000 && reset <= 60_000).toBe(true)
+      if (status === 429) expect([body.error, Number(headers.get('retry-after')) > 0]).toEqual(['RATE_LIMIT_EXCEEDED', true])
+    }
+    // A minute may end between two of them.
+    expect(statuses.slice(0, 3)).toEqual([200, 200, 200])
+    expect(statuses).toContain(429)
+    expect((await stand.get('/agents/v1/things')).status).toBe(200)
+    stand.shift.ms = 60_000
+    expect((await stand.get('/agents/v1/things', { key: noisy })).status).toBe(200)
+  })
+
+  test('Z43 an address that guesses keys has to wait, and does not write the store full', async () => {
+    const stand = await filled()
+    const statuses = new Set<number>()
+    for (let n = 0; n < 320; n++) statuses.add((await stand.get('/agents/v1/things', { key: `tmk_${String(n).padStart(16, '0')}_${'A'.repeat(43)}` })).status)
+    expect([...statuses]).toEqual([401, 429])
+    // Others behind the same address, with keys that are valid, do not notice.
+    expect((await stand.get('/agents/v1/things')).status).toBe(200)
+    stand.shift.ms = 60_000
+    expect((await stand.get('/agents/v1/things', { key: 'x' })).status).toBe(401)
+  })
+
+  test('Z43 a key that was ended is refused within a second, and its stream ends', async () => {
+    const stand = await filled()
+    const key = await addKey(stand.store, ['*:read'])
+    const stream = await Stream.open(stand, '/agents/v1/changes', {}, key)
+    await stream.take(2)
+    await stand.store.endApiKey(parseApiKey(key)!.id, Date.now())
+    stand.shift.ms = 1_001
+    expect((await stand.get('/agents/v1/things', { key })).status).toBe(401)
+    await (await SyncDriver.take(stand.store, { sync: 'later' })).cycle([upsert('c', {})])
+    expect((await stream.next()).done).toBe(true)
+  })
+
+  test('XF16 Z43 a key is in no answer, no line of the log, no metric, and not in the store', async () => {
+    const stand = await filled({})
+    const admin = await addKey(stand.store, ['admin'])
+    const secret = admin.slice(21)
+    const said = [JSON.stringify(await stand.store.apiKeys())]
+    for (const path of ['/agents/v1/changes', '/agents/v1/capabilities', '/api/syncs', '/metrics', '/openapi.json', `/agents/v1/${admin}`, `/agents/v1/things/${admin}x?cursor=1`, '/agents/v1/changes?cursor=x']) said.push((await stand.get(path, { key: admin })).text.replaceAll(`/agents/v1/${admin}`, ''))
+    said.push((await stand.get('/agents/v1/changes', { key: `${admin}x` })).text, ...stand.lines)
+    const found = said.filter((text) => text.includes(secret))
+    // What the caller itself wrote into the path may come back to it; nothing else may.
+    expect(found.filter((text) => !text.includes('There is no database'))).toEqual([])
+  })
+
+  test('AX7 one shape for every error, also for what is not HTTP and for what does not exist', async () => {
+    const stand = await filled()
+    const shapes = [
+      await stand.get('/nowhere'), await stand.get('/agents/v1/%zz'), await stand.get('/agents/v1/changes?limit=x'), await stand.get('/agents/v1/things/none'),
+      await stand.post('/health'), await stand.get(`/${'x'.repeat(20_000)}`),
+    ]
+    expect(shapes.map(({ status }) => status)).toEqual([404, 400, 400, 404, 405, 431])
+    for (const { status, body, headers } of shapes) expect(body).toMatchObject({ error: expect.stringMatching(/^[A-Z_]+$/), message: expect.stringMatching(/\.$/), status, requestId: headers.get('x-request-id') })
+    const { hostname, port } = new URL(stand.url)
+    const nonsense = await new Promise<string>((resolve, reject) => {
+      const socket = connect(Number(port), hostname, () => socket.write('NONSENSE\r\n\r\n'))
+      let text = ''
+      socket.on('data', (data) => (text += String(data))).on('end', () => resolve(text)).on('error', reject)
+    })
+    expect(nonsense).toMatch(/^HTTP\/1\.1 400 [\s\S]*"error":"INVALID_REQUEST"/)
+  })
+})
+
+describe('control', () => {
+  test('on this machine it needs no key, unless a page of somebody else asks', async () => {
+    const stand = await filled()
+    expect((await stand.get('/api/syncs', { key: null })).body.data).toMatchObject([{ worker: 'crm', sync: 'delta', health: 'HEALTHY' }])
+    const { port } = new URL(stand.url)
+    for (const headers of [{ origin: 'https://evil.example' }, { 'sec-fetch-site': 'cross-site' }, { origin: `http://localhost:1` }] as Record<string, string>[]) {
+      expect((await stand.post('/api/syncs/crm/delta/pause', { key: null, headers })).status).toBe(403)
+    }
+    const rebound = await stand.server.app.inject({ url: '/api/syncs', headers: { host: `evil.example:${port}` } })
+    expect(rebound.statusCode).toBe(403)
+    expect((await stand.get('/api/syncs', { key: 'wrong' })).status).toBe(401)
+  })
+
+  test('beyond this machine it does', async () => {
+    const stand = await filled({ host: '0.0.0.0' })
+    stand.server.app.server.unref()
+    const { port } = new URL(stand.url)
+    const ask = (headers: Record<string, string> = {}): Promise<Response> => fetch(`http://127.0.0.1:${port}/api/syncs`, { headers })
+    expect((await ask()).status).toBe(401)
+    expect((await ask({ authorization: `Bearer ${await addKey(stand.store, ['sync:write'])}` })).status).toBe(200)
+  })
+
+  test('syncs, cycles, audit, quarantine and databases are shown; trigger, pause and resume are on record', async () => {
+    const stand = await filled()
+    const of = (path: string): Promise<Answer> => stand.get(path, { key: null })
+    expect((await of('/api/syncs/crm/delta')).body.data).toMatchObject({ worker: 'crm', sync: 'delta', version: 1, paused: false, lastCycle: { stopReason: 'complete', counts: { created: 2 } } })
+    expect((await of('/api/syncs/crm/delta/cycles')).body.data).toHaveLength(1)
+    expect((await of('/api/cycles?limit=1')).body.data).toHaveLength(1)
+    expect((await of('/api/databases')).body.data.map(({ name, rows }: { name: string; rows: number }) => [name, rows])).toEqual([['people', 1], ['things', 1]])
+    expect((await of('/api/quarantine')).body.data).toEqual([])
+    expect((await stand.post('/api/syncs/crm/delta/pause', { key: null })).body.data).toMatchObject({ paused: true, health: 'PAUSED' })
+    expect((await stand.post('/api/syncs/crm/delta/resume', { key: null })).body.data).toMatchObject({ paused: false })
+    expect((await stand.post('/api/syncs/crm/delta/trigger', { key: null })).body.data).toMatchObject({ triggeredAt: expect.any(String) })
+    expect((await of('/api/syncs/crm/delta/audit')).body.data.map(({ action, actor }: { action: string; actor: string }) => [action, actor])).toEqual([['resume', 'api:local'], ['pause', 'api:local'], ['complete', 'engine']])
+    expect((await of('/api/syncs/crm/delta/audit')).text).not.toContain('"state"')
+    expect((await of('/api/syncs/crm/nobody')).status).toBe(404)
+    expect((await stand.post('/api/syncs/crm/nobody/trigger', { key: null })).status).toBe(404)
+  })
+})
+
+describe('the server', () => {
+  test('AX10 health and readiness are open; readiness follows the store', async () => {
+    const stand = await filled()
+    expect((await stand.get('/health', { key: null })).body).toEqual({ status: 'ok' })
+    expect((await stand.get('/readiness', { key: null })).body).toEqual({ status: 'ready' })
+    await stand.store.close()
+    expect((await stand.get('/health', { key: null })).status).toBe(200)
+    const { status, body } = await stand.get('/readiness', { key: null })
+    expect([status, body.error]).toEqual([503, 'SERVICE_UNAVAILABLE'])
+  })
+
+  test('AX10 metrics have few labels, whatever is asked', async () => {
+    const stand = await filled()
+    for (let n = 0; n < 30; n++) await stand.get(`/agents/v1/things/${n}?x=${n}`)
+    for (let n = 0; n < 30; n++) await stand.get(`/${n}`)
+    const { text } = await stand.get('/metrics', { key: null })
+    const series = text.split('\n').filter((line) => line.startsWith('tidemark_http_requests_total'))
+    expect(series.toSorted()).toEqual(['tidemark_http_requests_total{route="/agents/v1/:database/:key",status="4xx"} 30', 'tidemark_http_requests_total{route="none",status="4xx"} 30'])
+    expect(text).toContain('tidemark_syncs{health="HEALTHY"} 1')
+    expect(text).toContain('tidemark_feed_position 2')
+  })
+
+  test('large answers are compressed for who asks, and stay what they are', async () => {
+    const stand = await filled()
+    await (await SyncDriver.take(stand.store, { sync: 'later' })).cycle(Array.from({ length: 100 }, (_, n) => upsert(`k${n}`, { text: 'x'.repeat(100) })))
+    const plain = await stand.get('/agents/v1/things?limit=200', { headers: { 'accept-encoding': 'identity' } })
+    for (const encoding of ['gzip', 'br']) {
+      const packed = await stand.get('/agents/v1/things?limit=200', { headers: { 'accept-encoding': encoding } })
+      expect([packed.headers.get('content-encoding'), packed.text]).toEqual([encoding, plain.text])
+    }
+    expect(plain.headers.get('content-encoding')).toBe(null)
+  })
+
+  test('closing ends streams and long polls at once', async () => {
+    const stand = await filled()
+    const stream = await Stream.open(stand, '/agents/v1/changes')
+    await stream.take(2)
+    const { body } = await stand.get('/agents/v1/changes')
+    const waiting = stand.get(`/agents/v1/changes?wait=60&cursor=${body.page.nextCursor}`).catch(() => null)
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    await stand.server.close()
+    expect((await stream.next()).done).toBe(true)
+    expect((await waiting)?.body.data ?? []).toEqual([])
+  })
+})

@@ -1,0 +1,163 @@
+import { describe, expect, test } from 'vitest'
+import type { Store } from '../../src/contract/index.ts'
+import { chance, remove, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
+import { Stream } from './feed-cases.ts'
+import { Stand, type Body, type OpenHarness } from './stand.ts'
+
+const SECONDS = Number(process.env['TIDEMARK_CAMPAIGN_SECONDS'] ?? 8)
+const WRITERS = 4
+
+/** Writers commit from connections of their own, as other processes would, while readers follow in every way there is. */
+export function describeNoGap(name: string, open: OpenHarness): void {
+  describe(`readers on ${name}, while ${WRITERS} writers commit for ${SECONDS} s`, () => {
+    test('XF1 XF8 A9 A10 A11 A31 no gap, no reorder: each ends with exactly the current rows', { timeout: SECONDS * 1_000 + 120_000 }, async () => {
+      const stand = await Stand.open(open)
+      await (await stand.driver('first')).cycle([upsert('first', {})])
+      const until = Date.now() + SECONDS * 1_000
+      let writing = true
+      const reading = [byCursor, byTime, byStream, byCursorWithBreaks, byList].map((read, n) => read(stand, chance(100 + n), () => writing))
+      try {
+        await Promise.all(Array.from({ length: WRITERS }, async (_, n) => write(await stand.harness.reopen(), n, until)))
+      } finally {
+        writing = false
+      }
+      const replicas = await Promise.all(reading)
+      const rows = (await stand.store.rows({ database: 'things', limit: 1_000_000 })).map(({ key, text }) => [key, JSON.stringify(JSON.parse(text))])
+      expect(rows.length).toBeGreaterThan(5)
+      expect(await stand.store.position()).toBeGreaterThan(200)
+      for (const replica of replicas) expect([...replica].toSorted(([a], [b]) => (a < b ? -1 : 1))).toEqual(rows)
+    })
+  })
+}
+
+async function write(store: Store, n: number, until: number): Promise<void> {
+  const random = chance(n + 1)
+  const driver = await SyncDriver.take(store, { sync: `writer-${n}`, mode: n === 0 ? 'replace' : 'incremental' })
+  for (let version = 0; Date.now() < until; version++) {
+    const keys = Array.from({ length: 12 }, (_, k) => `w${n}-${k}`).filter(() => random() < 0.5)
+    // The replace sync deletes by leaving out; the others say so.
+    const landings = keys.map((key) => (n > 0 && random() < 0.3 ? remove(key) : upsert(key, { version, by: n })))
+    await driver.begin()
+    if (random() < 0.5) await driver.page(landings.splice(0, 3))
+    await driver.complete(landings)
+    await new Promise((resolve) => setTimeout(resolve, random() * 8))
+  }
+}
+
+type Replica = Map<string, string>
+type Read = (stand: Stand, random: () => number, isWriting: () => boolean) => Promise<Replica>
+
+function apply(replica: Replica, { resourceId, action, snapshot }: Body): void {
+  if (action === 'deleted') replica.delete(resourceId)
+  else replica.set(resourceId, JSON.stringify(snapshot))
+}
+
+/** Sequences follow one another, times never go back, and within a time keys are in order. */
+class Order {
+  #sequence = 0
+  #place = ''
+
+  note({ eventId, updatedAt, resourceId }: Body): void {
+    const sequence = Number(String(eventId).split('-')[1])
+    if (sequence !== this.#sequence + 1) throw new Error(`after sequence ${this.#sequence} came ${sequence}`)
+    const place = `${updatedAt} ${resourceId}`
+    if (place <= this.#place) throw new Error(`after ${this.#place} came ${place}`)
+    this.#sequence = sequence
+    this.#place = place
+  }
+}
+
+async function page(stand: Stand, query: string): Promise<Body> {
+  const { status, body, text } = await stand.get(`/agents/v1/changes?${query}`)
+  if (status !== 200) throw new Error(text)
+  return body
+}
+
+const byCursor: Read = async (stand, random, isWriting) => {
+  const [replica, order] = [new Map() as Replica, new Order()]
+  for (let cursor = '', last = false; ;) {
+    last = !isWriting()
+    const { data, page: { nextCursor, hasMore } } = await page(stand, `limit=${1 + Math.floor(random() * 60)}${cursor}`)
+    for (const item of data) {
+      order.note(item)
+      apply(replica, item)
+    }
+    cursor = `&cursor=${nextCursor}`
+    if (last && hasMore === false) return replica
+  }
+}
+
+/** Forgets half of its answers, as a consumer that dies before it has stored them: it asks again from where it was. */
+const byCursorWithBreaks: Read = async (stand, random, isWriting) => {
+  const replica: Replica = new Map()
+  for (let cursor = '', last = false; ;) {
+    last = !isWriting()
+    const { data, page: { nextCursor, hasMore } } = await page(stand, `types=things&limit=20${cursor}`)
+    for (const item of data) apply(replica, item)
+    if (random() < 0.5) continue
+    cursor = `&cursor=${nextCursor}`
+    if (last && hasMore === false) return replica
+  }
+}
+
+const byTime: Read = async (stand, _, isWriting) => {
+  const replica: Replica = new Map()
+  for (let since = '1970-01-01T00:00:00Z', last = false; ;) {
+    last = !isWriting()
+    // A time names all of its commit: the pages of one reading are joined by cursors, and readings by time.
+    let [cursor, newest, more] = ['', since, true]
+    while (more) {
+      const { data, page: { nextCursor, hasMore } } = await page(stand, `limit=200&updatedSince=${since}${cursor}`)
+      for (const item of data) apply(replica, item)
+      newest = data.at(-1)?.updatedAt ?? newest
+      cursor = `&cursor=${nextCursor}`
+      more = hasMore
+    }
+    since = newest
+    if (last) return replica
+  }
+}
+
+const byStream: Read = async (stand, random, isWriting) => {
+  const [replica, order] = [new Map() as Replica, new Order()]
+  let [id, sequence] = [null as string | null, -1]
+  for (;;) {
+    const stream: Stream = await Stream.open(stand, '/agents/v1/changes', id === null ? {} : { 'last-event-id': id })
+    // Now and then the connection breaks, and the reader comes back with the last event it heard.
+    for (let left = Math.floor(random() * 200); left > 0; left--) {
+      const head = isWriting() ? -2 : await stand.store.position()
+      if (head === sequence) {
+        stream.close()
+        return replica
+      }
+      const [event] = await stream.take(1)
+      order.note(event!.data)
+      apply(replica, event!.data)
+      id = event!.id
+      sequence = Number(String(event!.data.eventId).split('-')[1])
+    }
+    stream.close()
+  }
+}
+
+/** A list tells no deletions: those come from the changes, and so does what was seen before it died. */
+const byList: Read = async (stand, random, isWriting) => {
+  const replica: Replica = new Map()
+  for (let cursor = '', deletes = '', last = false; ;) {
+    last = !isWriting()
+    let more = true
+    while (more) {
+      const { body } = await stand.get(`/agents/v1/things?limit=${1 + Math.floor(random() * 60)}${cursor}`)
+      for (const { id, record } of body.data) replica.set(id, JSON.stringify(record))
+      cursor = `&cursor=${body.page.nextCursor}`
+      more = body.page.hasMore
+    }
+    for (more = true; more;) {
+      const { data, page: { nextCursor, hasMore } } = await page(stand, `limit=200${deletes}`)
+      for (const { resourceId, action } of data) if (action === 'deleted' && (await stand.get(`/agents/v1/things/${resourceId}`)).status === 404) replica.delete(resourceId)
+      deletes = `&cursor=${nextCursor}`
+      more = hasMore
+    }
+    if (last) return replica
+  }
+}
