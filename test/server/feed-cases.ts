@@ -119,7 +119,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
       const driver = await stand.driver()
       for (let n = 0; n < 20; n++) await driver.cycle([upsert('a', { n })], { at: START })
       const { data } = (await stand.get(CHANGES)).body
-      const times = data.map(({ updatedAt }: Body) => updatedAt)
+      const times: string[] = data.map(({ updatedAt }: Body) => updatedAt)
       expect(times).toEqual([...new Set(times)].toSorted())
       expect(new Set(data.map((item: Body) => [item.resourceType, item.resourceId, item.updatedAt, item.action].join())).size).toBe(20)
       expect(new Set(data.map(({ eventId }: Body) => eventId)).size).toBe(20)
