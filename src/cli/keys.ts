@@ -1,7 +1,13 @@
+import { randomBytes } from 'node:crypto'
 import { Command, InvalidArgumentError } from 'commander'
+import { addKeyToFile, keyFileOf, loadKeyRing } from '../config/load-key-ring.ts'
+import { parseStoreUrl } from '../config/store-url.ts'
 import { SyncError, type ApiKey, type Store } from '../contract/index.ts'
 import { systemClock } from '../platform/clock.ts'
+import { DataKeys } from '../registry/data-keys.ts'
+import { keyText, makeMasterKey } from '../registry/key-ring.ts'
 import { DEFAULT_RATE_LIMIT, isScope, newApiKey } from '../server/api-key.ts'
+import { actorName } from './actor.ts'
 import { countArgument, countOrZeroArgument } from './arguments.ts'
 import type { Act, Cli } from './cli.ts'
 import { isoTime } from './json-document.ts'
@@ -19,13 +25,14 @@ interface CreateFlags extends TargetFlags {
 
 interface RotateFlags extends TargetFlags {
   readonly overlap: number
+  readonly new?: boolean
 }
 
 interface RevokeFlags extends TargetFlags {
   readonly yes?: boolean
 }
 
-export function keysVerbs(): { create: Command; list: Command; revoke: Command; rotate: Command } {
+export function keysVerbs(): { create: Command; list: Command; revoke: Command; rotate: Command; new: Command } {
   const verb = (name: string): Command => withStoreFlags(new Command(name))
   return {
     create: verb('create')
@@ -45,9 +52,14 @@ export function keysVerbs(): { create: Command; list: Command; revoke: Command; 
       .option('--yes', 'do it; without, the key is shown and nothing changes'),
     rotate: verb('rotate')
       .summary('make the successor of a key; the old one stays valid for a while')
-      .description('Makes a key with the same name, scopes and limits. The old one ends after the overlap.')
-      .argument('<id>', 'the id of the key, from `tidemark keys list`')
-      .option('--overlap <hours>', 'how long both are valid', countOrZeroArgument, 24),
+      .description('Makes a key with the same name, scopes and limits; the old one ends after the overlap. Without an id: wraps the keys that states are sealed with anew, under the first key of the ring, while everything goes on.')
+      .argument('[id]', 'the id of a key, from `tidemark keys list`; without, the keys that states are sealed with')
+      .option('--overlap <hours>', 'how long both are valid', countOrZeroArgument, 24)
+      .option('--new', 'without an id: first put a new key in front of those in the key file'),
+    new: new Command('new')
+      .summary('make a key to seal states with')
+      .description('Prints a new key for TIDEMARK_KEY, or for the file that TIDEMARK_KEY_FILE names. Nothing is stored.')
+      .option('--json', 'answer in JSON, for programs'),
   }
 }
 
@@ -90,7 +102,16 @@ export const keysRevoke: Act<[string, RevokeFlags]> = async (cli, id, flags) => 
   })
 }
 
-export const keysRotate: Act<[string, RotateFlags]> = async (cli, id, flags) => {
+export const keysNew: Act<[object]> = async ({ terminal }) => {
+  const key = makeMasterKey(randomBytes)
+  if (terminal.json) return terminal.document({ id: key.id, text: keyText(key) })
+  terminal.print(keyText(key))
+  terminal.remark(terminal.colors.dim(`Key ${key.id}. Keep it now: it is not shown again, and without it what it seals cannot be read.`))
+}
+
+export const keysRotate: Act<[string | undefined, RotateFlags]> = async (cli, id, flags) => {
+  if (id === undefined) return rotateSealing(cli, flags)
+  if (flags.new === true) throw new SyncError('ARGUMENT_INVALID', '--new is about the keys that states are sealed with, and goes without an id.')
   await writing(cli, flags, async (target, store) => {
     const now = systemClock.now()
     const old = await findKey(store, id)
@@ -98,6 +119,23 @@ export const keysRotate: Act<[string, RotateFlags]> = async (cli, id, flags) => 
     await store.addApiKey(key)
     await store.endApiKey(id, now + flags.overlap * HOUR_MS)
     show(cli, target, { key, text, said: `Key ${key.id} follows ${id}, which ends ${isoTime(now + flags.overlap * HOUR_MS)}.` })
+  })
+}
+
+async function rotateSealing(cli: Cli, flags: RotateFlags): Promise<void> {
+  const { terminal } = cli
+  await writing(cli, flags, async (target, store) => {
+    const { environment, folder, storeUrl } = target.settings
+    const location = parseStoreUrl(storeUrl, folder)
+    const file = keyFileOf(location, environment, folder)
+    if (flags.new === true && file === null) throw new SyncError('ARGUMENT_INVALID', 'The keys are in TIDEMARK_KEY. Put a new one (`tidemark keys new`) in front of it, with a comma between them, and run this without --new.')
+    const ring = flags.new === true ? addKeyToFile(file!) : loadKeyRing(location, environment, folder)
+    const rewrapped = await new DataKeys(store, ring, randomBytes).rewrap(actorName(), systemClock.now())
+    const used = new Set((await store.dataKeys()).map(({ wrappedBy }) => wrappedBy))
+    const idle = ring.keys.map((key) => key.id).filter((key) => !used.has(key))
+    if (terminal.json) return terminal.document({ ...targetDocument(target), current: ring.current.id, rewrapped, idle })
+    terminal.print(`Key ${ring.current.id} wraps every data key of tenant ${target.tenant} (${rewrapped} anew).`)
+    if (idle.length > 0) terminal.remark(terminal.colors.dim(`No longer needed by this tenant: ${idle.join(', ')}. Rotate every tenant before you remove one, and restart what still runs with the old ring alone.`))
   })
 }
 

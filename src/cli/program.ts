@@ -4,7 +4,7 @@ import { check, checkVerb } from './check.ts'
 import type { Act, Cli } from './cli.ts'
 import { doctor, doctorVerb } from './doctor.ts'
 import { init, initVerb } from './init.ts'
-import { keysCreate, keysList, keysRevoke, keysRotate, keysVerbs } from './keys.ts'
+import { keysCreate, keysList, keysNew, keysRevoke, keysRotate, keysVerbs } from './keys.ts'
 import { ownVersion } from './own-package.ts'
 import { pause, pauseVerb } from './pause.ts'
 import { preview, previewVerb } from './preview.ts'
@@ -41,12 +41,13 @@ export function createProgram(cli: Cli, onExit: (code: number) => void): Command
   state.addCommand(does(states.copy, stateCopy))
   state.addCommand(does(states.verify, stateVerify))
 
-  const keys = new Command('keys').summary('the keys of the served feed').description('Makes, lists, rotates and ends the keys of the served feed.')
+  const keys = new Command('keys').summary('the keys of the served feed, and those that states are sealed with').description('Makes, lists, rotates and ends the keys of the served feed; makes and rotates those that states are sealed with.')
   const keyVerbs = keysVerbs()
   keys.addCommand(does(keyVerbs.create, keysCreate))
   keys.addCommand(does(keyVerbs.list, keysList))
   keys.addCommand(does(keyVerbs.revoke, keysRevoke))
   keys.addCommand(does(keyVerbs.rotate, keysRotate))
+  keys.addCommand(does(keyVerbs.new, keysNew))
 
   const verbs = [
     does(initVerb(), init), does(adviseVerb(), advise), does(checkVerb(), check), does(previewVerb(), preview), does(runVerb(), run), does(startVerb(), start), does(statusVerb(), status),

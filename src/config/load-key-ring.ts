@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, rmSync, statSync, writeSync } from 'node:fs'
+import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, statSync, writeSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { SyncError } from '../contract/index.ts'
 import { KeyRing, keyText, makeMasterKey, parseKeyRing } from '../registry/key-ring.ts'
@@ -11,17 +11,35 @@ import type { StoreLocation } from './store-url.ts'
  * use makes one. A PostgreSQL is shared by processes on many machines; a key made on one of them would lock the others out.
  */
 export function loadKeyRing(location: StoreLocation, environment: Environment, folder: string): KeyRing {
-  const given = environment['TIDEMARK_KEY_FILE']
-  if (given !== undefined && given !== '') return readKeyFile(resolve(folder, given))
+  const file = keyFileOf(location, environment, folder)
+  if (file !== null && environment['TIDEMARK_KEY_FILE']) return readKeyFile(file)
   const inline = environment['TIDEMARK_KEY']
   if (inline !== undefined && inline !== '') return parseKeyRing(inline, 'TIDEMARK_KEY')
   if (location.kind === 'postgres') throw new SyncError('KEYS_MISSING', 'A PostgreSQL store needs a key to seal states with, the same for every process that uses it.')
-  if (location.file === ':memory:') return new KeyRing([makeMasterKey(randomBytes)])
-  return keyBeside(location.file)
+  return file === null ? new KeyRing([makeMasterKey(randomBytes)]) : keyBeside(file)
 }
 
-function keyBeside(storeFile: string): KeyRing {
-  const file = `${storeFile}.key`
+/** The file that holds the keys; null when they are in the environment, or nowhere. */
+export function keyFileOf(location: StoreLocation, environment: Environment, folder: string): string | null {
+  if (environment['TIDEMARK_KEY_FILE']) return resolve(folder, environment['TIDEMARK_KEY_FILE'])
+  if (environment['TIDEMARK_KEY'] || location.kind === 'postgres' || location.file === ':memory:') return null
+  return `${location.file}.key`
+}
+
+/** Puts a new key in front of those in the file: it wraps from now on, and they still unwrap. */
+export function addKeyToFile(file: string): KeyRing {
+  const text = readFileSync(file, 'utf8')
+  const draft = draftOf(file)
+  try {
+    writeDraft(draft, `${keyText(makeMasterKey(randomBytes))}\n${text}`)
+    renameSync(draft, file)
+  } finally {
+    rmSync(draft, { force: true })
+  }
+  return readKeyFile(file)
+}
+
+function keyBeside(file: string): KeyRing {
   try {
     return readKeyFile(file)
   } catch (error) {
@@ -46,21 +64,30 @@ function readKeyFile(file: string): KeyRing {
 
 /** Whole or not at all, and never over one that is there: of two processes that make it at once, one wins for both. */
 function makeKeyFile(file: string): void {
-  const draft = `${file}.${randomBytes(6).toString('hex')}`
+  const draft = draftOf(file)
   try {
     mkdirSync(dirname(file), { recursive: true })
-    const handle = openSync(draft, 'wx', 0o600)
-    try {
-      writeSync(handle, `# Seals the state of every sync in the store beside it. Keep a copy: without it their state cannot be read.\n${keyText(makeMasterKey(randomBytes))}\n`)
-      fsyncSync(handle)
-    } finally {
-      closeSync(handle)
-    }
+    writeDraft(draft, `# Seals the state of every sync in the store beside it. Keep a copy: without it their state cannot be read.\n${keyText(makeMasterKey(randomBytes))}\n`)
     linkSync(draft, file)
   } catch (cause) {
     const { code, syscall } = cause as NodeJS.ErrnoException
-    if (code !== 'EEXIST' || syscall !== 'link') throw new SyncError(code === 'EROFS' || code === 'EACCES' || code === 'EPERM' ? 'STORE_READONLY' : 'STORE_UNAVAILABLE', `The key file ${file} cannot be made (${code ?? 'unknown error'}).`, { cause })
+    if (code === 'EEXIST' && syscall === 'link') return
+    throw new SyncError(code === 'EROFS' || code === 'EACCES' || code === 'EPERM' ? 'STORE_READONLY' : 'STORE_UNAVAILABLE', `The key file ${file} cannot be made (${code ?? 'unknown error'}).`, { cause })
   } finally {
     rmSync(draft, { force: true })
+  }
+}
+
+function draftOf(file: string): string {
+  return `${file}.${randomBytes(6).toString('hex')}`
+}
+
+function writeDraft(draft: string, text: string): void {
+  const handle = openSync(draft, 'wx', 0o600)
+  try {
+    writeSync(handle, text)
+    fsyncSync(handle)
+  } finally {
+    closeSync(handle)
   }
 }
