@@ -46,7 +46,7 @@ export function reorganisations(providers: readonly ChainProvider[], depth: numb
     },
     settle({ seen, cursor, isCut, isComplete }, given) {
       // What was landed of a page that broke belongs to blocks nobody has named: it is known to be there once it is read again.
-      if (isCut) return { changes: [], kept: suspecting(keptIn(given), () => false, seen) }
+      if (isCut) return { changes: [], kept: suspecting(keptIn(given), () => false, seen.filter(({ block }) => cursor.primary.type !== 'blockNumber' || block >= cursor.primary.value)) }
       const { from, hashes: told } = hashesIn(cursor.metadata?.custom)
       const hashes = new Map(told.filter(([block]) => block >= from))
       const { blocks, suspects } = keptIn(suspecting(keptIn(given), ([block, hash]) => hashes.has(block) && hashes.get(block) !== hash))

@@ -30,7 +30,9 @@ export function nextCursor<Item>(build: CursorBuild<Item>): CursorState {
   const primary: PaginationCursor = token !== null
     ? { type: 'pageToken', value: token, providerName: provider.name }
     : (page.through === undefined ? preferred(provider, told) : told[0]) ?? asked.cursor ?? from?.primary ?? START
-  const alternatives = told.length > 0 ? told : (from?.alternatives ?? [])
+  // A place that only says how far the page reaches stands beside what the last item before it told in other forms.
+  const earlier = told.length > 1 ? [] : (from?.alternatives ?? []).filter(({ type }) => told[0]?.type !== type)
+  const alternatives = [...told, ...earlier]
   return {
     primary,
     ...(alternatives.length > 0 && { alternatives }),

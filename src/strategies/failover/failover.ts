@@ -175,7 +175,10 @@ async function attempt<Item>(options: FailoverOptions<Item>, run: Run, given: Fa
     ...batch, items, cursor: replayed.cursor, isComplete: replayed.cursor.metadata?.isComplete === true,
     stats: { fetched: batch.stats.fetched, deduplicated: batch.stats.fetched - items.length, yielded: items.length },
   }
-  const cursors = mergeCursor(state.cursors, name, withTotal(landed.cursor, cursor, items.length))
+  // What was deleted may come back as it was: a window that still knew it would keep it out.
+  const hasDeleted = settled !== undefined && settled.changes.length > 0
+  const lastTransactionId = hasDeleted && batch.seen.length === 0 ? '' : landed.cursor.lastTransactionId
+  const cursors = mergeCursor(state.cursors, name, { ...landed.cursor, lastTransactionId, totalFetched: (cursor?.totalFetched ?? 0) + items.length })
   const isLast = Object.keys(options.operations).every((other) => cursors[other]?.metadata?.isComplete === true)
   const from = cursor?.metadata?.providerName
   const isSwitch = from !== undefined && from !== landed.cursor.metadata?.providerName
@@ -190,7 +193,7 @@ async function attempt<Item>(options: FailoverOptions<Item>, run: Run, given: Fa
   }
   run.tried.clear()
   if (failure !== null) run.tried.add(provider.name)
-  run.keepWindow(name, next, window)
+  run.keepWindow(name, next, hasDeleted ? new DedupWindow(MANAGER_WINDOW, batch.seen.map(operation.id)) : window)
   return { batch: landed, changes: [...toChanges(items, operation.toChange, (item) => placeOf(operation.cursors(item))), ...(settled?.changes ?? [])], state: next }
 }
 
@@ -268,10 +271,6 @@ function withoutToken<Item>(cursor: CursorState, { supports }: Provider<Item>): 
     ...cursor, primary,
     metadata: { ...metadata, providerName: metadata.providerName, updatedAt: metadata.updatedAt, fallback: primary, ...(isBack && { replay: { until: { ...primary, value: reached } as Position, from: primary as Position, seek: null, widened: 0 } }) },
   }
-}
-
-function withTotal(cursor: CursorState, before: CursorState | undefined, fresh: number): CursorState {
-  return { ...cursor, totalFetched: (before?.totalFetched ?? 0) + fresh }
 }
 
 function keptWith(state: FailoverState, name: string, kept: JsonValue | undefined): Pick<FailoverState, 'kept'> {

@@ -102,9 +102,8 @@ function soundOf<Item>(page: ProviderPage<Item>, operation: Operation<Item>): So
 function firstFault<Item>({ items, through }: ProviderPage<Item>, operation: Operation<Item>): { at: number; what: string } | null {
   let previous: Position | undefined
   for (const [at, item] of (items as readonly Item[]).entries()) {
-    const what = operation.check?.(item) ?? null
+    const { what, place } = lookAt(item, operation)
     if (what !== null) return { at, what }
-    const place = operation.cursors(item).find(isPosition)
     // Out of order, the last item would not tell how far the page reaches, and another provider would go on too late.
     if (through === undefined && previous !== undefined && place?.type === previous.type && place.value < previous.value) return { at, what: 'is older than the one before it' }
     previous = place ?? previous
@@ -112,7 +111,18 @@ function firstFault<Item>({ items, through }: ProviderPage<Item>, operation: Ope
   return null
 }
 
-export function hasNext({ next }: ProviderPage<unknown>): boolean {
+/** Whatever an operation throws at the sight of an item, the item is to blame: the ones before it were fine. */
+function lookAt<Item>(item: Item, operation: Operation<Item>): { what: string | null; place?: Position | undefined } {
+  try {
+    const what = operation.check?.(item) ?? null
+    if (what !== null || typeof operation.id(item) !== 'string') return { what: what ?? 'has no id' }
+    return { what: null, place: operation.cursors(item).find(isPosition) }
+  } catch {
+    return { what: 'cannot be read' }
+  }
+}
+
+function hasNext({ next }: ProviderPage<unknown>): boolean {
   return next !== undefined && next !== null
 }
 

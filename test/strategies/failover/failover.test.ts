@@ -373,3 +373,27 @@ test('E8 a context of another run remembers nothing of this one', async () => {
   const items = async (context: SyncContext): Promise<number> => (await strategy(undefined, context)).changes.length
   expect([await items(contextOf()), await items(contextOf())]).toEqual([3, 3])
 })
+
+test('XC38 E6 what a repair deleted comes back as it was, though the last transaction was one of it', async () => {
+  const scene = await Scene.open()
+  // The past is told in three versions: with t2 and t3, without them, and as at first.
+  let told = txs(1, 3)
+  const chain = { reads: 0 }
+  const execute = failover<Tx>({
+    operations: { token: OPERATION },
+    providers: [listed('north', () => told)],
+    repair: {
+      check: async () => (chain.reads++ === 0 ? null : { from: { type: 'blockNumber', value: 2 }, kept: null }),
+      settle: ({ seen }) => ({ kept: null, changes: chain.reads === 0 ? [] : ['t2', 't3'].filter((key) => !seen.some(({ id }) => id === key)).map((key) => ({ type: 'delete' as const, key })) }),
+    },
+  })
+  await runOn(scene, execute)
+  chain.reads = 1
+  told = txs(1, 1)
+  await runOn(scene, execute)
+  expect(await scene.keys()).toEqual(['t1'])
+  told = txs(1, 3)
+  await runOn(scene, execute)
+  expect(await scene.keys()).toEqual(['t1', 't2', 't3'])
+  await scene.close()
+})

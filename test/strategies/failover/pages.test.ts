@@ -159,6 +159,18 @@ describe('the pages of a provider', () => {
     expect(errors(whole)).toHaveLength(1)
   })
 
+  test('EX8 an item that cannot even be looked at is a failure of the page, and not of the connector', async () => {
+    const results = await read(scripted('north', [{ items: [...txs(10, 11), null as never], end: true }]), stateAt(block(9)))
+    expect(ids(results)).toEqual(['t10', 't11'])
+    expect(errors(results)).toMatchObject([{ code: 'SOURCE_INVALID', message: 'north: item 3 of the page cannot be read.' }])
+  })
+
+  test('E5 E24 a page without items does not forget the other forms of the last one', async () => {
+    const from = stateAt(block(9), { alternatives: [block(9), time(9), { type: 'txHash', value: 't9' }] })
+    const [batch] = batches(await read(scripted('north', [{ items: [], through: { type: 'timestamp', value: 50 }, end: true }]), from))
+    expect(batch!.cursor).toMatchObject({ primary: time(50), alternatives: [time(50), block(9), { type: 'txHash', value: 't9' }] })
+  })
+
   test('EX8 where items do not tell how far a page reaches, the place before it stays', async () => {
     const results = await read(scripted('north', [{ items: [...txs(20, 21), { id: 'bad' } as Tx], through: { type: 'blockNumber', value: 12 } }]), stateAt(block(9)))
     expect(batches(results)[0]!.cursor.primary).toEqual(block(9))
