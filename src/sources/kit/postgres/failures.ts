@@ -1,0 +1,42 @@
+import { SyncError, type ErrorCode } from '../../../contract/index.ts'
+
+/** What the codes of a PostgreSQL that is read from mean to us. First the code itself, then its class. */
+const CODES: Record<string, ErrorCode> = {
+  '08': 'SOURCE_UNAVAILABLE', // the connection
+  '22': 'CURSOR_REJECTED', // all that is ever bound is a stored position, and it is no value of its column
+  '28': 'AUTH_REJECTED',
+  '3D000': 'SOURCE_NOT_FOUND', // the database
+  '3F000': 'SOURCE_NOT_FOUND', // the schema
+  '40': 'SOURCE_UNAVAILABLE', // serialization_failure, also a conflict with recovery on a standby
+  '42501': 'SOURCE_FORBIDDEN',
+  '42703': 'SOURCE_NOT_FOUND', // the column
+  '42704': 'SOURCE_NOT_FOUND', // the publication or the slot
+  '42P01': 'SOURCE_NOT_FOUND', // the table
+  '53': 'SOURCE_UNAVAILABLE',
+  '55': 'SOURCE_UNAVAILABLE', // in use
+  '57': 'SOURCE_UNAVAILABLE', // shutting down, starting up
+  '57014': 'SOURCE_TIMEOUT', // query_canceled
+  '58': 'SOURCE_UNAVAILABLE',
+}
+
+/** Wrapped where it leaves the driver. An error without an SQLSTATE is the connection's: nobody answered. */
+export function postgresFailure(error: unknown, where: string): SyncError {
+  if (error instanceof SyncError) return error
+  const state = sqlStateOf(error)
+  if (state === null) return new SyncError('SOURCE_UNAVAILABLE', `${where}: ${messageOf(error)}.`, { cause: error })
+  const code = CODES[state] ?? CODES[state.slice(0, 2)] ?? 'CONNECTOR_FAILED'
+  // The server quotes the value it could not read, and that is part of the state.
+  if (code === 'CURSOR_REJECTED') return new SyncError(code, `${where}: the stored position is not of the type its column has (SQLSTATE ${state}).`)
+  return new SyncError(code, `${where}: ${messageOf(error)} (SQLSTATE ${state}).`, { cause: error })
+}
+
+/** Five characters; Node's own codes, such as EPIPE, are told apart by their first letters. */
+export function sqlStateOf(error: unknown): string | null {
+  const code = (error as { code?: unknown } | null)?.code
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && !/^E[A-Z]{4}$/.test(code) ? code : null
+}
+
+function messageOf(error: unknown): string {
+  if (error instanceof AggregateError) return messageOf(error.errors[0])
+  return (error instanceof Error ? error.message : String(error)).replace(/\.$/, '')
+}

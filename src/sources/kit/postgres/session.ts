@@ -1,0 +1,142 @@
+import pg from 'pg'
+import { SyncError, type JsonObject } from '../../../contract/index.ts'
+import { postgresFailure } from './failures.ts'
+import { decoderOf, isPlain, type Decode, type PostgresType } from './values.ts'
+
+/** Values as PostgreSQL writes them; null is null. */
+export type TextRow = (string | null)[]
+
+export interface TextRows {
+  readonly rows: TextRow[]
+  readonly columns: readonly { readonly name: string; readonly oid: number }[]
+}
+
+/** One connection to a database that is read from. Nothing but text comes out of it, so that no driver rounds a value on the way. */
+export class PostgresSession {
+  readonly #client: pg.Client
+  readonly #where: string
+  readonly #signal: AbortSignal
+  readonly #types = new Map<number, PostgresType>()
+  /** In which the server tells the time to whoever does not ask for another zone. */
+  readonly timeZone: string
+
+  private constructor(client: pg.Client, where: string, signal: AbortSignal, timeZone: string) {
+    this.#client = client
+    this.#where = where
+    this.#signal = signal
+    this.timeZone = timeZone
+  }
+
+  /** It ends with the signal at the latest, in the middle of a statement if need be. */
+  static async open(url: string, signal: AbortSignal): Promise<PostgresSession> {
+    const where = whereOf(url)
+    const client = await connect(url, where, signal)
+    try {
+      const { rows } = await client.query<{ zone: string }>("select current_setting('TimeZone') as zone")
+      await client.query(SETTINGS)
+      return new PostgresSession(client, where, signal, rows[0]!.zone)
+    } catch (error) {
+      await client.end()
+      throw failureOf(error, where, signal)
+    }
+  }
+
+  async query(text: string, values: readonly unknown[] = []): Promise<TextRows> {
+    try {
+      const { rows, fields } = await this.#client.query<TextRow>({ text, values: [...values], rowMode: 'array', types: { getTypeParser: () => (value: unknown) => value } as pg.CustomTypesConfig })
+      return { rows, columns: fields.map(({ name, dataTypeID }) => ({ name, oid: dataTypeID })) }
+    } catch (error) {
+      throw failureOf(error, this.#where, this.#signal)
+    }
+  }
+
+  /** For what is a list of objects by itself. */
+  async objects<Row>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
+    const { rows } = await this.query(`select coalesce(json_agg(q), '[]') from (${text}) q`, values)
+    return JSON.parse(rows[0]![0]!) as Row[]
+  }
+
+  /** What makes records of rows with these columns. */
+  async decoders(columns: TextRows['columns']): Promise<Decode[]> {
+    return this.decodersOf(columns.map(({ oid }) => oid))
+  }
+
+  async decodersOf(oids: readonly number[]): Promise<Decode[]> {
+    const unknown = oids.filter((oid) => !isPlain(oid) && !this.#types.has(oid))
+    if (unknown.length > 0) for (const type of await this.objects<PostgresType>(TYPES, [unknown])) this.#types.set(type.oid, type)
+    return oids.map((oid) => decoderOf(oid, this.#types))
+  }
+
+  async close(): Promise<void> {
+    await this.#client.end().catch(() => {})
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+}
+
+/** Whoever calls it is done with the socket when the signal is. */
+export async function connect(url: string, where: string, signal: AbortSignal, options: { replication?: 'database' } = {}): Promise<pg.Client> {
+  signal.throwIfAborted()
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 10_000, keepAlive: true, application_name: 'tidemark', ...options } as pg.ClientConfig)
+  // Whatever breaks also fails the statement that waits for it; without a listener it would end the process.
+  client.on('error', () => {})
+  const end = (): void => void socketOf(client)?.destroy()
+  signal.addEventListener('abort', end, { once: true })
+  client.once('end', () => signal.removeEventListener('abort', end))
+  try {
+    await client.connect()
+  } catch (error) {
+    signal.removeEventListener('abort', end)
+    throw failureOf(error, where, signal)
+  }
+  return client
+}
+
+export function socketOf(client: pg.Client): { destroy(): void; pause(): void; resume(): void; unref(): void } | undefined {
+  return (client as unknown as { connection?: { stream?: { destroy(): void; pause(): void; resume(): void; unref(): void } } }).connection?.stream
+}
+
+export function failureOf(error: unknown, where: string, signal: AbortSignal): unknown {
+  return signal.aborted ? signal.reason : postgresFailure(error, where)
+}
+
+/** For messages: without user and password. */
+export function whereOf(url: string): string {
+  try {
+    const { protocol, host, pathname } = new URL(url)
+    if (protocol === 'postgres:' || protocol === 'postgresql:') return `PostgreSQL at ${host}${pathname}`
+  } catch {
+    // Said below.
+  }
+  throw new SyncError('SYNC_INVALID', 'The URL of the database is not one of PostgreSQL.')
+}
+
+/** One way to write a value, whatever the server's own habits are. */
+export const SETTINGS = "set datestyle to 'ISO, YMD'; set timezone to 'UTC'; set intervalstyle to 'iso_8601'; set extra_float_digits to 1; set bytea_output to 'hex'"
+
+const TYPES = `with recursive found as (
+  select oid::int8 as oid, typbasetype::int8 as base, case when typcategory = 'A' and oid not in (22, 30) then typelem::int8 else 0 end as element, typdelim as delimiter
+  from pg_type where oid = any($1::oid[])
+  union
+  select t.oid::int8, t.typbasetype::int8, case when t.typcategory = 'A' and t.oid not in (22, 30) then t.typelem::int8 else 0 end, t.typdelim
+  from pg_type t join found f on t.oid in (f.base, f.element)
+) select * from found`
+
+export function quoteName(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`
+}
+
+/** A record of a row. */
+export function recordOf(names: readonly string[], decoders: readonly Decode[], row: TextRow): JsonObject {
+  const record: JsonObject = {}
+  for (let index = 0; index < names.length; index++) {
+    const text = row[index]!
+    const value = text === null ? null : decoders[index]!(text)
+    // A column may bear any name.
+    if (names[index] === '__proto__') Object.defineProperty(record, '__proto__', { value, writable: true, enumerable: true, configurable: true })
+    else record[names[index]!] = value
+  }
+  return record
+}

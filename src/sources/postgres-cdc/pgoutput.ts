@@ -1,0 +1,138 @@
+import type { Lsn } from './lsn.ts'
+
+/** A value the row keeps as it was, too large to be sent again. Only the row itself still knows it. */
+export const UNCHANGED = Symbol('unchanged')
+
+/** Values as PostgreSQL writes them. */
+export type Tuple = (string | null | typeof UNCHANGED)[]
+
+export interface Relation {
+  readonly oid: number
+  readonly schema: string
+  readonly name: string
+  readonly columns: readonly { readonly name: string; readonly typeOid: number }[]
+}
+
+/** What the plugin `pgoutput` says, protocol version 1: transactions whole and in the order of their commits. */
+export type Message =
+  | { readonly kind: 'begin'; readonly commitLsn: Lsn }
+  | { readonly kind: 'commit'; readonly endLsn: Lsn }
+  | { readonly kind: 'relation'; readonly relation: Relation }
+  | { readonly kind: 'insert'; readonly relationOid: number; readonly row: Tuple }
+  /** `old` is the key alone when that changed, or the whole row where the table's replica identity is full. */
+  | { readonly kind: 'update'; readonly relationOid: number; readonly old: Tuple | null; readonly row: Tuple }
+  | { readonly kind: 'delete'; readonly relationOid: number; readonly old: Tuple }
+  | { readonly kind: 'truncate'; readonly relationOids: readonly number[] }
+  /** Types and origins, which need no answer. */
+  | { readonly kind: 'other' }
+
+export function parseMessage(bytes: Buffer): Message {
+  const reader = new Reader(bytes)
+  const tag = reader.char()
+  switch (tag) {
+    case 'B':
+      return { kind: 'begin', commitLsn: reader.lsn() }
+    case 'C':
+      reader.skip(1 + 8)
+      return { kind: 'commit', endLsn: reader.lsn() }
+    case 'R':
+      return { kind: 'relation', relation: reader.relation() }
+    case 'I': {
+      const relationOid = reader.uint32()
+      reader.skip(1)
+      return { kind: 'insert', relationOid, row: reader.tuple() }
+    }
+    case 'U': {
+      const relationOid = reader.uint32()
+      const old = reader.char() === 'N' ? null : reader.tuple()
+      if (old !== null) reader.skip(1)
+      return { kind: 'update', relationOid, old, row: reader.tuple() }
+    }
+    case 'D': {
+      const relationOid = reader.uint32()
+      reader.skip(1)
+      return { kind: 'delete', relationOid, old: reader.tuple() }
+    }
+    case 'T': {
+      const count = reader.uint32()
+      reader.skip(1)
+      return { kind: 'truncate', relationOids: Array.from({ length: count }, () => reader.uint32()) }
+    }
+    case 'Y':
+    case 'O':
+    case 'M':
+      return { kind: 'other' }
+    default:
+      // Going on past what is not understood would be going on past data.
+      throw new Error(`PostgreSQL sent a message of the kind ${JSON.stringify(tag)}, which protocol version 1 does not have`)
+  }
+}
+
+class Reader {
+  readonly #bytes: Buffer
+  #at = 0
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes
+  }
+
+  char(): string {
+    return String.fromCharCode(this.#bytes.readUInt8(this.#at++))
+  }
+
+  skip(count: number): void {
+    this.#at += count
+  }
+
+  uint32(): number {
+    this.#at += 4
+    return this.#bytes.readUInt32BE(this.#at - 4)
+  }
+
+  lsn(): Lsn {
+    this.#at += 8
+    return this.#bytes.readBigUInt64BE(this.#at - 8)
+  }
+
+  relation(): Relation {
+    const oid = this.uint32()
+    // An empty one stands for pg_catalog.
+    const schema = this.#name() || 'pg_catalog'
+    const name = this.#name()
+    this.skip(1)
+    const columns = Array.from({ length: this.#uint16() }, () => {
+      this.skip(1)
+      const column = { name: this.#name(), typeOid: this.uint32() }
+      this.skip(4)
+      return column
+    })
+    return { oid, schema, name, columns }
+  }
+
+  tuple(): Tuple {
+    const tuple: Tuple = Array.from({ length: this.#uint16() })
+    for (let index = 0; index < tuple.length; index++) {
+      const kind = this.char()
+      if (kind === 't') {
+        const length = this.uint32()
+        tuple[index] = this.#bytes.toString('utf8', this.#at, this.#at + length)
+        this.#at += length
+      } else if (kind === 'n') tuple[index] = null
+      else if (kind === 'u') tuple[index] = UNCHANGED
+      else throw new Error(`PostgreSQL sent a value of the kind ${JSON.stringify(kind)}, which was not asked for`)
+    }
+    return tuple
+  }
+
+  #uint16(): number {
+    this.#at += 2
+    return this.#bytes.readUInt16BE(this.#at - 2)
+  }
+
+  #name(): string {
+    const end = this.#bytes.indexOf(0, this.#at)
+    const name = this.#bytes.toString('utf8', this.#at, end)
+    this.#at = end + 1
+    return name
+  }
+}

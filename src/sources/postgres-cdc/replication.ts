@@ -1,0 +1,142 @@
+import type pg from 'pg'
+import { SyncError, type SyncContext } from '../../contract/index.ts'
+import { postgresFailure, sqlStateOf } from '../kit/postgres/failures.ts'
+import { connect, quoteName, SETTINGS, socketOf, whereOf } from '../kit/postgres/session.ts'
+import { formatLsn, type Lsn } from './lsn.ts'
+import { parseMessage, type Message } from './pgoutput.ts'
+
+/** A message of the log, or the server's word that everything before a place has been sent. */
+export type Received = Message | { readonly kind: 'reached'; readonly lsn: Lsn }
+
+interface Wire {
+  on(event: 'copyData', listener: (message: { chunk: Buffer }) => void): void
+  once(event: 'replicationStart', listener: () => void): void
+  sendCopyFromChunk(chunk: Buffer): void
+}
+
+/** Past so many messages that nobody has taken yet, the socket is not read: the server waits, and memory stays bounded. */
+const QUEUE_MAX = 2_000
+
+/** The log of the server from a place on. Nothing is acknowledged unless `acknowledge` is called. */
+export class ReplicationStream {
+  readonly #client: pg.Client
+  readonly #where: string
+  readonly #queue: Received[] = []
+  #wake: (() => void) | null = null
+  #failure: unknown = null
+  #isPaused = false
+  #acknowledged: Lsn
+
+  private constructor(client: pg.Client, where: string, acknowledged: Lsn) {
+    this.#client = client
+    this.#where = where
+    this.#acknowledged = acknowledged
+  }
+
+  static async open(url: string, slot: string, publication: string, from: Lsn, context: SyncContext): Promise<ReplicationStream> {
+    const where = whereOf(url)
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await ReplicationStream.#start(url, where, slot, publication, from, context.signal)
+      } catch (error) {
+        // A reader that died a moment ago may not have been noticed yet.
+        if (sqlStateOf(error) !== OBJECT_IN_USE || attempt >= ATTEMPTS_MAX) throw context.signal.aborted ? context.signal.reason : postgresFailure(error, where)
+        await context.clock.sleep(BUSY_MS, context.signal)
+      }
+    }
+  }
+
+  static async #start(url: string, where: string, slot: string, publication: string, from: Lsn, signal: AbortSignal): Promise<ReplicationStream> {
+    const client = await connect(url, where, signal, { replication: 'database' })
+    try {
+      await client.query(SETTINGS)
+      const stream = new ReplicationStream(client, where, from)
+      const wire = (client as unknown as { connection: Wire }).connection
+      wire.on('copyData', ({ chunk }) => stream.#receive(chunk))
+      const started = new Promise<void>((resolve) => wire.once('replicationStart', resolve))
+      // It never answers: it ends with the connection, or by failing.
+      const over = client.query(`START_REPLICATION SLOT ${quoteName(slot)} LOGICAL ${formatLsn(from)} (proto_version '1', publication_names '${quoteName(publication).replaceAll("'", "''")}')`)
+      over.then(() => stream.#fail(new Error('the server ended the replication')), (error: unknown) => stream.#fail(error))
+      await Promise.race([started, over])
+      return stream
+    } catch (error) {
+      socketOf(client)?.destroy()
+      throw error
+    }
+  }
+
+  get isBroken(): boolean {
+    return this.#failure !== null
+  }
+
+  /** The next message; null when none came in time. */
+  async next(context: SyncContext, waitMs: number): Promise<Received | null> {
+    if (this.#queue.length === 0) {
+      if (this.#failure !== null) throw context.signal.aborted ? context.signal.reason : postgresFailure(this.#failure, this.#where)
+      await this.#arrival(context, waitMs)
+    }
+    const received = this.#queue.shift() ?? null
+    if (this.#isPaused && this.#queue.length < QUEUE_MAX / 2) {
+      this.#isPaused = false
+      socketOf(this.#client)?.resume()
+    }
+    if (received === null && this.#failure !== null) throw context.signal.aborted ? context.signal.reason : postgresFailure(this.#failure, this.#where)
+    return received
+  }
+
+  /** Everything before it is landed: the server may forget it. Asks besides how far the server has come. */
+  acknowledge(lsn: Lsn): void {
+    if (lsn > this.#acknowledged) this.#acknowledged = lsn
+    this.#send()
+  }
+
+  close(): void {
+    socketOf(this.#client)?.destroy()
+  }
+
+  #send(): void {
+    if (this.#failure !== null) return
+    const status = Buffer.alloc(34)
+    status.write('r')
+    // Written, flushed and applied: there is but one way of having it.
+    for (const at of [1, 9, 17]) status.writeBigUInt64BE(this.#acknowledged, at)
+    status.writeUInt8(1, 33)
+    ;(this.#client as unknown as { connection: Wire }).connection.sendCopyFromChunk(status)
+  }
+
+  #receive(chunk: Buffer): void {
+    try {
+      const tag = chunk[0]
+      if (tag === KEEPALIVE) this.#queue.push({ kind: 'reached', lsn: chunk.readBigUInt64BE(1) })
+      else if (tag === DATA) this.#queue.push(parseMessage(chunk.subarray(25)))
+    } catch (error) {
+      this.#fail(new SyncError('SOURCE_INVALID', `${this.#where}: ${(error as Error).message}.`, { cause: error }))
+    }
+    if (this.#queue.length >= QUEUE_MAX && !this.#isPaused) {
+      this.#isPaused = true
+      socketOf(this.#client)?.pause()
+    }
+    this.#wake?.()
+  }
+
+  #fail(error: unknown): void {
+    this.#failure ??= error
+    this.#wake?.()
+  }
+
+  async #arrival({ clock, signal }: SyncContext, waitMs: number): Promise<void> {
+    const waiting = new AbortController()
+    const arrived = new Promise<void>((resolve) => (this.#wake = resolve))
+    const late = clock.sleep(waitMs, AbortSignal.any([signal, waiting.signal])).catch(() => {})
+    await Promise.race([arrived, late])
+    this.#wake = null
+    waiting.abort()
+    signal.throwIfAborted()
+  }
+}
+
+const DATA = 0x77
+const KEEPALIVE = 0x6b
+const OBJECT_IN_USE = '55006'
+const BUSY_MS = 100
+const ATTEMPTS_MAX = 50

@@ -1,0 +1,29 @@
+import { canonicalInstant, instantMs } from '../../values/instant.ts'
+
+/** A column's moment on one line with all others; null when it is none: `infinity`, a day that does not exist, years before ours. */
+export function instantIn(text: string): string | null {
+  return canonicalInstant(text) ?? canonicalInstant(`${text}Z`) ?? canonicalInstant(`${text}T00:00:00Z`)
+}
+
+/** What is no moment is before all that are. */
+export function laterMoment(a: string | null, b: string | null): string | null {
+  if (a === null || b === null) return a ?? b
+  return (instantIn(a) ?? '') >= (instantIn(b) ?? '') ? a : b
+}
+
+/** Earlier by so much, at the beginning of that second, written as the given one is. */
+export function earlier(text: string, ms: number): string {
+  const instant = instantIn(text)
+  if (instant === null) return text
+  const moved = new Date(instantMs(instant) - ms).toISOString()
+  if (text.length === 10) return moved.slice(0, 10)
+  return `${moved.slice(0, 10)}${text[10]}${moved.slice(11, 19)}${/[Zz]$/.test(text) ? 'Z' : ''}`
+}
+
+/** `PT5M`, `PT1H30M`, `P1D`; null when it is none of these. */
+export function durationMs(text: string): number | null {
+  const match = /^P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?$/.exec(text)
+  if (match === null || /[PT]$/.test(text)) return null
+  const [, days = '0', hours = '0', minutes = '0', seconds = '0'] = match
+  return (((Number(days) * 24 + Number(hours)) * 60 + Number(minutes)) * 60 + Number(seconds)) * 1_000
+}

@@ -1,0 +1,106 @@
+import { describeTable, listTables, type PostgresTable, type TableName } from '../kit/postgres/catalog.ts'
+import { PostgresSession, quoteName, recordOf } from '../kit/postgres/session.ts'
+import type { Column, ColumnKind, Database, Dialect, Horizon, Row, Table } from './database.ts'
+import type { Statement } from './statements.ts'
+
+export async function openPostgres(url: string, signal: AbortSignal): Promise<Database> {
+  return new PostgresDatabase(await PostgresSession.open(url, signal))
+}
+
+export const postgresDialect: Dialect = {
+  quote: quoteName,
+  placeholder: (number) => `$${number}`,
+  bind: (text, { kind, type }) => {
+    if (kind === 'binary') return `\\x${Buffer.from(text, 'base64').toString('hex')}`
+    if (kind !== 'instant') return text
+    const plain = text.replace('T', ' ').replace(/Z$/, '')
+    return type === 'timestamptz' && /\d$/.test(plain) ? `${plain}+00` : plain
+  },
+  comparesRows: true,
+}
+
+class PostgresDatabase implements Database {
+  readonly dialect = postgresDialect
+  readonly #session: PostgresSession
+
+  constructor(session: PostgresSession) {
+    this.#session = session
+  }
+
+  async describe(name: TableName): Promise<Table> {
+    return this.#tableOf(await describeTable(this.#session, name))
+  }
+
+  async tables(): Promise<Table[]> {
+    return (await listTables(this.#session)).map((table) => this.#tableOf(table))
+  }
+
+  async cursorKind(_: Table, column: Column): Promise<ColumnKind> {
+    return column.kind
+  }
+
+  /** Also behind every transaction that is still open: what it writes bears the time it began. */
+  async horizon(_: Table, { type }: Column, lagMs: number): Promise<Horizon> {
+    const { rows } = await this.#session.query(`select to_char(now_, ${UTC}), to_char(settled, ${UTC}),
+        case $2 when 'timestamptz' then to_char(settled, ${UTC}) when 'date' then to_char(settled at time zone $3, 'YYYY-MM-DD')
+          else to_char(settled at time zone $3, 'YYYY-MM-DD"T"HH24:MI:SS.US') end
+      from (select clock_timestamp() as now_, least(clock_timestamp() - $1 * interval '1 millisecond',
+          (select min(xact_start) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend') - interval '1 microsecond',
+          (select min(prepared) from pg_prepared_xacts where database = current_database()) - $1 * interval '1 millisecond') as settled) h`, [lagMs, type, this.#session.timeZone])
+    const [now, settled, until] = rows[0]!
+    return { now: now!, settled: settled!, until: until! }
+  }
+
+  async greatest(table: Table, column: Column): Promise<string | null> {
+    const { rows } = await this.#session.query(`SELECT max(${quoteName(column.name)}) FROM ${table.quoted}`)
+    return rows[0]![0]!
+  }
+
+  async *rows({ text, values }: Statement): AsyncIterable<Row> {
+    const session = this.#session
+    await session.query('BEGIN READ ONLY')
+    await session.query(`DECLARE page NO SCROLL CURSOR FOR ${text}`, values)
+    for (let count = FETCH_MIN; ;) {
+      const { rows, columns } = await session.query(`FETCH ${count} FROM page`)
+      const names = columns.map(({ name }) => name)
+      const decoders = await session.decoders(columns)
+      let bytes = 0
+      for (const row of rows) {
+        let size = 0
+        for (const value of row) size += value?.length ?? 4
+        bytes += size
+        yield { record: recordOf(names, decoders, row), bytes: size }
+      }
+      if (rows.length < count) break
+      count = Math.min(FETCH_MAX, count * 2, Math.max(1, Math.floor(FETCH_BYTES / (bytes / rows.length))))
+    }
+    await session.query('COMMIT')
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#session.close()
+  }
+
+  #tableOf({ schema, name, isView, columns, key, unique }: PostgresTable): Table {
+    const zoneIsUtc = /^(?:etc\/)?(?:utc|gmt|uct|zulu|universal)$/i.test(this.#session.timeZone)
+    return {
+      id: `${schema}.${name}`,
+      quoted: `${quoteName(schema)}.${quoteName(name)}`,
+      isView,
+      columns: columns.map((column) => ({ name: column.name, kind: KINDS[column.type] ?? 'other', type: column.type, nullable: column.nullable, isUtc: column.type === 'timestamptz' || zoneIsUtc })),
+      key,
+      unique,
+    }
+  }
+}
+
+const UTC = `'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'`
+
+const KINDS: Record<string, ColumnKind> = {
+  timestamptz: 'instant', timestamp: 'instant', date: 'instant', int2: 'integer', int4: 'integer', int8: 'integer', bytea: 'binary',
+}
+
+/** Few at first, then as many as their size allows: a table of large rows is not read by the thousand. */
+const FETCH_MIN = 100
+const FETCH_MAX = 5_000
+const FETCH_BYTES = 4_000_000
