@@ -19,8 +19,8 @@ export type Message =
   | { readonly kind: 'commit'; readonly endLsn: Lsn }
   | { readonly kind: 'relation'; readonly relation: Relation }
   | { readonly kind: 'insert'; readonly relationOid: number; readonly row: Tuple }
-  /** `old` is the key alone when that changed, or the whole row where the table's replica identity is full. */
-  | { readonly kind: 'update'; readonly relationOid: number; readonly old: Tuple | null; readonly row: Tuple }
+  /** `oldKey` when the key changed: the rest of it is null. `oldRow` where the table's replica identity is full. */
+  | { readonly kind: 'update'; readonly relationOid: number; readonly oldKey: Tuple | null; readonly oldRow: Tuple | null; readonly row: Tuple }
   | { readonly kind: 'delete'; readonly relationOid: number; readonly old: Tuple }
   | { readonly kind: 'truncate'; readonly relationOids: readonly number[] }
   /** Types and origins, which need no answer. */
@@ -44,9 +44,10 @@ export function parseMessage(bytes: Buffer): Message {
     }
     case 'U': {
       const relationOid = reader.uint32()
-      const old = reader.char() === 'N' ? null : reader.tuple()
+      const part = reader.char()
+      const old = part === 'N' ? null : reader.tuple()
       if (old !== null) reader.skip(1)
-      return { kind: 'update', relationOid, old, row: reader.tuple() }
+      return { kind: 'update', relationOid, oldKey: part === 'K' ? old : null, oldRow: part === 'O' ? old : null, row: reader.tuple() }
     }
     case 'D': {
       const relationOid = reader.uint32()

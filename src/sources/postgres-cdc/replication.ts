@@ -17,6 +17,12 @@ interface Wire {
 /** Past so many messages that nobody has taken yet, the socket is not read: the server waits, and memory stays bounded. */
 const QUEUE_MAX = 2_000
 
+export interface Publisher {
+  readonly url: string
+  readonly slot: string
+  readonly publication: string
+}
+
 /** The log of the server from a place on. Nothing is acknowledged unless `acknowledge` is called. */
 export class ReplicationStream {
   readonly #client: pg.Client
@@ -33,11 +39,12 @@ export class ReplicationStream {
     this.#acknowledged = acknowledged
   }
 
-  static async open(url: string, slot: string, publication: string, from: Lsn, context: SyncContext): Promise<ReplicationStream> {
+  /** `landed` is what may be acknowledged, which can be less than where the stream begins. */
+  static async open({ url, slot, publication }: Publisher, from: Lsn, landed: Lsn, context: SyncContext): Promise<ReplicationStream> {
     const where = whereOf(url)
     for (let attempt = 1; ; attempt++) {
       try {
-        return await ReplicationStream.#start(url, where, slot, publication, from, context.signal)
+        return await ReplicationStream.#start({ url, slot, publication }, where, from, landed, context.signal)
       } catch (error) {
         // A reader that died a moment ago may not have been noticed yet.
         if (sqlStateOf(error) !== OBJECT_IN_USE || attempt >= ATTEMPTS_MAX) throw context.signal.aborted ? context.signal.reason : postgresFailure(error, where)
@@ -46,11 +53,11 @@ export class ReplicationStream {
     }
   }
 
-  static async #start(url: string, where: string, slot: string, publication: string, from: Lsn, signal: AbortSignal): Promise<ReplicationStream> {
+  static async #start({ url, slot, publication }: Publisher, where: string, from: Lsn, landed: Lsn, signal: AbortSignal): Promise<ReplicationStream> {
     const client = await connect(url, where, signal, { replication: 'database' })
     try {
       await client.query(SETTINGS)
-      const stream = new ReplicationStream(client, where, from)
+      const stream = new ReplicationStream(client, where, landed)
       const wire = (client as unknown as { connection: Wire }).connection
       wire.on('copyData', ({ chunk }) => stream.#receive(chunk))
       const started = new Promise<void>((resolve) => wire.once('replicationStart', resolve))
@@ -84,31 +91,34 @@ export class ReplicationStream {
     return received
   }
 
-  /** Everything before it is landed: the server may forget it. Asks besides how far the server has come. */
+  /** Everything before it is landed: the server may forget it. Asks besides how far the server has come; the answer says that it has heard. */
   acknowledge(lsn: Lsn): void {
     if (lsn > this.#acknowledged) this.#acknowledged = lsn
-    this.#send()
+    this.#report(true)
   }
 
   close(): void {
     socketOf(this.#client)?.destroy()
   }
 
-  #send(): void {
+  #report(ask: boolean): void {
     if (this.#failure !== null) return
     const status = Buffer.alloc(34)
     status.write('r')
     // Written, flushed and applied: there is but one way of having it.
     for (const at of [1, 9, 17]) status.writeBigUInt64BE(this.#acknowledged, at)
-    status.writeUInt8(1, 33)
+    status.writeUInt8(ask ? 1 : 0, 33)
     ;(this.#client as unknown as { connection: Wire }).connection.sendCopyFromChunk(status)
   }
 
   #receive(chunk: Buffer): void {
     try {
       const tag = chunk[0]
-      if (tag === KEEPALIVE) this.#queue.push({ kind: 'reached', lsn: chunk.readBigUInt64BE(1) })
-      else if (tag === DATA) this.#queue.push(parseMessage(chunk.subarray(25)))
+      if (tag === KEEPALIVE) {
+        this.#queue.push({ kind: 'reached', lsn: chunk.readBigUInt64BE(1) })
+        // It wants to know whether anybody is still there.
+        if (chunk[17] === 1) this.#report(false)
+      } else if (tag === DATA) this.#queue.push(parseMessage(chunk.subarray(25)))
     } catch (error) {
       this.#fail(new SyncError('SOURCE_INVALID', `${this.#where}: ${(error as Error).message}.`, { cause: error }))
     }

@@ -1,5 +1,5 @@
 import { describeTable, listTables, type PostgresTable, type TableName } from '../kit/postgres/catalog.ts'
-import { PostgresSession, quoteName, recordOf } from '../kit/postgres/session.ts'
+import { PostgresSession, quoteName } from '../kit/postgres/session.ts'
 import type { Column, ColumnKind, Database, Dialect, Horizon, Row, Table } from './database.ts'
 import type { Statement } from './statements.ts'
 
@@ -57,24 +57,9 @@ class PostgresDatabase implements Database {
   }
 
   async *rows({ text, values }: Statement): AsyncIterable<Row> {
-    const session = this.#session
-    await session.query('BEGIN READ ONLY')
-    await session.query(`DECLARE page NO SCROLL CURSOR FOR ${text}`, values)
-    for (let count = FETCH_MIN; ;) {
-      const { rows, columns } = await session.query(`FETCH ${count} FROM page`)
-      const names = columns.map(({ name }) => name)
-      const decoders = await session.decoders(columns)
-      let bytes = 0
-      for (const row of rows) {
-        let size = 0
-        for (const value of row) size += value?.length ?? 4
-        bytes += size
-        yield { record: recordOf(names, decoders, row), bytes: size }
-      }
-      if (rows.length < count) break
-      count = Math.min(FETCH_MAX, count * 2, Math.max(1, Math.floor(FETCH_BYTES / (bytes / rows.length))))
-    }
-    await session.query('COMMIT')
+    await this.#session.query('BEGIN READ ONLY')
+    yield* this.#session.records(text, values)
+    await this.#session.query('COMMIT')
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -99,8 +84,3 @@ const UTC = `'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'`
 const KINDS: Record<string, ColumnKind> = {
   timestamptz: 'instant', timestamp: 'instant', date: 'instant', int2: 'integer', int4: 'integer', int8: 'integer', bytea: 'binary',
 }
-
-/** Few at first, then as many as their size allows: a table of large rows is not read by the thousand. */
-const FETCH_MIN = 100
-const FETCH_MAX = 5_000
-const FETCH_BYTES = 4_000_000

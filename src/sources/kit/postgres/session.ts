@@ -56,11 +56,31 @@ export class PostgresSession {
     return JSON.parse(rows[0]![0]!) as Row[]
   }
 
-  /** What makes records of rows with these columns. */
-  async decoders(columns: TextRows['columns']): Promise<Decode[]> {
-    return this.decodersOf(columns.map(({ oid }) => oid))
+  /** Inside a transaction: few rows at first, then as many at once as their size allows. Leaving the loop ends the statement. */
+  async *records(text: string, values: readonly unknown[]): AsyncIterable<{ record: JsonObject; bytes: number }> {
+    await this.query(`DECLARE page NO SCROLL CURSOR FOR ${text}`, values)
+    try {
+      for (let count = FETCH_MIN; ;) {
+        const { rows, columns } = await this.query(`FETCH ${count} FROM page`)
+        const names = columns.map(({ name }) => name)
+        const decoders = await this.decodersOf(columns.map(({ oid }) => oid))
+        let total = 0
+        for (const row of rows) {
+          let bytes = 0
+          for (const value of row) bytes += value?.length ?? 4
+          total += bytes
+          yield { record: recordOf(names, decoders, row), bytes }
+        }
+        if (rows.length < count) break
+        count = Math.min(FETCH_MAX, count * 2, Math.max(1, Math.floor(FETCH_BYTES / (total / rows.length))))
+      }
+    } finally {
+      // After a failure the transaction is over, and the cursor with it.
+      await this.query('CLOSE page').catch(() => {})
+    }
   }
 
+  /** What makes values of texts of these types. */
   async decodersOf(oids: readonly number[]): Promise<Decode[]> {
     const unknown = oids.filter((oid) => !isPlain(oid) && !this.#types.has(oid))
     if (unknown.length > 0) for (const type of await this.objects<PostgresType>(TYPES, [unknown])) this.#types.set(type.oid, type)
@@ -115,6 +135,10 @@ export function whereOf(url: string): string {
 
 /** One way to write a value, whatever the server's own habits are. */
 export const SETTINGS = "set datestyle to 'ISO, YMD'; set timezone to 'UTC'; set intervalstyle to 'iso_8601'; set extra_float_digits to 1; set bytea_output to 'hex'"
+
+const FETCH_MIN = 100
+const FETCH_MAX = 5_000
+const FETCH_BYTES = 4_000_000
 
 const TYPES = `with recursive found as (
   select oid::int8 as oid, typbasetype::int8 as base, case when typcategory = 'A' and oid not in (22, 30) then typelem::int8 else 0 end as element, typdelim as delimiter

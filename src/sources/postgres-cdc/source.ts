@@ -1,0 +1,277 @@
+import { SyncError, type Execute, type Page, type SyncContext } from '../../contract/index.ts'
+import { PostgresSession } from '../kit/postgres/session.ts'
+import { Secret } from '../kit/secret.ts'
+import { ChangePage, Relations } from './changes.ts'
+import { formatLsn, parseLsn, type Lsn } from './lsn.ts'
+import { readTable } from './read-table.ts'
+import { ReplicationStream, type Publisher } from './replication.ts'
+import { createSlot, examineSlot, isSnapshotTaken } from './slot.ts'
+import { checkState, Landed, type CdcState, type SnapshotState } from './state.ts'
+import { followTables, type CdcTable, type FollowedTable } from './tables.ts'
+
+export type { CdcTable } from './tables.ts'
+export type { CdcState, SnapshotState } from './state.ts'
+
+export interface PostgresCdcOptions {
+  /** `postgres://…`, or the name of the secret that holds it. The account needs REPLICATION, and SELECT on the tables. */
+  readonly url: string | Secret
+  readonly tables: readonly CdcTable[]
+  /** Of this sync alone; `tidemark` unless given. */
+  readonly slot?: string
+  /** Made when it is not there; `tidemark` unless given. */
+  readonly publication?: string
+  /** A page ends with the first transaction that fills it; a transaction ten times as large is divided. 1,000 unless given. */
+  readonly pageSize?: number
+}
+
+export interface PostgresCdcSource {
+  readonly backfill: Execute<SnapshotState>
+  readonly delta: Execute<CdcState>
+  readonly anchor: (context: SyncContext) => Promise<CdcState>
+}
+
+/** How many pages a transaction must fill before it is divided. */
+const TRANSACTION_PAGES = 10
+const PAGE_BYTES = 32_000_000
+/** What has come by then is landed. */
+const PAGE_MS = 10_000
+const WAIT_MS = 250
+
+/**
+ * The log of PostgreSQL: all rows as they were at one place of it, then every change since, in the order of commits:
+ * `worker.track('orders', { database, source: postgresCdc({ url: 'SHOP_URL', tables: [{ table: 'public.orders' }] }) })`.
+ *
+ *   anchor ──▶ a slot, and the rows as of its place ──▶ backfill: these rows, by key   (what is gone is swept)
+ *                       └──────────────────────────────▶ delta: from that place on     (acknowledged when landed)
+ *   delta: slot gone, overtaken or truncated ──▶ HISTORY_LOST ──▶ the engine asks for the backfill, and so for a new anchor
+ */
+export function postgresCdc({ url, tables, slot = 'tidemark', publication = 'tidemark', pageSize = 1_000 }: PostgresCdcOptions): PostgresCdcSource {
+  if (tables.length === 0) throw new SyncError('SYNC_INVALID', 'postgres-cdc needs at least one table.')
+  if (!/^[a-z0-9_]{1,63}$/.test(slot)) throw new SyncError('SYNC_INVALID', `The slot is called ${JSON.stringify(slot)}; PostgreSQL allows small letters, digits and \`_\`, at most 63.`)
+  const publisherOf = ({ secrets }: SyncContext): Publisher => ({ url: url instanceof Secret ? url.reveal() : /^[a-z]+:/.test(url) ? url : secrets.get(url), slot, publication })
+  const landed = new Landed()
+  // Kept from page to page of a cycle and ended with it. Everything is as right without: the state is all that counts.
+  let snapshot: { readonly session: PostgresSession; readonly cycle: number } | null = null
+  let link: Link | null = null
+
+  return {
+    async anchor(context) {
+      const publisher = publisherOf(context)
+      await using session = await PostgresSession.open(publisher.url, context.signal)
+      const followed = await followTables(session, tables)
+      const created = await createSlot(session, publisher, followed, context.signal)
+      snapshot = { session: created.snapshot, cycle: context.cycle.id }
+      return { lsn: created.lsn, columns: digestsOf(followed) }
+    },
+
+    async backfill(state, context) {
+      // As of the slot's place while that can be had; else as of now, which the delta makes up for.
+      const held = snapshot?.cycle === context.cycle.id ? snapshot.session : null
+      const session = held ?? await PostgresSession.open(publisherOf(context).url, context.signal)
+      try {
+        if (held === null) await session.query('begin isolation level repeatable read read only')
+        const followed = await followTables(session, tables)
+        const at = state === undefined ? 0 : followed.findIndex(({ id }) => id === state.table)
+        if (at === -1) throw new SyncError('CURSOR_REJECTED', 'The stored state names a table that is no longer followed.')
+        const { changes, after } = await readTable(session, followed[at]!, state?.after ?? null, pageSize * TABLE_PAGES)
+        const next: SnapshotState | null = after !== null ? { table: followed[at]!.id, after } : at + 1 < followed.length ? { table: followed[at + 1]!.id, after: null } : null
+        if (next === null && held !== null) await held.close()
+        return next === null ? { changes, hasMore: false } : { changes, hasMore: true, nextState: next }
+      } catch (error) {
+        snapshot = null
+        throw error
+      } finally {
+        if (held === null) await session.close()
+      }
+    },
+
+    async delta(state, context) {
+      checkState(state)
+      const confirmed = landed.note(context.cycle.id, parseLsn(state.lsn))
+      if (link === null || link.isBroken || link.expected !== JSON.stringify(state)) {
+        link?.close()
+        link = null
+        const opened = await openLink(publisherOf(context), tables, state, confirmed, context)
+        if (!(opened instanceof Link)) return opened
+        link = opened
+      }
+      try {
+        const page = await (link.state.reread !== undefined && link.hasArrived ? link.rereadPage(pageSize * TABLE_PAGES) : link.changesPage(confirmed, pageSize, context))
+        link.expected = JSON.stringify(page.nextState)
+        if (!page.hasMore) {
+          link.close()
+          link = null
+        }
+        return page
+      } catch (error) {
+        link?.close()
+        link = null
+        throw error
+      }
+    },
+  }
+}
+
+/** Rows of a table are smaller than changes are dear. */
+const TABLE_PAGES = 5
+
+function digestsOf(followed: readonly FollowedTable[]): Record<string, string> {
+  return Object.fromEntries(followed.map(({ id, digest }) => [id, digest]))
+}
+
+/** Everything a page needs beyond the state. A page instead when there is nothing to follow now. */
+async function openLink(publisher: Publisher, tables: readonly CdcTable[], state: CdcState, confirmed: Lsn, context: SyncContext): Promise<Link | Page<CdcState>> {
+  const session = await PostgresSession.open(publisher.url, context.signal)
+  try {
+    const followed = await followTables(session, tables)
+    const since = parseLsn(state.lsn)
+    const slot = await examineSlot(session, publisher, followed, since, context)
+    if (await isSnapshotTaken(session, publisher.slot)) {
+      await session.close()
+      return { changes: [], hasMore: false, nextState: state, stopWord: 'snapshot_running' }
+    }
+    const begun = state.until === undefined ? begin(state, followed, slot.flushed) : state
+    const until = parseLsn(begun.until)
+    if (since >= until && slot.confirmed >= confirmed && begun.reread === undefined) {
+      await session.close()
+      return { changes: [], hasMore: false, nextState: state }
+    }
+    const stream = await ReplicationStream.open(publisher, since, confirmed, context)
+    return new Link(stream, session, followed, begun, until)
+  } catch (error) {
+    await session.close()
+    throw error
+  }
+}
+
+/** A cycle ends where the log ended when it began. What was altered before that is read whole once the cycle is past it. */
+function begin(state: CdcState, followed: readonly FollowedTable[], flushed: Lsn): CdcState {
+  const altered = followed.filter(({ id, digest }) => state.columns[id] !== digest).map(({ id }) => id)
+  return { ...state, until: formatLsn(flushed), columns: digestsOf(followed), ...(altered.length > 0 && { reread: altered }) }
+}
+
+/** The log from the state on, as it is being sent. */
+class Link {
+  readonly #stream: ReplicationStream
+  readonly #session: PostgresSession
+  readonly #followed: readonly FollowedTable[]
+  readonly #relations: Relations
+  readonly #until: Lsn
+  /** Of the transaction that is being read: how many of its changes have been taken. */
+  #transaction: { readonly commitLsn: string; seen: number } | null = null
+  state: CdcState
+  /** What the next page must be asked with to go on from here. */
+  expected = ''
+
+  constructor(stream: ReplicationStream, session: PostgresSession, followed: readonly FollowedTable[], state: CdcState, until: Lsn) {
+    this.#stream = stream
+    this.#session = session
+    this.#followed = followed
+    this.#relations = new Relations(followed, session)
+    this.#until = until
+    this.state = state
+  }
+
+  get isBroken(): boolean {
+    return this.#stream.isBroken
+  }
+
+  get hasArrived(): boolean {
+    return this.#transaction === null && parseLsn(this.state.lsn) >= this.#until
+  }
+
+  async changesPage(confirmed: Lsn, pageSize: number, context: SyncContext): Promise<Page<CdcState>> {
+    const page = new ChangePage(this.#session)
+    const { transaction: resumed } = this.state
+    const deadline = context.clock.now() + PAGE_MS
+    let lsn = parseLsn(this.state.lsn)
+    this.#stream.acknowledge(confirmed)
+    for (let heard = false; ;) {
+      const message = await this.#stream.next(context, WAIT_MS)
+      const isLate = context.clock.now() >= deadline
+      switch (message?.kind) {
+        case undefined:
+          this.#stream.acknowledge(confirmed)
+          break
+        case 'begin':
+          this.#transaction = { commitLsn: formatLsn(message.commitLsn), seen: 0 }
+          break
+        case 'relation':
+          await this.#relations.describe(message.relation)
+          break
+        case 'truncate': {
+          const truncated = message.relationOids.map((oid) => this.#relations.get(oid)).find((relation) => relation !== null)
+          // Which rows that were is not in the log; only reading all that is left, and sweeping the rest, tells.
+          if (truncated !== undefined) throw new SyncError('HISTORY_LOST', `${truncated!.table.id} was truncated.`)
+          break
+        }
+        case 'insert':
+        case 'update':
+        case 'delete': {
+          const done = resumed?.commitLsn === this.#transaction!.commitLsn ? resumed.done : 0
+          const relation = this.#relations.get(message.relationOid)
+          if (++this.#transaction!.seen > done && relation !== null) page.add(message, relation)
+          break
+        }
+        case 'commit':
+          this.#transaction = null
+          lsn = message.endLsn
+          break
+        case 'reached':
+          heard = true
+          // Between transactions only: inside one, what is before its place has not all been sent.
+          if (this.#transaction === null && message.lsn > lsn) lsn = message.lsn
+          break
+        case 'other':
+          break
+        default:
+          message satisfies never
+      }
+      if (this.#transaction === null) {
+        // The server's word comes after it has heard what was acknowledged.
+        if (lsn >= this.#until && (heard || page.length >= pageSize)) return this.#end(page, lsn)
+        if (page.length >= pageSize || page.bytes >= PAGE_BYTES || isLate) return this.#goOn(page, lsn)
+      } else if (page.length >= pageSize * TRANSACTION_PAGES || page.bytes >= PAGE_BYTES || isLate) return this.#goOn(page, lsn)
+    }
+  }
+
+  /** A table whose columns changed: rows that were not touched since are not in the log, and have the new ones too. */
+  async rereadPage(limit: number): Promise<Page<CdcState>> {
+    const [id, ...others] = this.state.reread!
+    const table = this.#followed.find((entry) => entry.id === id)
+    await this.#session.query('begin isolation level repeatable read read only')
+    const { changes, after } = table === undefined ? { changes: [], after: null } : await readTable(this.#session, table, this.state.after ?? null, limit)
+    await this.#session.query('commit')
+    const { reread: _, after: __, ...rest } = this.state
+    const left = after === null ? others : [id!, ...others]
+    this.state = { ...rest, ...(left.length > 0 && { reread: left }), ...(after !== null && { after }) }
+    return left.length > 0 ? { changes, hasMore: true, nextState: this.state } : { changes, hasMore: false, nextState: { lsn: this.state.lsn, columns: this.state.columns } }
+  }
+
+  async #goOn(page: ChangePage, lsn: Lsn): Promise<Page<CdcState>> {
+    const changes = await page.complete()
+    const { transaction: _, quiet = 0, ...rest } = this.state
+    const isStill = page.length === 0 && formatLsn(lsn) === this.state.lsn
+    this.state = {
+      ...rest,
+      lsn: formatLsn(lsn),
+      ...(this.#transaction !== null && { transaction: { commitLsn: this.#transaction.commitLsn, done: this.#transaction.seen } }),
+      // A large transaction is prepared for long before its first change is sent.
+      ...(isStill && { quiet: quiet + 1 }),
+    }
+    return { changes, hasMore: true, nextState: this.state }
+  }
+
+  async #end(page: ChangePage, lsn: Lsn): Promise<Page<CdcState>> {
+    const changes = await page.complete()
+    const { transaction: _, quiet: __, ...rest } = this.state
+    this.state = { ...rest, lsn: formatLsn(lsn) }
+    if (this.state.reread !== undefined) return { changes, hasMore: true, nextState: this.state }
+    return { changes, hasMore: false, nextState: { lsn: this.state.lsn, columns: this.state.columns } }
+  }
+
+  close(): void {
+    this.#stream.close()
+    void this.#session.close()
+  }
+}
