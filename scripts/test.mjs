@@ -14,7 +14,10 @@ const notRun = []
 
 process.chdir(root)
 if (!existsSync('node_modules')) run('npm', ['ci'])
-installDebianPackages([{ name: 'postgresql', missing: () => !hasPostgres() }])
+installDebianPackages([
+  { name: 'postgresql', missing: () => !hasPostgres() },
+  { name: 'mariadb-server', missing: () => !existsSync('/usr/sbin/mariadbd') },
+])
 
 step('build', () => run('npm', ['run', '--silent', 'build']))
 if (filters.length === 0) {

@@ -74,7 +74,6 @@ export const ERROR_CODES = {
   WORKER_NOT_FOUND: entry('fix', 'input', 'Name the file with --file, or run `tidemark init` to make one.'),
   WORKER_INVALID: entry('fix', 'input', 'A worker file default-exports `new Worker()`.'),
   PACKAGE_UNFIT: entry('fix', 'environment', 'Install the named release of the package beside the worker file.'),
-  PACKAGE_MISSING: entry('fix', 'environment', 'Install the package with the command in the message.'),
   SECRET_MISSING: entry('fix', 'environment', 'Set it in the environment or in `.env`.'),
   ARGUMENT_INVALID: entry('fix', 'input', 'See `tidemark <verb> --help`.'),
   CONFIRMATION_NEEDED: entry('fix', 'input', 'Read the plan above and add --yes.'),

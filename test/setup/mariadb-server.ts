@@ -11,7 +11,7 @@ export interface MariadbServer {
   stop(): Promise<void>
 }
 
-const SERVER = ['/usr/sbin/mariadbd', '/usr/libexec/mariadbd'].find((file) => existsSync(file)) ?? null
+const SERVER = existsSync('/usr/sbin/mariadbd') ? '/usr/sbin/mariadbd' : null
 
 export const hasMariadb = SERVER !== null
 export const MARIADB_HINT = 'Install MariaDB (`apt-get install mariadb-server`).'

@@ -31,7 +31,7 @@ async function load(): Promise<typeof import('mysql2')> {
   try {
     return await import('mysql2')
   } catch (error) {
-    throw new SyncError('PACKAGE_MISSING', 'To read from MySQL or MariaDB, the package mysql2 is needed: npm install mysql2', { cause: error })
+    throw new SyncError('PACKAGE_UNFIT', 'To read from MySQL or MariaDB, the package mysql2 is needed: npm install mysql2', { cause: error })
   }
 }
 

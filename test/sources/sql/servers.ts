@@ -74,7 +74,7 @@ export const SOURCES: readonly SourceKind[] = [
     isHere: () => true,
     stampType: 'text',
     now: "strftime('%Y-%m-%d %H:%M:%f', 'now')",
-    ago: (seconds) => `strftime('%Y-%m-%d %H:%M:%f', 'now', '-${seconds} seconds')`,
+    ago: (seconds) => `strftime('%Y-%m-%d %H:%M:%f', 'now', '${-seconds} seconds')`,
     async open() {
       const folder = mkdtempSync(join(tmpdir(), 'tidemark-sql-'))
       const file = join(folder, 'shop.db')

@@ -102,7 +102,7 @@ export async function connect(url: string, where: string, signal: AbortSignal, o
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 10_000, keepAlive: true, application_name: 'tidemark', ...options } as pg.ClientConfig)
   // Whatever breaks also fails the statement that waits for it; without a listener it would end the process.
   client.on('error', () => {})
-  const end = (): void => void socketOf(client)?.destroy()
+  const end = (): void => socketOf(client)?.destroy()
   signal.addEventListener('abort', end, { once: true })
   client.once('end', () => signal.removeEventListener('abort', end))
   try {

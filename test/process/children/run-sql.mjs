@@ -1,0 +1,19 @@
+// One incremental cycle over a table of a database; it stands still before the page `holdAt`.
+import { input, openStore, run, say, word, Worker } from './outside.mjs'
+
+const { url, source, table, pageSize, holdAt = 0 } = input
+const { sql } = await import(`${input.dist}/sources/sql/source.js`)
+const { delta } = sql({ url: source }).table(table, { cursor: 'updated_at', lagMs: 0, pageSize })
+const worker = new Worker({ name: 'office' })
+worker.sync('items', {
+  database: worker.database('items'),
+  mode: 'incremental',
+  async execute(state, context) {
+    if (context.cycle.page === holdAt) await word()
+    return delta(state, context)
+  },
+})
+const store = await openStore(url)
+const { stopReason, resumed, counts, error } = await run(store, worker.plan('items'), { onProgress: ({ kind, page }) => say(kind, { page }) })
+await store.close()
+say('result', { stopReason, resumed, counts, error })
