@@ -48,6 +48,7 @@ describeSqlSource(SOURCES.find(({ name }) => name === 'mariadb')!, (source) => {
     await stage.complete('slow')
     expect(Object.keys(await stage.rows('slow'))).toEqual(['1'])
     await writer.query('commit')
+    await sleep(150)
     await stage.complete('slow')
     expect(Object.keys(await stage.rows('slow'))).toEqual(['1', '2', '3'])
     writer.destroy()
