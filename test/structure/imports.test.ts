@@ -43,6 +43,8 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
     folders: ['contract', 'values', 'feed', 'runner'],
     packages: ['node:crypto', 'node:http', 'node:net', 'fastify', '@fastify/compress', 'prom-client'],
   },
+  client: { folders: ['contract', 'values'], packages: [] },
+  'client/node': { folders: ['client'], packages: ['node:fs/promises', 'node:path'] },
   'testing/simulation/vendors': {
     folders: ['contract', 'engine', 'config', 'stores/sqlite', 'testing', 'sources/airtable', 'sources/github', 'sources/hubspot', 'sources/linear', 'sources/rest', 'sources/salesforce', 'sources/servicenow', 'sources/stripe'],
     packages: [],

@@ -1,0 +1,20 @@
+import type { Position } from './position.ts'
+
+/** Keeps where a consumer stands. Best kept where the consumer's own data is, in the same transaction. */
+export interface Checkpoint {
+  /** Null when nothing was ever saved. */
+  load(): Promise<Position | null>
+  /** Called when the consumer is done with everything up to the position. */
+  save(position: Position): Promise<void>
+}
+
+/** For as long as the process lives. */
+export function memoryCheckpoint(position: Position | null = null): Checkpoint {
+  let kept = position
+  return {
+    load: async () => kept,
+    async save(next) {
+      kept = next
+    },
+  }
+}

@@ -1,0 +1,76 @@
+import type { JsonObject } from '../contract/index.ts'
+import type { AnyDatabases, Change, Row } from './change.ts'
+import { readChanges, type ChangesOptions } from './changes.ts'
+import { ClientError } from './client-error.ts'
+import { Wire, type WireOptions } from './wire.ts'
+
+export interface ClientOptions extends WireOptions {
+  /** Failed tries before `list` and `get` give up. */
+  readonly retriesMax?: number
+}
+
+export interface ReadOptions {
+  readonly signal?: AbortSignal
+}
+
+export interface ListOptions extends ReadOptions {
+  /** Only rows changed at this time or later. */
+  readonly updatedSince?: string
+}
+
+/** A reader of one feed. `Databases` is what `tidemark types` writes. */
+export interface Client<Databases extends object = AnyDatabases> {
+  /** What changed, for ever: `for await (const change of client.changes({ checkpoint })) …`. */
+  changes<Type extends keyof Databases & string = keyof Databases & string>(options?: ChangesOptions<Type>): AsyncGenerator<Change<Databases, Type>, void, undefined>
+  /** Every row, by the time of its last change. One that changes meanwhile may come again. */
+  list<Name extends keyof Databases & string>(database: Name, options?: ListOptions): AsyncGenerator<Row<Databases[Name]>, void, undefined>
+  /** Null when there is no such row. */
+  get<Name extends keyof Databases & string>(database: Name, key: string, options?: ReadOptions): Promise<Row<Databases[Name]> | null>
+  /** The names of those that the key may read. */
+  databases(options?: ReadOptions): Promise<(keyof Databases & string)[]>
+}
+
+const RETRIES_MAX = 5
+const ANSWER_MS = 30_000
+const PAGE_SIZE = 200
+
+export function createClient<Databases extends object = AnyDatabases>(options: ClientOptions): Client<Databases> {
+  const wire = new Wire(options)
+  const ask = (path: string, query: Record<string, string | number | undefined>, signal: AbortSignal = new AbortController().signal): Promise<JsonObject> =>
+    wire.retrying(options.retriesMax ?? RETRIES_MAX, signal, () => wire.json({ path, query, timeoutMs: ANSWER_MS, signal }))
+  return {
+    changes: (changesOptions = {}) => readChanges(wire, changesOptions) as AsyncGenerator<never, void, undefined>,
+    async *list(database, { updatedSince, signal } = {}) {
+      const path = `/agents/v1/${part(database)}`
+      for (let at: Record<string, string | undefined> = { updatedSince }; ; ) {
+        const { data, page } = (await ask(path, { ...at, limit: PAGE_SIZE }, signal)) as unknown as { data: never[]; page: { nextCursor: string | null; hasMore: boolean } }
+        yield* data
+        if (!page.hasMore || page.nextCursor === null) return
+        at = { cursor: page.nextCursor }
+      }
+    },
+    async get(database, key, { signal } = {}) {
+      try {
+        return (await ask(`/agents/v1/${part(database)}/${part(key)}`, {}, signal))['data'] as never
+      } catch (error) {
+        if (error instanceof ClientError && error.code === 'NOT_FOUND') return null
+        throw error
+      }
+    },
+    async databases({ signal } = {}) {
+      const { databases } = (await ask('/agents/v1/capabilities', {}, signal)) as unknown as { databases: { name: keyof Databases & string }[] }
+      return databases.map(({ name }) => name)
+    },
+  }
+}
+
+/** Everything in one call, for programs with one feed. */
+export function changes<Databases extends object = AnyDatabases>(options: WireOptions & ChangesOptions<keyof Databases & string>): AsyncGenerator<Change<Databases>, void, undefined> {
+  return createClient<Databases>(options).changes(options)
+}
+
+/** Dots alone would be taken for folders, however they are written. */
+function part(text: string): string {
+  if (text === '.' || text === '..' || text === '') throw new ClientError('ARGUMENT_INVALID', `${JSON.stringify(text)} cannot stand in an address; \`list\` gives the row.`)
+  return encodeURIComponent(text)
+}

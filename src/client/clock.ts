@@ -1,0 +1,20 @@
+import type { Clock, Random } from '../contract/index.ts'
+
+/** The machine's, with nothing but what browsers have as well. */
+export const clock: Clock = {
+  now: () => Date.now(),
+  sleep: (ms, signal) => new Promise((resolve, reject) => {
+    signal?.throwIfAborted()
+    const abort = (): void => {
+      clearTimeout(timer)
+      reject(signal!.reason as Error)
+    }
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', abort)
+      resolve()
+    }, ms)
+    signal?.addEventListener('abort', abort, { once: true })
+  }),
+}
+
+export const random: Random = { next: () => Math.random() }

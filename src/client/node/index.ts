@@ -1,0 +1,1 @@
+export { fileCheckpoint } from './file-checkpoint.ts'

@@ -1,0 +1,34 @@
+import type { Random } from '../contract/index.ts'
+import type { ClientError } from './client-error.ts'
+
+const FIRST_DELAY_MS = 500
+const DELAY_MAX_MS = 30_000
+/** Garbage from a server (negative, NaN, ten years) must not stop the world. */
+const ASKED_MAX_MS = 15 * 60_000
+
+/** How long to stay away after a failed try: as long as the server asks, else a while that doubles; different for everybody who waits. */
+export function delayMs(error: ClientError, attempt: number, random: Random): number {
+  if (error.retryAfterMs !== null) return Math.min(error.retryAfterMs, ASKED_MAX_MS) + Math.round(1_000 * random.next())
+  return Math.round(Math.min(DELAY_MAX_MS, FIRST_DELAY_MS * 2 ** (attempt - 1)) * (0.5 + 0.5 * random.next()))
+}
+
+/**
+ * How long the answer asks to be left alone: `Retry-After`, and `X-RateLimit-Reset` where there is no quota left (A24). The
+ * latter is a time of the server's clock, so that it is measured from the server's own `Date`.
+ */
+export function retryAfterMs(headers: Headers, now: number): number | undefined {
+  const serverNow = Date.parse(headers.get('date') ?? '') || now
+  const waits = [afterOf(headers.get('retry-after'), serverNow), headers.get('x-ratelimit-remaining') === '0' ? resetOf(headers.get('x-ratelimit-reset'), serverNow) : Number.NaN]
+  const longest = Math.max(...waits.filter((ms) => ms >= 0))
+  return longest >= 0 ? longest : undefined
+}
+
+function afterOf(value: string | null, serverNow: number): number {
+  if (value === null || value.trim() === '') return Number.NaN
+  const seconds = Number(value)
+  return Number.isNaN(seconds) ? Date.parse(value) - serverNow : seconds * 1_000
+}
+
+function resetOf(value: string | null, serverNow: number): number {
+  return value === null || value.trim() === '' ? Number.NaN : Number(value) * 1_000 - serverNow
+}

@@ -1,0 +1,365 @@
+import { describe, expect, test } from 'vitest'
+import { ClientError, memoryCheckpoint, type Change, type ChangesOptions, type Restart, type Retry } from '../../src/client/index.ts'
+import { createServer } from '../../src/server/server.ts'
+import { DATABASE, remove, upsert, type SyncDriver } from '../../src/testing/store-cases/harness.ts'
+import { addKey, Stand, type OpenHarness } from '../server/stand.ts'
+import { between, clientOf, Copy, expected, Notebook, portsOf, takeUntil } from './consumer.ts'
+
+const DAY_MS = 24 * 3_600_000
+const MODES = ['poll', 'stream'] as const
+
+/** What a consumer may count on, over real HTTP, whatever the store. */
+export function changesCases(open: OpenHarness): void {
+  test('A2, A13, A21 every change comes once, in the order of the commits, and makes the same rows', async () => {
+    const { stand } = await landed(open)
+    const { client } = clientOf(stand)
+    const copy = new Copy()
+    for await (const change of client.changes({ follow: false, pageSize: 3 })) copy.take(change)
+    const { done, rows } = await expected(stand.store, DATABASE)
+    expect(copy.done).toEqual(done)
+    expect(copy.rows).toEqual(rows)
+    expect(done).toContain('deleted things/k2')
+  })
+
+  test('A11, A12, A30 a consumer that dies anywhere between page and checkpoint loses nothing, and by its key does nothing twice', async () => {
+    const { stand } = await landed(open)
+    const { client } = clientOf(stand)
+    const { done, rows } = await expected(stand.store, DATABASE)
+    for (const saveEach of ['page', 'change'] as const) {
+      for (let dies = 1; dies <= done.length; dies++) {
+        const [copy, checkpoint] = [new Copy(), new Notebook()]
+        const options: ChangesOptions = { follow: false, pageSize: 3, checkpoint, saveEach }
+        // Left where it stands, as a process that is killed: nobody closes it.
+        const first = client.changes(options)
+        for (let n = 0; n < dies; n++) copy.take((await first.next()).value as Change)
+        const delivered = copy.deliveries
+        for await (const change of client.changes(options)) copy.take(change)
+        expect(copy.done, `${saveEach} ${dies}`).toEqual(done)
+        expect(copy.rows).toEqual(rows)
+        const again = copy.deliveries - done.length
+        // With a save after each, only the one in hand comes again; else those of its page.
+        expect(again, `${saveEach} ${dies} of ${delivered}`).toBe(saveEach === 'change' ? 1 : ((dies - 1) % 3) + 1)
+      }
+    }
+  })
+
+  test('A11 a checkpoint that cannot be saved stops the loop, and what it did not keep comes again', async () => {
+    const { stand } = await landed(open)
+    const { client } = clientOf(stand)
+    const { done } = await expected(stand.store, DATABASE)
+    const [copy, checkpoint] = [new Copy(), new Notebook()]
+    checkpoint.onSave = (nth) => {
+      if (nth > 1) throw new Error('the disk is full')
+    }
+    const read = async (): Promise<void> => {
+      for await (const change of client.changes({ follow: false, pageSize: 3, checkpoint })) copy.take(change)
+    }
+    await expect(read()).rejects.toThrow('the disk is full')
+    expect(copy.done).toEqual(done.slice(0, 6))
+    checkpoint.onSave = () => {}
+    await read()
+    expect(copy.done).toEqual(done)
+    expect(copy.deliveries).toBe(done.length + 3)
+  })
+
+  test('A24 a storm of 429 is waited out as long as the server asks, and nothing is lost', async () => {
+    const { stand } = await landed(open)
+    const key = await addKey(stand.store, ['changes:read'], { rateLimit: 2 })
+    const retries: Retry[] = []
+    const { client, waits } = clientOf(stand, { key, onRetry: (retry) => retries.push(retry) })
+    const copy = new Copy()
+    for await (const change of client.changes({ follow: false, pageSize: 1 })) copy.take(change)
+    const { done } = await expected(stand.store, DATABASE)
+    expect(copy.done).toEqual(done)
+    expect(copy.deliveries).toBe(done.length)
+    expect(retries.length).toBeGreaterThan(2)
+    for (const { error, delayMs, attempt } of retries) {
+      expect(error).toMatchObject({ code: 'RATE_LIMIT_EXCEEDED', status: 429 })
+      expect(attempt).toBe(1)
+      expect(delayMs).toBeGreaterThanOrEqual(error.retryAfterMs!)
+      expect(error.retryAfterMs).toBeGreaterThanOrEqual(1_000)
+    }
+    expect(waits).toEqual(retries.map(({ delayMs }) => delayMs))
+  })
+
+  test.each(MODES)('A8, A25 a cursor that is too old: on from the newest change, nothing missed and nothing twice (%s)', async (mode) => {
+    const { stand, driver } = await landed(open)
+    const { client } = clientOf(stand)
+    const [copy, checkpoint, restarts] = [new Copy(), new Notebook(), [] as Restart[]]
+    const options: ChangesOptions = { mode, checkpoint, pageSize: 3, saveEach: 'change', onRestart: (restart) => void restarts.push(restart) }
+    const before = (await expected(stand.store, DATABASE)).done.length
+    await takeUntil(client.changes({ ...options, follow: false }), copy, before + 1)
+    stand.shift.ms += 8 * DAY_MS
+    await driver.page([upsert('k1', { n: 9 }), upsert('late', { n: 1 })])
+    const { done, rows } = await expected(stand.store, DATABASE)
+    await takeUntil(client.changes(options), copy, done.length)
+    expect(copy.done).toEqual(done)
+    expect(copy.deliveries).toBe(done.length)
+    expect(copy.rows).toEqual(rows)
+    expect(restarts).toMatchObject([{ from: 'updatedSince', reason: 'cursor_expired' }])
+    expect(restarts[0]!.message).toContain('7 days')
+  })
+
+  test.each(MODES)('A25, A30 a log that was compacted: everything once more, and the consumer learns what is gone (%s)', async (mode) => {
+    const { stand, driver } = await landed(open)
+    const { client } = clientOf(stand)
+    const [copy, checkpoint, told] = [new Copy(), new Notebook(), [] as string[]]
+    const marks = new Map<string, string>()
+    let round = ''
+    const stop = new AbortController()
+    const options: ChangesOptions = {
+      mode, checkpoint, pageSize: 2,
+      onRestart(restart) {
+        told.push(`${restart.from} ${restart.reason}`)
+        round = restart.at
+        copy.forget()
+      },
+      onRestored(restart) {
+        expect(restart.at).toBe(round)
+        told.push('restored')
+        for (const at of copy.rows.keys()) if (marks.get(at) !== round) copy.rows.delete(at)
+        stop.abort()
+      },
+    }
+    for await (const change of client.changes({ ...options, follow: false })) copy.take(change)
+    expect(copy.rows.has('things/k1')).toBe(true)
+    await driver.page([remove('k1')])
+    await driver.page([upsert('k3', { n: 30 }), upsert('new', { n: 1 })])
+    await driver.complete([])
+    while ((await stand.store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 10_000 })).more);
+    for await (const change of client.changes({ ...options, signal: stop.signal })) {
+      copy.take(change)
+      marks.set(`${change.resourceType}/${change.resourceId}`, round)
+    }
+    expect(told).toEqual(['backfill cursor_expired', 'restored'])
+    expect(copy.rows).toEqual((await expected(stand.store, DATABASE)).rows)
+    expect(JSON.parse(checkpoint.text!)).toMatchObject({ restart: null })
+  }, 90_000)
+
+  test('A25 a consumer that dies during a fresh backfill is still told when it is complete', async () => {
+    const { stand, driver } = await landed(open)
+    const { client } = clientOf(stand)
+    const [checkpoint, told] = [new Notebook(), [] as string[]]
+    const options: ChangesOptions = { follow: false, checkpoint, pageSize: 2, onRestart: ({ at }) => void told.push(`restart ${at}`), onRestored: ({ at }) => void told.push(`restored ${at}`) }
+    for await (const _ of client.changes(options));
+    await driver.page([upsert('k1', { n: 5 }), remove('k3')])
+    await driver.complete([])
+    while ((await stand.store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 10_000 })).more);
+    const dying = client.changes(options)
+    for (let n = 0; n < 4; n++) await dying.next()
+    expect(told).toHaveLength(1)
+    for await (const _ of client.changes(options));
+    expect(told).toEqual([told[0], told[0]!.replace('restart', 'restored')])
+  })
+
+  test('AX3 other types than those of the checkpoint: everything of the new ones comes', async () => {
+    const { stand, driver } = await landed(open)
+    await driver.page([upsert('o1', { n: 1 }, { database: 'orders' })])
+    const { client } = clientOf(stand)
+    const [checkpoint, reasons] = [memoryCheckpoint(), [] as string[]]
+    const read = async (types: string[]): Promise<string[]> => {
+      const found: string[] = []
+      for await (const change of client.changes({ follow: false, types, checkpoint, onRestart: ({ reason }) => void reasons.push(reason) })) found.push(`${change.resourceType}/${change.resourceId}`)
+      return found
+    }
+    expect(await read(['orders'])).toEqual(['orders/o1'])
+    expect(await read(['orders'])).toEqual([])
+    const all = await read(['orders', DATABASE])
+    expect(all).toContain('orders/o1')
+    expect(all).toContain('things/k1')
+    expect(reasons).toEqual(['cursor_filter'])
+  })
+
+  describe.each(MODES)('%s', (mode) => {
+    test('A10, A30 a server that restarts in between is waited for, and nothing is lost or told twice', async () => {
+      const { stand, driver } = await landed(open)
+      const { client } = clientOf(stand)
+      const [copy, checkpoint] = [new Copy(), new Notebook()]
+      const first = (await expected(stand.store, DATABASE)).done.length
+      const loop = takeUntil(client.changes({ mode, checkpoint, pageSize: 3, waitSeconds: 5 }), copy, first + 2)
+      await until(() => copy.done.length === first)
+      await stand.server.close()
+      await driver.page([upsert('while-away', { n: 1 })])
+      const again = createServer({ store: stand.store, ports: portsOf(stand), version: '0.0.0' })
+      await again.listen(Number(new URL(stand.url).port))
+      try {
+        await until(() => copy.done.length === first + 1)
+        await driver.page([upsert('after', { n: 1 })])
+        await loop
+      } finally {
+        await again.close()
+      }
+      expect(copy.done).toEqual((await expected(stand.store, DATABASE)).done)
+      expect(copy.deliveries).toBe(copy.done.length)
+    })
+
+    test('A10 a slow consumer is waited for: what lands meanwhile comes later, all of it', async () => {
+      const { stand, driver } = await landed(open)
+      const { client } = clientOf(stand)
+      const copy = new Copy()
+      let written = (await expected(stand.store, DATABASE)).done.length
+      for await (const change of client.changes({ mode, pageSize: 3 })) {
+        copy.take(change)
+        if (copy.done.length <= 12) {
+          await driver.page(Array.from({ length: 5 }, (_, n) => upsert(`s${copy.done.length}-${n}`, { pad: 'x'.repeat(2_000), n })))
+          written += 5
+        }
+        if (copy.done.length === written) break
+      }
+      expect(copy.done).toEqual((await expected(stand.store, DATABASE)).done)
+      expect(copy.deliveries).toBe(copy.done.length)
+    })
+  })
+
+  test('A11 a network that fails in every way loses nothing and tells nothing twice', async () => {
+    const { stand } = await landed(open)
+    let request = 0
+    const meddling = between(async (response) => {
+      const text = await response.clone().text()
+      const headers = { 'content-type': 'application/json' }
+      switch (++request % 6) {
+        case 1: return new Response('<html>502 Bad Gateway</html>', { status: 502 })
+        case 2: return new Response(text.slice(0, text.length / 2), { headers })
+        case 3: throw new TypeError('fetch failed', { cause: { code: 'ECONNRESET' } })
+        case 4: return new Response('"hello"', { headers })
+        case 5: return new Response(new ReadableStream({ pull: (controller) => controller.error(new Error('terminated')) }), { headers })
+        default: return response
+      }
+    })
+    const retries: Retry[] = []
+    const { client } = clientOf(stand, { fetch: meddling, onRetry: (retry) => retries.push(retry) })
+    const copy = new Copy()
+    for await (const change of client.changes({ follow: false, pageSize: 4 })) copy.take(change)
+    const { done } = await expected(stand.store, DATABASE)
+    expect(copy.done).toEqual(done)
+    expect(copy.deliveries).toBe(done.length)
+    expect(retries.slice(0, 5).map(({ error, attempt }) => `${error.code} ${attempt}`)).toEqual(['SERVICE_UNAVAILABLE 1', 'ANSWER_INVALID 2', 'NETWORK_FAILED 3', 'ANSWER_INVALID 4', 'NETWORK_FAILED 5'])
+    const delays = retries.slice(0, 5).map(({ delayMs }) => delayMs)
+    delays.forEach((delay, n) => expect(delay).toSatisfy((ms: number) => ms >= 250 * 2 ** n && ms <= 500 * 2 ** n))
+  })
+
+  test('A12 a page that is told twice is done once', async () => {
+    const { stand } = await landed(open)
+    const pages: string[] = []
+    const echoing = between(async (response) => {
+      const text = await response.text()
+      pages.push(text)
+      // Every other answer holds the page before in front of its own.
+      const body = JSON.parse(text) as { data: unknown[] }
+      if (pages.length % 2 === 0) body.data.unshift(...(JSON.parse(pages.at(-2)!) as { data: unknown[] }).data)
+      return new Response(JSON.stringify(body), response)
+    })
+    const { client } = clientOf(stand, { fetch: echoing })
+    const copy = new Copy()
+    for await (const change of client.changes({ follow: false, pageSize: 2 })) copy.take(change)
+    const { done } = await expected(stand.store, DATABASE)
+    expect(copy.done).toEqual(done)
+    expect(copy.deliveries).toBe(done.length)
+  })
+
+  test('AD2, A29 a server that ends without a cursor and tells more than is known: on by time, nothing twice', async () => {
+    const { stand, driver } = await landed(open)
+    const older = between(async (response) => {
+      const body = (await response.json()) as { data: object[]; page: { nextCursor: string | null; hasMore: boolean } }
+      if (!body.page.hasMore) body.page.nextCursor = null
+      return new Response(JSON.stringify({ ...body, later: 1, data: body.data.map((item) => ({ ...item, added: { by: 'v9' } })) }), response)
+    })
+    const { client } = clientOf(stand, { fetch: older })
+    const [copy, checkpoint] = [new Copy(), new Notebook()]
+    for await (const change of client.changes({ follow: false, pageSize: 3, checkpoint })) copy.take(change)
+    for await (const change of client.changes({ follow: false, pageSize: 3, checkpoint })) copy.take(change)
+    await driver.page([upsert('later', { n: 1 }), remove('k1')])
+    for await (const change of client.changes({ follow: false, pageSize: 3, checkpoint })) copy.take(change)
+    const { done } = await expected(stand.store, DATABASE)
+    expect(copy.done).toEqual(done)
+    expect(copy.deliveries).toBe(done.length)
+  })
+
+  test('a consumer that leaves the loop has done all but the change in hand', async () => {
+    const { stand } = await landed(open)
+    const { client } = clientOf(stand)
+    const [copy, checkpoint] = [new Copy(), new Notebook()]
+    for await (const change of client.changes({ follow: false, pageSize: 5, checkpoint })) {
+      if (copy.done.length === 2) break
+      copy.take(change)
+    }
+    expect(copy.deliveries).toBe(2)
+    for await (const change of client.changes({ follow: false, pageSize: 5, checkpoint })) copy.take(change)
+    const { done } = await expected(stand.store, DATABASE)
+    expect(copy.done).toEqual(done)
+    expect(copy.deliveries).toBe(done.length)
+  })
+
+  test.each(MODES)('an aborted signal ends the loop without an error, and what was done is saved (%s)', async (mode) => {
+    const { stand } = await landed(open)
+    const { client } = clientOf(stand)
+    const { done } = await expected(stand.store, DATABASE)
+    const [copy, checkpoint, stop] = [new Copy(), new Notebook(), new AbortController()]
+    const loop = (async () => {
+      for await (const change of client.changes({ mode, checkpoint, signal: stop.signal })) copy.take(change)
+    })()
+    await until(() => checkpoint.saves > 0 && copy.done.length === done.length)
+    stop.abort()
+    await loop
+    for await (const change of client.changes({ follow: false, checkpoint })) copy.take(change)
+    expect(copy.deliveries).toBe(done.length)
+  })
+
+  test('A23, AX7 what cannot be helped by asking again is thrown: code, request id and advice', async () => {
+    const { stand } = await landed(open)
+    const failure = async (options: Parameters<typeof clientOf>[1], asked: ChangesOptions = {}): Promise<ClientError> => {
+      try {
+        for await (const _ of clientOf(stand, options).client.changes({ follow: false, ...asked }));
+      } catch (error) {
+        return error as ClientError
+      }
+      throw new Error('nothing was thrown')
+    }
+    const wrongKey = await failure({ key: `tmk_${'0'.repeat(16)}_${'A'.repeat(43)}` })
+    expect(wrongKey).toBeInstanceOf(ClientError)
+    expect(wrongKey).toMatchObject({ code: 'UNAUTHORIZED', status: 401, advice: expect.stringContaining('tidemark keys create') as unknown })
+    expect(wrongKey.requestId).toMatch(/^[0-9a-f-]{36}$/)
+    expect(JSON.stringify([wrongKey, wrongKey.message])).not.toContain('AAAA')
+    const scope = await failure({ key: await addKey(stand.store, ['things:read']) })
+    expect(scope).toMatchObject({ code: 'FORBIDDEN', status: 403 })
+    expect(await failure({}, { types: ['thing'] })).toMatchObject({ code: 'INVALID_REQUEST', reason: 'type_unknown', restart: null })
+    expect(await failure({}, { updatedSince: 'yesterday' })).toMatchObject({ code: 'INVALID_REQUEST', reason: 'time_invalid' })
+    expect(await failure({ url: 'http://127.0.0.1:1' }, { retriesMax: 2 })).toMatchObject({ code: 'NETWORK_FAILED', status: null, requestId: null })
+    expect(await failure({}, { checkpoint: { load: async () => ({ cursor: 5 }) as never, save: async () => {} } })).toMatchObject({ code: 'CHECKPOINT_INVALID' })
+  })
+
+  test('A1, A7, A18, A19 lists and single rows, with odd keys and numbers that no double can hold', async () => {
+    const { stand, driver } = await landed(open)
+    const odd = 'a/b c?d#é%2F&=…'
+    await driver.page([upsert(odd, '{"big":9007199254740993,"small":1.5}')])
+    await driver.page(Array.from({ length: 250 }, (_, n) => upsert(`m${n}`, { n })))
+    const { client } = clientOf(stand)
+    const rows: [string, unknown][] = []
+    for await (const { id, record } of client.list(DATABASE)) rows.push([`things/${id}`, record])
+    expect(rows.length).toBeGreaterThan(250)
+    expect(new Map(rows)).toEqual((await expected(stand.store, DATABASE)).rows)
+    expect(await client.get(DATABASE, odd)).toMatchObject({ id: odd, record: { big: 9007199254740993n, small: 1.5 } })
+    expect(await client.get(DATABASE, 'nobody')).toBeNull()
+    await expect(client.get(DATABASE, '..')).rejects.toMatchObject({ code: 'ARGUMENT_INVALID' })
+    expect(await client.databases()).toEqual([DATABASE])
+    const { updatedAt } = (await client.get(DATABASE, 'm7'))!
+    let late = 0
+    for await (const _ of client.list(DATABASE, { updatedSince: updatedAt })) late++
+    expect(late).toBe(250)
+  })
+}
+
+/** Three pages of changes: rows made, changed and deleted. */
+export async function landed(open: OpenHarness): Promise<{ stand: Stand; driver: SyncDriver }> {
+  const stand = await Stand.open(open)
+  const driver = await stand.driver()
+  await driver.begin()
+  await driver.page(['k1', 'k2', 'k3', 'k4', 'k5'].map((key, n) => upsert(key, { n })))
+  await driver.page([upsert('k1', { n: 7 }), remove('k2'), upsert('k6', { n: 6 })])
+  await driver.page([upsert('k2', { n: 22 }), upsert('k3', { n: 33 }), remove('k6')])
+  return { stand, driver }
+}
+
+async function until(done: () => boolean): Promise<void> {
+  while (!done()) await new Promise((resolve) => setTimeout(resolve, 5))
+}

@@ -1,0 +1,100 @@
+import { changeKey, createClient, type Change, type ClientOptions, type Checkpoint, type Client, type Position } from '../../src/client/index.ts'
+import type { JsonObject, Ports, Store } from '../../src/contract/index.ts'
+import { systemClock } from '../../src/platform/clock.ts'
+import { systemRandom } from '../../src/platform/random.ts'
+import { feed, live } from '../../src/testing/store-cases/harness.ts'
+import type { Stand } from '../server/stand.ts'
+
+/** A copy of the feed as a consumer keeps it: what came, and what that makes. */
+export class Copy {
+  readonly rows = new Map<string, JsonObject>()
+  /** In the order in which they were done; a change that came again is not done again. */
+  readonly done: string[] = []
+  readonly #keys = new Set<string>()
+  deliveries = 0
+
+  take(change: Change): void {
+    this.deliveries++
+    const key = changeKey(change)
+    if (this.#keys.has(key)) return
+    this.#keys.add(key)
+    this.done.push(`${change.action} ${change.resourceType}/${change.resourceId}`)
+    const at = `${change.resourceType}/${change.resourceId}`
+    if (change.action === 'deleted') this.rows.delete(at)
+    else this.rows.set(at, change.snapshot)
+  }
+
+  /** A fresh start: what was done before no longer counts. */
+  forget(): void {
+    this.#keys.clear()
+  }
+}
+
+/** What a reader from the start should have done. */
+export async function expected(store: Store, database: string): Promise<{ done: string[]; rows: Map<string, JsonObject> }> {
+  const entries = (await feed(store)).filter((entry) => entry.database === database)
+  return {
+    done: entries.map((entry) => `${entry.action} ${entry.database}/${entry.key}`),
+    rows: new Map((await live(store, database)).map(([key, record]) => [`${database}/${key}`, record as JsonObject])),
+  }
+}
+
+/** Keeps positions as text, as a file would, and can be told to die. */
+export class Notebook implements Checkpoint {
+  text: string | null = null
+  saves = 0
+  /** Called before the nth save is kept. */
+  onSave: (nth: number) => void = () => {}
+
+  async load(): Promise<Position | null> {
+    return this.text === null ? null : (JSON.parse(this.text) as Position)
+  }
+
+  async save(position: Position): Promise<void> {
+    this.onSave(++this.saves)
+    this.text = JSON.stringify(position)
+  }
+}
+
+/** Waits take no time, and are noted; the server's clock moves with them. */
+export function clientOf(stand: Stand, options: Partial<ClientOptions> = {}): { client: Client; waits: number[] } {
+  const waits: number[] = []
+  const client = createClient({
+    url: stand.url, key: stand.key,
+    clock: {
+      now: () => Date.now() + stand.shift.ms,
+      async sleep(ms, signal) {
+        signal?.throwIfAborted()
+        waits.push(ms)
+        stand.shift.ms += ms
+        await new Promise((resolve) => setTimeout(resolve, 1))
+      },
+    },
+    ...options,
+  })
+  return { client, waits }
+}
+
+export type Answering = (response: Response, url: URL) => Response | Promise<Response>
+
+/** The real network, with somebody in between. */
+export function between(meddle: Answering): typeof fetch {
+  return async (input, init) => meddle(await fetch(input, init), new URL(input as string))
+}
+
+export async function takeUntil(changes: AsyncIterable<Change>, copy: Copy, count: number): Promise<void> {
+  if (copy.done.length >= count) return
+  for await (const change of changes) {
+    copy.take(change)
+    if (copy.done.length >= count) return
+  }
+}
+
+/** For another server of the same stand. */
+export function portsOf({ shift }: Stand): Ports {
+  const ignore = (): void => {}
+  return {
+    clock: { now: () => systemClock.now() + shift.ms, sleep: (ms, signal) => systemClock.sleep(ms, signal) },
+    random: systemRandom, log: { debug: ignore, info: ignore, warn: ignore, error: ignore },
+  }
+}
