@@ -47,8 +47,8 @@ export async function streamChanges(ask: Ask, asked: PageRequest, fields: readon
     for (;;) {
       for (const entry of page.entries) await say(`id: ${page.cursorAt(entry)}\nevent: change\ndata: ${changeText(entry, { fields })}\n\n`)
       if (!page.hasMore) {
-        // No event, but the reader's place: so a quiet stretch is not read again after a break.
-        if (page.entries.length === 0) await say(`: up to date\nid: ${page.nextCursor}\n\n`)
+        // No event, but the reader's place, and that there is no more: so a quiet stretch is not read again after a break.
+        await say(`: up to date\nid: ${page.nextCursor}\n\n`)
         await hall.tide.wait(caller.store, page.position, BEAT_MS, left.signal)
       }
       if (left.signal.aborted || hall.stopping.aborted || !(await hall.callers.isStillValid(caller))) break

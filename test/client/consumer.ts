@@ -91,7 +91,7 @@ export async function takeUntil(changes: AsyncIterable<Change>, copy: Copy, coun
 }
 
 /** For another server of the same stand. */
-export function portsOf({ shift }: Stand): Ports {
+export function portsOf({ shift }: Pick<Stand, 'shift'>): Ports {
   const ignore = (): void => {}
   return {
     clock: { now: () => systemClock.now() + shift.ms, sleep: (ms, signal) => systemClock.sleep(ms, signal) },

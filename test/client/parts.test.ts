@@ -1,0 +1,82 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { EventLines } from '../../src/client/event-lines.ts'
+import { fileCheckpoint } from '../../src/client/node/index.ts'
+import { START } from '../../src/client/position.ts'
+import { delayMs, retryAfterMs } from '../../src/client/retry.ts'
+import { ClientError } from '../../src/client/index.ts'
+import { Seen } from '../../src/client/seen.ts'
+
+const ROOT = resolve(import.meta.dirname, '../..')
+
+test('A24 the wait is as long as Retry-After or X-RateLimit-Reset says, by the clock of the server', () => {
+  const date = 'Sat, 31 Jan 2026 12:00:00 GMT'
+  const reset = String(Date.parse(date) / 1_000 + 42)
+  const waited = (headers: Record<string, string>, now = 0): number | undefined => retryAfterMs(new Headers(headers), now)
+  expect(waited({ date, 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': reset })).toBe(42_000)
+  expect(waited({ date, 'retry-after': '7' })).toBe(7_000)
+  expect(waited({ date, 'retry-after': 'Sat, 31 Jan 2026 12:01:00 GMT' })).toBe(60_000)
+  expect(waited({ date, 'retry-after': '7', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': reset })).toBe(42_000)
+  expect(waited({ 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': reset }, Date.parse(date))).toBe(42_000)
+  // There is quota left: the reset says nothing about this answer.
+  expect(waited({ date, 'x-ratelimit-remaining': '5', 'x-ratelimit-reset': reset })).toBeUndefined()
+  for (const nonsense of ['', 'soon', '-5', 'NaN']) expect(waited({ date, 'retry-after': nonsense, 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': nonsense }), nonsense).toBeUndefined()
+  const asked = (ms: number): number => delayMs(new ClientError('RATE_LIMIT_EXCEEDED', '', { retryAfterMs: ms }), 9, { next: () => 0 })
+  expect(asked(42_000)).toBe(42_000)
+  expect(asked(10 * 365 * 24 * 3_600_000)).toBe(900_000)
+  expect([1, 2, 3, 20].map((attempt) => delayMs(new ClientError('NETWORK_FAILED', ''), attempt, { next: () => 1 }))).toEqual([500, 1_000, 2_000, 30_000])
+})
+
+test('events are the same wherever the network cuts them', () => {
+  const text = ': up to date\nid: c0\n\nid: c1\r\nevent: change\r\ndata: {"a":\r\ndata:1}\r\n\r\nretry: 5\n\ndata: x\n\n'
+  const whole = [
+    { id: 'c0', event: 'message', data: null }, { id: 'c1', event: 'change', data: '{"a":\n1}' }, { id: null, event: 'message', data: null }, { id: null, event: 'message', data: 'x' },
+  ]
+  for (let a = 0; a <= text.length; a++) {
+    for (let b = a; b <= text.length; b += 7) {
+      const lines = new EventLines()
+      expect([text.slice(0, a), text.slice(a, b), text.slice(b)].flatMap((part) => lines.push(part)), `${a} ${b}`).toEqual(whole)
+    }
+  }
+})
+
+test('only so many keys are remembered, the newest', () => {
+  const seen = new Seen(3)
+  for (const key of ['a', 'b', 'c', 'd']) seen.add(key)
+  expect(['a', 'b', 'd'].map((key) => seen.has(key))).toEqual([false, true, true])
+})
+
+test('a checkpoint in a file is there again for the next process, and a damaged one is told of', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'tidemark-checkpoint-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const file = join(folder, 'deep', 'feed.json')
+  expect(await fileCheckpoint(file).load()).toBeNull()
+  const position = { ...START, cursor: 'c1', last: { key: 'k', updatedAt: '2026-01-01T00:00:00.000Z' } }
+  await fileCheckpoint(file).save({ ...START, cursor: 'c0' })
+  await fileCheckpoint(file).save(position)
+  expect(await fileCheckpoint(file).load()).toEqual(position)
+  // Somebody died over a draft: what was there stays.
+  writeFileSync(`${file}.draft`, '{"cur')
+  expect(await fileCheckpoint(file).load()).toEqual(position)
+  writeFileSync(file, readFileSync(file, 'utf8').slice(0, 9))
+  await expect(fileCheckpoint(file).load()).rejects.toMatchObject({ code: 'CHECKPOINT_INVALID', message: expect.stringContaining(file) as unknown })
+})
+
+test('the client compiles with what a browser has, and nothing of Node', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'tidemark-browser-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const compile = (file: string): string => {
+    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({
+      extends: join(ROOT, 'tsconfig.json'),
+      compilerOptions: { types: [], lib: ['es2024', 'dom', 'dom.iterable', 'dom.asynciterable'], rootDir: '/', rewriteRelativeImportExtensions: false, allowImportingTsExtensions: true },
+      include: [], files: [file],
+    }))
+    return spawnSync(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', folder], { encoding: 'utf8' }).stdout
+  }
+  expect(compile(join(ROOT, 'src/client/index.ts'))).toBe('')
+  // It would be found.
+  expect(compile(join(ROOT, 'src/client/node/index.ts'))).toContain('node:fs/promises')
+})
