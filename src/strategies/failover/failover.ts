@@ -4,11 +4,13 @@ import { toChanges } from '../kit/to-changes.ts'
 import { failed, succeeded } from './breaker.ts'
 import { choose } from './choose.ts'
 import { isPosition, isSamePlace, mergeCursor, type CursorState, type PaginationCursor, type Position } from './cursors.ts'
+import { within } from './deadline.ts'
 import { DedupWindow } from './dedup-window.ts'
 import type { Batch, Operation, Provider, StreamRequest } from './provider.ts'
 import { settleReplay } from './replay.ts'
-import type { Resumption } from './resolve.ts'
+import { requestFrom, requestOf } from './request.ts'
 import { err, ok, type Result } from './result.ts'
+import { MANAGER_WINDOW, Run } from './run.ts'
 import { withBatch } from './session.ts'
 import { healthOf, takeUp, type FailoverState } from './state.ts'
 
@@ -45,7 +47,6 @@ export interface ImportBatch<Item> extends Batch<Item> {
   readonly state: FailoverState
 }
 
-const MANAGER_WINDOW = 1_000
 const DEADLINE_MS = 30_000
 
 /**
@@ -214,42 +215,6 @@ async function firstOf<Item>(provider: Provider<Item>, request: StreamRequest<It
   return { batch, failure: second?.done === false && !second.value.ok ? second.value.error : null }
 }
 
-function requestOf<Item>(name: string, operation: Operation<Item>, from: CursorState | undefined, { cursor, isOwn, replay }: Resumption): StreamRequest<Item> {
-  const marked = from === undefined || replay === undefined ? from : { ...from, metadata: { ...from.metadata!, replay } }
-  return { name, operation, cursor, from: marked, isOwn }
-}
-
-/** The provider's own from then on: it has been seen to tell what is so now. */
-function requestFrom<Item>(back: Position, name: string, operation: Operation<Item>, from: CursorState, provider: string): StreamRequest<Item> {
-  const { custom: _, ...metadata } = from.metadata!
-  const reached = metadata.reached?.[back.type]
-  const until: Position = { type: back.type, value: Math.max(back.value, reached ?? 0) }
-  return { name, operation, cursor: back, isOwn: true, from: { primary: back, lastTransactionId: from.lastTransactionId, totalFetched: from.totalFetched, metadata: { ...metadata, providerName: provider, replay: { until, from: back, seek: null, widened: 0, isRepair: true } } } }
-}
-
-/** Asks within a time of its own, so that one provider that hangs does not use up the page's. */
-async function within<Value>(ms: number, provider: string, context: SyncContext, ask: (bounded: SyncContext) => Promise<Value>): Promise<Result<Value>> {
-  const timing = new AbortController()
-  const done = new AbortController()
-  const signal = AbortSignal.any([context.signal, timing.signal])
-  const bounded: SyncContext = { ...context, signal, fetch: (input, init) => context.fetch(input, { ...init, signal: init?.signal ? AbortSignal.any([signal, init.signal]) : signal }) }
-  const late = context.clock.sleep(ms, AbortSignal.any([context.signal, done.signal])).then((): never => {
-    const error = new SyncError('SOURCE_TIMEOUT', `${provider} took longer than ${ms} ms.`)
-    timing.abort(error)
-    throw error
-  })
-  late.catch(() => {})
-  try {
-    return ok(await Promise.race([Promise.resolve().then(() => ask(bounded)), late]))
-  } catch (thrown) {
-    // Whoever stops the cycle does not say anything of the provider.
-    if (context.signal.aborted) throw context.signal.reason
-    return err(thrown)
-  } finally {
-    done.abort(new Error('in time'))
-  }
-}
-
 /** A failure is landed as a page without changes: a restart knows of it, and the next question goes to somebody else. */
 function lost<Item>(run: Run, state: FailoverState, name: string, provider: Provider<Item>, asked: PaginationCursor | undefined, error: SyncError, now: number): FailoverState {
   const cursor = state.cursors[name]
@@ -283,26 +248,6 @@ function placeOf(cursors: readonly PaginationCursor[]): string {
   const [first] = cursors
   return first === undefined ? '' : first.type === 'timestamp' ? new Date(first.value).toISOString() : String(first.value)
 }
-
-/** What one run of a cycle remembers. */
-class Run {
-  readonly tried = new Set<string>()
-  /** By the state they led to: a page that must be read again is read with what was known before it. */
-  readonly #windows: Array<{ readonly operation: string; readonly state: string; readonly window: DedupWindow }> = []
-
-  windowFor(operation: string, state: FailoverState | undefined, lastTransactionId: string | undefined): DedupWindow {
-    const text = JSON.stringify(state)
-    const kept = this.#windows.findLast((entry) => entry.operation === operation && entry.state === text)
-    return kept?.window.copy() ?? DedupWindow.seeded(MANAGER_WINDOW, lastTransactionId)
-  }
-
-  keepWindow(operation: string, state: FailoverState, window: DedupWindow): void {
-    this.#windows.push({ operation, state: JSON.stringify(state), window })
-    if (this.#windows.length > WINDOWS_KEPT) this.#windows.shift()
-  }
-}
-
-const WINDOWS_KEPT = 3
 
 function checkOptions<Item>({ providers, operations, preferred, deadlineMs }: FailoverOptions<Item>): void {
   const names = providers.map(({ name }) => name)
