@@ -44,9 +44,7 @@ export function reorganisations(providers: readonly ChainProvider[], depth: numb
       const from = changed
       return { from: at(from), kept: suspecting(keptIn(kept), ([other]) => other >= from) }
     },
-    settle({ seen, cursor, isCut, isComplete }, given) {
-      // What was landed of a page that broke belongs to blocks nobody has named: it is known to be there once it is read again.
-      if (isCut) return { changes: [], kept: suspecting(keptIn(given), () => false, seen.filter(({ block }) => cursor.primary.type !== 'blockNumber' || block >= cursor.primary.value)) }
+    settle({ seen, cursor, isComplete }, given) {
       const { from, hashes: told } = hashesIn(cursor.metadata?.custom)
       const hashes = new Map(told.filter(([block]) => block >= from))
       const { blocks, suspects } = keptIn(suspecting(keptIn(given), ([block, hash]) => hashes.has(block) && hashes.get(block) !== hash))
@@ -62,17 +60,19 @@ export function reorganisations(providers: readonly ChainProvider[], depth: numb
       if (suspects === undefined) return { changes: [], kept: { blocks: kept } as unknown as JsonValue }
       const alive = new Set([...seen.map(keyOf), ...kept.flatMap(keysOf)])
       const missing = suspects.keys.filter((key) => !alive.has(key))
-      const isRead = isComplete || cursor.primary.type === 'blockNumber' && cursor.primary.value > suspects.until
+      const place = cursor.primary.type === 'blockNumber' ? cursor.primary.value : 0
+      // A chain that ends before, with its last block named, has become shorter. An end without it proves nothing.
+      const isRead = place > suspects.until || (isComplete && told.some(([block]) => block === place - 1))
       if (!isRead) return { changes: [], kept: { blocks: kept, suspects: { ...suspects, keys: missing } } as unknown as JsonValue }
       return { changes: missing.map((key): Change => ({ type: 'delete', key })), kept: { blocks: kept } as unknown as JsonValue }
     },
   }
 }
 
-function suspecting({ blocks, suspects }: Kept, isGone: (entry: KeptBlock) => boolean, unnamed: readonly Transfer[] = []): JsonValue {
+function suspecting({ blocks, suspects }: Kept, isGone: (entry: KeptBlock) => boolean): JsonValue {
   const gone = blocks.filter(isGone)
-  const keys = [...new Set([...(suspects?.keys ?? []), ...gone.flatMap(keysOf), ...unnamed.map(keyOf)])]
-  const until = Math.max(suspects?.until ?? 0, ...gone.map(([block]) => block), ...unnamed.map(({ block }) => block))
+  const keys = [...new Set([...(suspects?.keys ?? []), ...gone.flatMap(keysOf)])]
+  const until = Math.max(suspects?.until ?? 0, ...gone.map(([block]) => block))
   return { blocks: blocks.filter((entry) => !isGone(entry)), ...(keys.length > 0 && { suspects: { until, keys } }) } as unknown as JsonValue
 }
 

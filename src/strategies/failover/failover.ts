@@ -155,7 +155,10 @@ async function attempt<Item>(options: FailoverOptions<Item>, run: Run, given: Fa
   const reading = await within(options.deadlineMs ?? DEADLINE_MS, provider.name, context, async (bounded) => {
     const back = cursor !== undefined ? await options.repair?.check({ operation: name, provider: provider.name, kept: state.kept?.[name] }, bounded) ?? null : null
     const request = back === null ? requestOf(name, operation, cursor, resumption) : requestFrom(back.from, name, operation, cursor!, provider.name)
-    return { ...await firstOf(provider, request, bounded), back }
+    const first = await firstOf(provider, request, bounded)
+    // Where the past can change, items are landed only with the word on which past they belong to.
+    if (options.repair !== undefined && first.failure !== null) throw first.failure
+    return { ...first, back }
   })
   const now = context.clock.now()
   const window = run.windowFor(name, given, cursor?.lastTransactionId)

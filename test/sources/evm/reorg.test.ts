@@ -8,8 +8,8 @@ import { contextOf } from '../../strategies/failover/stage.ts'
 
 const transfer = (block: number, hash: string): Transfer => ({ kind: 'native', hash, logIndex: null, block, at: block, from: '0x', to: null, value: '1', contract: null })
 const at = (value: number): PaginationCursor => ({ type: 'blockNumber', value })
-const page = (seen: Transfer[], primary: PaginationCursor, more: { hashes?: Array<[number, string]>; from?: number; isCut?: boolean; isComplete?: boolean } = {}): Batch<Transfer> => ({
-  operationType: 'native', items: seen, seen, isCut: more.isCut ?? false, isComplete: more.isComplete ?? false, stats: { fetched: 0, deduplicated: 0, yielded: 0 },
+const page = (seen: Transfer[], primary: PaginationCursor, more: { hashes?: Array<[number, string]>; from?: number; isComplete?: boolean } = {}): Batch<Transfer> => ({
+  operationType: 'native', items: seen, seen, isCut: false, isComplete: more.isComplete ?? false, stats: { fetched: 0, deduplicated: 0, yielded: 0 },
   cursor: { primary, lastTransactionId: '', totalFetched: 0, metadata: { providerName: 'node', updatedAt: 1, custom: withHashes(more.from ?? 0, more.hashes ?? []) } },
 })
 const chainOf = (hashes: Record<number, string>): ChainProvider => ({ name: 'node', hashAt: async (block: number) => hashes[block] ?? null }) as unknown as ChainProvider
@@ -36,7 +36,8 @@ describe('blocks that are replaced', () => {
     const first = repairOn({}).settle(page([transfer(8, 'k7')], at(9)), suspecting)
     expect(first).toMatchObject({ changes: [], kept: { suspects: { until: 9, keys: ['k8'] } } })
     expect(repairOn({}).settle(page([], at(10)), first.kept)).toEqual({ changes: [{ type: 'delete', key: 'k8' }], kept: { blocks: [] } })
-    expect(repairOn({}).settle(page([], at(8), { isComplete: true }), first.kept).changes).toEqual([{ type: 'delete', key: 'k8' }])
+    expect(repairOn({}).settle(page([], at(8), { isComplete: true }), first.kept).changes).toEqual([])
+    expect(repairOn({}).settle(page([], at(8), { isComplete: true, from: 7, hashes: [[7, 'b7']] }), first.kept).changes).toEqual([{ type: 'delete', key: 'k8' }])
   })
 
   test('a provider that lacks something of the same block has a gap: the row stays', () => {
@@ -49,10 +50,6 @@ describe('blocks that are replaced', () => {
     const { kept: after } = repairOn({}).settle(page([transfer(10, 'k10')], at(11), { from: 10, hashes: [[9, 'b9'], [10, 'b10']] }), kept)
     expect(after).toMatchObject({ blocks: [[7, 'a7', 'k7'], [8, 'a8', 'k8'], [9, ''], [10, 'b10', 'k10']] })
     expect(await check({ 8: 'a8', 10: 'b10' }, after!)).toMatchObject({ from: at(9) })
-  })
-
-  test('of a page that broke only what will be read again is in doubt', () => {
-    expect(repairOn({}).settle(page([transfer(5, 'k5'), transfer(6, 'k6')], at(6), { isCut: true }), undefined).kept).toEqual({ blocks: [], suspects: { until: 6, keys: ['k6'] } })
   })
 
   test('only the newest blocks are kept', () => {

@@ -397,3 +397,11 @@ test('XC38 E6 what a repair deleted comes back as it was, though the last transa
   expect(await scene.keys()).toEqual(['t1', 't2', 't3'])
   await scene.close()
 })
+
+test('EX8 XC38 where the past can change, nothing of a broken page is landed', async () => {
+  const scene = await Scene.open()
+  const north = scripted('north', [{ items: [...txs(1, 2), { id: 'bad' } as Tx], end: true }])
+  await runOn(scene, failover<Tx>({ operations: { token: OPERATION }, providers: [north], repair: { check: async () => null, settle: () => ({ changes: [], kept: null }) } }))
+  expect(await scene.keys()).toEqual([])
+  await scene.close()
+})
