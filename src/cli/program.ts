@@ -18,6 +18,9 @@ import { stateCopy, stateReset, stateRewind, stateSet } from './state-moves.ts'
 import { stateVerify } from './state-verify.ts'
 import { status, statusVerb } from './status.ts'
 import { trigger, triggerVerb } from './trigger.ts'
+import {
+  webhooksAdd, webhooksDead, webhooksList, webhooksRemove, webhooksReplay, webhooksRotate, webhooksTest, webhooksVerbs,
+} from './webhooks.ts'
 import { why, whyVerb } from './why.ts'
 
 /** Every verb with what it does. `onExit` is told what the process should end with. */
@@ -49,9 +52,19 @@ export function createProgram(cli: Cli, onExit: (code: number) => void): Command
   keys.addCommand(does(keyVerbs.rotate, keysRotate))
   keys.addCommand(does(keyVerbs.new, keysNew))
 
+  const webhooks = new Command('webhooks').summary('where changes are sent to').description('Adds, lists, tries and removes the URLs that changes are sent to.')
+  const hookVerbs = webhooksVerbs()
+  webhooks.addCommand(does(hookVerbs.add, webhooksAdd))
+  webhooks.addCommand(does(hookVerbs.list, webhooksList))
+  webhooks.addCommand(does(hookVerbs.test, webhooksTest))
+  webhooks.addCommand(does(hookVerbs.replay, webhooksReplay))
+  webhooks.addCommand(does(hookVerbs.dead, webhooksDead))
+  webhooks.addCommand(does(hookVerbs.rotate, webhooksRotate))
+  webhooks.addCommand(does(hookVerbs.remove, webhooksRemove))
+
   const verbs = [
     does(initVerb(), init), does(adviseVerb(), advise), does(checkVerb(), check), does(previewVerb(), preview), does(runVerb(), run), does(startVerb(), start), does(statusVerb(), status),
-    does(queryVerb(), query), does(whyVerb(), why), state, does(pauseVerb(), pause), does(resumeVerb(), resume), does(triggerVerb(), trigger), keys,
+    does(queryVerb(), query), does(whyVerb(), why), state, does(pauseVerb(), pause), does(resumeVerb(), resume), does(triggerVerb(), trigger), keys, webhooks,
     does(doctorVerb(), doctor), does(simVerb(), sim),
   ]
   for (const verb of verbs) program.addCommand(verb)

@@ -4,6 +4,8 @@ import { holderName, isDeadHolder } from '../platform/holder.ts'
 import { syncsOf } from '../runner/declared-sync.ts'
 import type { RunnerEvent } from '../runner/runner-options.ts'
 import { Runner } from '../runner/runner.ts'
+import { Deliverer } from '../webhooks/deliverer.ts'
+import { createSender } from '../webhooks/send.ts'
 import { countArgument, countOrZeroArgument } from './arguments.ts'
 import type { Act, Cli } from './cli.ts'
 import { outsideOf } from './outside.ts'
@@ -24,8 +26,8 @@ interface StartFlags extends TargetFlags {
 
 export function startVerb(): Command {
   return withStoreFlags(new Command('start'))
-    .summary('run every sync on its schedule and serve the feed, until stopped')
-    .description('Runs every sync when it is due and serves the feed over HTTP, until stopped. Any number of these may share one PostgreSQL store. Logs go to standard error as JSON lines.')
+    .summary('run every sync on its schedule, serve the feed and deliver webhooks, until stopped')
+    .description('Runs every sync when it is due, serves the feed over HTTP and sends changes to webhooks, until stopped. Any number of these may share one PostgreSQL store. Logs go to standard error as JSON lines.')
     .addOption(new Option('--concurrency <n>', 'how many syncs run side by side').argParser(countArgument).default(4))
     .addOption(new Option('--grace <seconds>', 'how long to wait for pages in hand when stopped').argParser(countArgument).default(10))
     .addOption(new Option('--port <n>', `where to serve the feed; 0 takes any (default: ${DEFAULT_PORT}, or any when it is taken)`).argParser(countOrZeroArgument))
@@ -47,10 +49,14 @@ export const start: Act<[StartFlags]> = async (cli, flags) => {
       ...outside, store, syncs, holder: holderName(), isDead: isDeadHolder, concurrency: flags.concurrency,
       onEvent: cli.terminal.json ? eventLines(cli) : eventLog(outside.ports.log),
     })
+    const send = createSender()
+    const deliverer = new Deliverer({ store, ports: outside.ports, send, holder: holderName(), isDead: isDeadHolder })
     showSchedules(cli, target, api)
+    deliverer.start()
     await runner.start()
     await aborted(stopping)
-    await Promise.all([runner.stop({ graceMs: flags.grace * 1_000 }), api?.close()])
+    const graceMs = flags.grace * 1_000
+    await Promise.all([runner.stop({ graceMs }), deliverer.stop({ graceMs }).then(() => send.close()), api?.close()])
   } finally {
     await api?.close()
     await store.close()

@@ -79,6 +79,9 @@ export const ERROR_CODES = {
   CONFIRMATION_NEEDED: entry('fix', 'input', 'Read the plan above and add --yes.'),
   STORE_URL_INVALID: entry('fix', 'input', 'Use sqlite:path/to/file.db or postgres://user@host/database.'),
   KEY_UNKNOWN: entry('fix', 'input', 'Run `tidemark keys list` to see the keys of this tenant.'),
+  WEBHOOK_UNKNOWN: entry('fix', 'input', 'Run `tidemark webhooks list` to see the webhooks of this tenant.'),
+  WEBHOOK_URL_REFUSED: entry('fix', 'input', 'Give a public https URL. `--allow http,private,port` permits what is otherwise refused.'),
+  WEBHOOK_INVALID: entry('fix', 'input', 'A webhook needs `verify` and `execute`, and a database when it brings changes.'),
   PORT_TAKEN: entry('fix', 'environment', 'Give another address with `--port` and `--host`, or serve nothing with `--no-api`.'),
   INTERNAL: entry('bug', 'failed', 'A promise of tidemark itself was broken. Please report it with the message.'),
 } as const satisfies Record<string, CodeEntry>

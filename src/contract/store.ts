@@ -2,6 +2,7 @@ import type { Checkpoint, Inflight, Lease, StateText, SyncRef } from './checkpoi
 import type { ErrorCode } from './errors.ts'
 import type { ApiKey, Compacted, CompactRequest, CursorSecret, CursorSecretOffer, FeedPage, FeedQuery } from './feed.ts'
 import type { Mode } from './page.ts'
+import type { Delivery, DeliveryNote, InboundClaim, InboundMessage, Webhook, WebhookClaim, WebhookPlace, WebhookSettings } from './webhooks.ts'
 
 /**
  * What a store promises. Bound to one tenant: no method takes a tenant, so none can take a wrong one (invariant 10).
@@ -86,6 +87,28 @@ export interface Store {
   addApiKey(key: Omit<ApiKey, 'tenant'>): Promise<void>
   /** False when this tenant has no such key, or it ends earlier. */
   endApiKey(id: string, at: number): Promise<boolean>
+
+  // ── webhooks ───────────────────────────────────────────────────────────────────────────────────────────────────────
+  /** Oldest first. */
+  webhooks(): Promise<Webhook[]>
+  /** Adds it at this place; of one that is there the settings are changed, and where it stands is left alone. */
+  putWebhook(settings: WebhookSettings, place: WebhookPlace): Promise<void>
+  /** With all its deliveries. False when there is none. */
+  removeWebhook(id: string): Promise<boolean>
+  /** Enables it, makes every delivery due, and goes back or on to a place. How many dead ones are tried again; null without such a webhook. Whoever delivers has to claim anew. */
+  restartWebhook(id: string, request: { at: number; place?: WebhookPlace }): Promise<number | null>
+  /** As `acquire` does for a sync; null when somebody else has it, or it is disabled or gone. */
+  claimWebhook(id: string, request: AcquireRequest): Promise<(WebhookClaim & { readonly webhook: Webhook }) | null>
+  renewWebhook(claim: WebhookClaim, request: { ttlMs: number; at: number }): Promise<boolean>
+  releaseWebhook(claim: WebhookClaim): Promise<void>
+  /** False, and nothing written, when the claim is no longer ours. */
+  noteDeliveries(claim: WebhookClaim, note: DeliveryNote): Promise<boolean>
+  /** In the order of the log. */
+  deliveries(query: { webhook: string; dead: boolean; limit: number }): Promise<Delivery[]>
+  /** Takes a message before anything is done about it: `new` for one alone, for all others it is `busy` or `done`. */
+  claimInbound(message: InboundMessage, claim: InboundClaim): Promise<'new' | 'busy' | 'done'>
+  /** Done, or to be sent again: then it is as if it had never come. */
+  settleInbound(message: InboundMessage, settled: { done: boolean; at: number }): Promise<void>
 }
 
 export interface AcquireRequest {

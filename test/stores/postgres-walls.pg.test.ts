@@ -22,6 +22,12 @@ describe.skipIf(server === '')('postgres store, its walls and views', () => {
     for (const tenant of [store, store.forTenant('acme')]) {
       await tenant.cursorSecrets({ secret: 's', createdAt: 1, renewMs: 1, keepMs: 1 })
       await tenant.addApiKey({ id: tenant.tenant, name: '', hash: '', scopes: [], rateLimit: 1, createdAt: 1, endsAt: null })
+      await tenant.putWebhook({ id: 'w', url: '', databases: null, actions: null, allow: [], secrets: '', createdAt: 1 }, { position: 0, floor: 0 })
+      await tenant.noteDeliveries((await tenant.claimWebhook('w', { holder: 'h', ttlMs: 1, at: 1 }))!, {
+        standing: { position: 1, floor: 0, streak: 0, retryAt: null, succeededAt: null, failedAt: null, lastStatus: null, lastAnswer: null, disabled: null }, delivered: [],
+        kept: [{ sequence: 1, messageId: 'm', database: 'd', key: 'k', body: '', attempts: 0, firstAt: null, nextAt: 1, dead: false, lastStatus: null, lastAnswer: null }],
+      })
+      await tenant.claimInbound({ source: 's', id: 'i' }, { at: 1, busyMs: 1, forgetBefore: 0 })
       const driver = await SyncDriver.take(tenant, { mode: 'replace' })
       await driver.begin()
       await driver.page([upsert('a', { of: tenant.tenant })], { pacers: { api: 1 }, quarantined: [poison('q')] })

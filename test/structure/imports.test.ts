@@ -39,8 +39,9 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   },
   runner: { folders: ['contract', 'engine', 'config', 'platform'], packages: [] },
   feed: { folders: ['contract', 'values'], packages: ['node:crypto'] },
+  webhooks: { folders: ['contract', 'values', 'feed', 'engine', 'config'], packages: ['node:crypto', 'node:dns', 'node:net', 'undici'] },
   server: {
-    folders: ['contract', 'values', 'feed', 'runner'],
+    folders: ['contract', 'values', 'feed', 'runner', 'webhooks'],
     packages: ['node:crypto', 'node:http', 'node:net', 'fastify', '@fastify/compress', 'prom-client'],
   },
   client: { folders: ['contract', 'values'], packages: [] },
@@ -51,7 +52,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   },
   testing: { folders: ['contract', 'values', 'engine', 'registry', 'config', 'stores/sqlite', 'stores/kit', 'runner', 'testing/simulation/vendors'], packages: ['node:assert/strict', 'node:crypto', 'node:http', 'node:net', 'node:stream', 'node:test', 'node:timers/promises', 'node:util'] },
   cli: {
-    folders: ['contract', 'values', 'engine', 'registry', 'config', 'platform', 'runner', 'server', 'testing', 'testing/simulation/vendors', 'advisor', 'linter', 'stores/sqlite', 'stores/postgres'],
+    folders: ['contract', 'values', 'engine', 'registry', 'config', 'platform', 'runner', 'server', 'webhooks', 'testing', 'testing/simulation/vendors', 'advisor', 'linter', 'stores/sqlite', 'stores/postgres'],
     packages: ['node:fs', 'node:fs/promises', 'node:path', 'node:process', 'node:readline/promises', 'node:url', 'node:util', 'node:os', 'node:crypto', 'node:child_process', 'node:timers/promises', 'commander', 'picocolors', 'pg', '@photostructure/sqlite'],
   },
   advisor: { folders: [], packages: [] },

@@ -11,7 +11,7 @@ import { ensureViews, readDatabases } from './views.ts'
 /** Leases, checkpoints and the record of cycles: who may write, and from where. */
 
 /** Leases are judged by the one clock that all runners share, so that no runner's own can cut another's short. */
-const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
+export const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
 
 export function acquire(session: Session, ref: SyncRef, request: AcquireRequest): Promise<Acquired | Held> {
   return session.connection.write(session.tenant, async (transaction) => {

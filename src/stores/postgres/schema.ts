@@ -1,5 +1,5 @@
 /** Version of the tables below; a database with a higher one was written by a newer tidemark and is left alone. */
-export const SCHEMA_VERSION = 4
+export const SCHEMA_VERSION = 5
 
 /** PostgreSQL before this has no views that read with the rights of whoever asks. */
 export const SERVER_VERSION_MIN = 15
@@ -316,5 +316,65 @@ create policy tenant on tidemark.data_keys
   with check (tenant_id = nullif(current_setting('tidemark.tenant', true), ''));
 `
 
+const WEBHOOKS = `
+create table tidemark.webhooks (
+  tenant_id text collate "C" not null check (tenant_id <> ''),
+  webhook_id text collate "C" not null,
+  url text not null,
+  databases text,
+  actions text,
+  allow text not null,
+  secrets text not null,
+  created_at bigint not null,
+  position bigint not null,
+  floor bigint not null,
+  streak integer not null default 0,
+  retry_at bigint,
+  succeeded_at bigint,
+  failed_at bigint,
+  last_status integer,
+  last_answer text,
+  disabled text,
+  epoch bigint not null default 0,
+  holder text,
+  held_until bigint,
+  primary key (tenant_id, webhook_id)
+);
+
+-- What could not be delivered yet, or was given up.
+create table tidemark.deliveries (
+  tenant_id text collate "C" not null check (tenant_id <> ''),
+  webhook_id text collate "C" not null,
+  sequence bigint not null,
+  message_id text not null,
+  database_name text not null,
+  key text not null,
+  body text not null,
+  attempts integer not null,
+  first_at bigint,
+  next_at bigint not null,
+  dead boolean not null,
+  last_status integer,
+  last_answer text,
+  primary key (tenant_id, webhook_id, sequence)
+);
+
+-- Messages that came in, so that none has an effect twice.
+create table tidemark.inbound (
+  tenant_id text collate "C" not null check (tenant_id <> ''),
+  source text collate "C" not null,
+  message_id text collate "C" not null,
+  at bigint not null,
+  done boolean not null,
+  primary key (tenant_id, source, message_id)
+);
+create index inbound_by_time on tidemark.inbound (tenant_id, source, at);
+${['webhooks', 'deliveries', 'inbound'].map((name) => `
+alter table tidemark.${name} enable row level security, force row level security;
+create policy tenant on tidemark.${name}
+  using (tenant_id = nullif(current_setting('tidemark.tenant', true), ''))
+  with check (tenant_id = nullif(current_setting('tidemark.tenant', true), ''));`).join('')}
+`
+
 /** What takes the tables from version n to n + 1; the first makes them. All that are needed run in one transaction. */
-export const MIGRATIONS: readonly string[] = [TABLES + WALLS + FOR_PEOPLE, STOP_WORD, SERVED, CHAIN]
+export const MIGRATIONS: readonly string[] = [TABLES + WALLS + FOR_PEOPLE, STOP_WORD, SERVED, CHAIN, WEBHOOKS]

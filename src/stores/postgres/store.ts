@@ -6,6 +6,7 @@ import * as served from './feed.ts'
 import { migrate } from './migrate.ts'
 import * as reading from './reading.ts'
 import * as registry from './registry.ts'
+import * as webhooks from './webhooks.ts'
 
 export interface PostgresStoreOptions extends ConnectionOptions {
   readonly tenant?: string
@@ -59,5 +60,16 @@ function storeOf(session: Session): Store {
     apiKeys: () => keys.apiKeys(session),
     addApiKey: (key) => keys.addApiKey(session, key),
     endApiKey: (id, at) => keys.endApiKey(session, id, at),
+    webhooks: () => webhooks.webhooks(session),
+    putWebhook: (settings, place) => webhooks.putWebhook(session, settings, place),
+    removeWebhook: (id) => webhooks.removeWebhook(session, id),
+    restartWebhook: (id, request) => webhooks.restartWebhook(session, id, request),
+    claimWebhook: (id, request) => webhooks.claimWebhook(session, id, request),
+    renewWebhook: (claim, request) => webhooks.renewWebhook(session, claim, request),
+    releaseWebhook: (claim) => webhooks.releaseWebhook(session, claim),
+    noteDeliveries: (claim, note) => webhooks.noteDeliveries(session, claim, note),
+    deliveries: (query) => webhooks.deliveries(session, query),
+    claimInbound: (message, claim) => webhooks.claimInbound(session, message, claim),
+    settleInbound: (message, settled) => webhooks.settleInbound(session, message, settled),
   }
 }

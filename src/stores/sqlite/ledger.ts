@@ -1,7 +1,8 @@
 import type {
   Acquired, AcquireRequest, ApiKey, AuditEntry, BeginRequest, Begun, ChangesQuery, Checkpoint, Commit, CommitOutcome, Compacted,
-  CompactRequest, CursorSecret, CursorSecretOffer, CycleRecord, CycleReport, DatabaseInfo, FeedPage, FeedQuery, Held, Lease, LogEntry,
-  QuarantineEntry, Row, Signal, SyncRef, Trail, WrappedKey,
+  CompactRequest, CursorSecret, CursorSecretOffer, CycleRecord, CycleReport, DatabaseInfo, Delivery, DeliveryNote, FeedPage, FeedQuery,
+  Held, InboundClaim, InboundMessage, Lease, LogEntry, QuarantineEntry, Row, Signal, SyncRef, Trail, Webhook, WebhookClaim, WebhookPlace,
+  WebhookSettings, WrappedKey,
 } from '../../contract/index.ts'
 import * as keys from './api-keys.ts'
 import { commit } from './commit.ts'
@@ -9,6 +10,7 @@ import { type Connection, openSession, type Session } from './connection.ts'
 import * as served from './feed.ts'
 import * as reading from './reading.ts'
 import * as registry from './registry.ts'
+import * as hooks from './webhooks.ts'
 
 /** The store's methods, at once instead of promised: SQLite answers in the thread that asks. */
 export class Ledger {
@@ -136,6 +138,50 @@ export class Ledger {
 
   endApiKey(id: string, at: number): boolean {
     return keys.endApiKey(this.#session, id, at)
+  }
+
+  webhooks(): Webhook[] {
+    return this.#read(() => hooks.webhooks(this.#session))
+  }
+
+  putWebhook(settings: WebhookSettings, place: WebhookPlace): void {
+    hooks.putWebhook(this.#session, settings, place)
+  }
+
+  removeWebhook(id: string): boolean {
+    return hooks.removeWebhook(this.#session, id)
+  }
+
+  restartWebhook(id: string, request: { at: number; place?: WebhookPlace }): number | null {
+    return hooks.restartWebhook(this.#session, id, request)
+  }
+
+  claimWebhook(id: string, request: AcquireRequest): (WebhookClaim & { webhook: Webhook }) | null {
+    return hooks.claimWebhook(this.#session, id, request)
+  }
+
+  renewWebhook(claim: WebhookClaim, request: { ttlMs: number; at: number }): boolean {
+    return hooks.renewWebhook(this.#session, claim, request)
+  }
+
+  releaseWebhook(claim: WebhookClaim): void {
+    hooks.releaseWebhook(this.#session, claim)
+  }
+
+  noteDeliveries(claim: WebhookClaim, note: DeliveryNote): boolean {
+    return hooks.noteDeliveries(this.#session, claim, note)
+  }
+
+  deliveries(query: { webhook: string; dead: boolean; limit: number }): Delivery[] {
+    return this.#read(() => hooks.deliveries(this.#session, query))
+  }
+
+  claimInbound(message: InboundMessage, claim: InboundClaim): 'new' | 'busy' | 'done' {
+    return hooks.claimInbound(this.#session, message, claim)
+  }
+
+  settleInbound(message: InboundMessage, settled: { done: boolean; at: number }): void {
+    hooks.settleInbound(this.#session, message, settled)
   }
 
   #read<T>(body: () => T): T {

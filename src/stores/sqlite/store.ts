@@ -74,6 +74,17 @@ function bindStore(tenant: string, calls: LedgerCalls): Store {
     apiKeys: (...args) => calls.call(tenant, 'apiKeys', ...args),
     addApiKey: (...args) => calls.call(tenant, 'addApiKey', ...args),
     endApiKey: (...args) => calls.call(tenant, 'endApiKey', ...args),
+    webhooks: (...args) => calls.call(tenant, 'webhooks', ...args),
+    putWebhook: (...args) => calls.call(tenant, 'putWebhook', ...args),
+    removeWebhook: (...args) => calls.call(tenant, 'removeWebhook', ...args),
+    restartWebhook: (...args) => calls.call(tenant, 'restartWebhook', ...args),
+    claimWebhook: (...args) => calls.call(tenant, 'claimWebhook', ...args),
+    renewWebhook: (...args) => calls.call(tenant, 'renewWebhook', ...args),
+    releaseWebhook: (...args) => calls.call(tenant, 'releaseWebhook', ...args),
+    noteDeliveries: (...args) => calls.call(tenant, 'noteDeliveries', ...args),
+    deliveries: (...args) => calls.call(tenant, 'deliveries', ...args),
+    claimInbound: (...args) => calls.call(tenant, 'claimInbound', ...args),
+    settleInbound: (...args) => calls.call(tenant, 'settleInbound', ...args),
   }
 }
 

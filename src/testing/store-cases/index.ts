@@ -12,6 +12,7 @@ import { sweepCases } from './sweep.ts'
 import { tenantCases } from './tenants.ts'
 import { trailCases } from './trail.ts'
 import { viewCases } from './views.ts'
+import { webhookCases } from './webhooks.ts'
 
 /** The promise of a store, in the order in which one would build it. */
 export const storeCases: readonly StoreCase[] = [
@@ -28,4 +29,5 @@ export const storeCases: readonly StoreCase[] = [
   ...registryCases,
   ...servedCases,
   ...trailCases,
+  ...webhookCases,
 ]

@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict'
+import type { Delivery, Store, WebhookSettings, WebhookStanding } from '../../contract/index.ts'
+import { rule, START, type StoreCase } from './harness.ts'
+
+const PLACE = { position: 7, floor: 2 }
+const TAKE = { holder: 'one', ttlMs: 60_000, at: START }
+
+export const webhookCases: readonly StoreCase[] = [
+  rule('a webhook keeps its settings, and where it stands when they change; another tenant has none of it', async ({ store, reopen }) => {
+    const settings = webhookOf('b', { databases: ['things'], actions: ['deleted'], allow: ['private'] })
+    await store.putWebhook(settings, PLACE)
+    await store.putWebhook(webhookOf('a', { createdAt: START + 1 }), PLACE)
+    assert.deepEqual((await (await reopen()).webhooks()).map(({ id }) => id), ['b', 'a'])
+    assert.deepEqual((await store.webhooks())[0], { ...settings, ...FRESH, ...NOTHING })
+    const claim = (await store.claimWebhook('b', TAKE))!
+    await store.noteDeliveries(claim, { standing: { ...FRESH, position: 9 }, delivered: [], kept: [] })
+    await store.putWebhook({ ...settings, url: 'https://example.com/new', secrets: '["other"]' }, { position: 0, floor: 0 })
+    assert.deepEqual((await store.webhooks())[0], { ...settings, ...FRESH, url: 'https://example.com/new', secrets: '["other"]', position: 9, ...NOTHING, heldBy: 'one' })
+    const other = store.forTenant('acme')
+    assert.deepEqual(await other.webhooks(), [])
+    assert.equal(await other.claimWebhook('b', TAKE), null)
+    assert.equal(await other.restartWebhook('b', { at: START }), null)
+    assert.equal(await other.removeWebhook('b'), false)
+    assert.equal(await store.removeWebhook('b'), true)
+    assert.deepEqual((await store.webhooks()).map(({ id }) => id), ['a'])
+  }),
+  rule('invariant 3: only one delivers at a time, and what an older one notes changes nothing', async ({ store, reopen }) => {
+    await store.putWebhook(webhookOf('a'), PLACE)
+    const second = await reopen()
+    const taken = await Promise.all([store.claimWebhook('a', TAKE), second.claimWebhook('a', { ...TAKE, holder: 'two' })])
+    const winners = taken.filter((claim) => claim !== null)
+    assert.equal(winners.length, 1)
+    const old = winners[0]!
+    assert.equal(await store.renewWebhook(old, { ttlMs: 60_000, at: START }), true)
+    const evicted = taken[0] === null ? 'two' : 'one'
+    const next = (await second.claimWebhook('a', { ...TAKE, holder: 'three', evict: evicted }))!
+    assert.ok(next.epoch > old.epoch)
+    assert.equal(await store.renewWebhook(old, { ttlMs: 60_000, at: START }), false)
+    assert.equal(await store.noteDeliveries(old, { standing: { ...FRESH, position: 99 }, delivered: [], kept: [deliveryOf(8)] }), false)
+    await store.releaseWebhook(old)
+    assert.equal(await store.claimWebhook('a', TAKE), null)
+    assert.deepEqual([(await store.webhooks())[0]!.position, (await store.webhooks())[0]!.waiting], [7, 0])
+    await second.releaseWebhook(next)
+    assert.equal(await second.noteDeliveries(next, { standing: { ...FRESH, position: 99 }, delivered: [], kept: [] }), false)
+    assert.notEqual(await store.claimWebhook('a', TAKE), null)
+  }),
+  rule('XA6 the place and what waits move together', async ({ store, reopen }) => {
+    await store.putWebhook(webhookOf('a'), PLACE)
+    const claim = (await store.claimWebhook('a', TAKE))!
+    const standing: WebhookStanding = { position: 12, floor: 3, streak: 2, retryAt: START + 5, succeededAt: START + 1, failedAt: START + 2, lastStatus: 500, lastAnswer: 'no', disabled: null }
+    const [first, second] = [deliveryOf(9, { key: 'ключ' }), deliveryOf(8, { dead: true, lastStatus: null, nextAt: START })]
+    assert.equal(await store.noteDeliveries(claim, { standing, delivered: [], kept: [first, second] }), true)
+    const again = await reopen()
+    assert.deepEqual((await again.webhooks())[0], { ...webhookOf('a'), ...standing, waiting: 1, dead: 1, dueAt: first.nextAt, heldBy: 'one' })
+    assert.deepEqual(await again.deliveries({ webhook: 'a', dead: false, limit: 10 }), [first])
+    assert.deepEqual(await again.deliveries({ webhook: 'a', dead: true, limit: 10 }), [second])
+    const later = { ...first, attempts: 2, nextAt: START + 99, lastAnswer: 'still no' }
+    await store.noteDeliveries(claim, { standing, delivered: [], kept: [later, deliveryOf(10)] })
+    assert.deepEqual(await store.deliveries({ webhook: 'a', dead: false, limit: 1 }), [later])
+    await store.noteDeliveries(claim, { standing, delivered: [9], kept: [] })
+    assert.deepEqual((await store.deliveries({ webhook: 'a', dead: false, limit: 9 })).map(({ sequence }) => sequence), [10])
+  }),
+  rule('a webhook that was disabled cannot be claimed until it is started again; its dead are then alive', async ({ store }) => {
+    await store.putWebhook(webhookOf('a'), PLACE)
+    const claim = (await store.claimWebhook('a', TAKE))!
+    await store.noteDeliveries(claim, { standing: { ...FRESH, streak: 9, retryAt: START + 9, disabled: 'gone' }, delivered: [], kept: [deliveryOf(5, { dead: true }), deliveryOf(6, { attempts: 3 })] })
+    await store.releaseWebhook(claim)
+    assert.equal(await store.claimWebhook('a', TAKE), null)
+    assert.equal(await store.restartWebhook('a', { at: START + 50 }), 1)
+    assert.deepEqual((await store.deliveries({ webhook: 'a', dead: false, limit: 9 })).map(({ sequence, attempts, nextAt, firstAt }) => [sequence, attempts, nextAt, firstAt]), [[5, 0, START + 50, null], [6, 0, START + 50, null]])
+    const { webhook, ...now } = (await store.claimWebhook('a', TAKE))!
+    assert.deepEqual([webhook.disabled, webhook.streak, webhook.retryAt, webhook.position], [null, 0, null, 7])
+    assert.equal(await store.restartWebhook('a', { at: START, place: { position: 5, floor: 1 } }), 0)
+    assert.equal(await store.noteDeliveries(now, { standing: FRESH, delivered: [], kept: [] }), false)
+    assert.deepEqual((await store.deliveries({ webhook: 'a', dead: false, limit: 9 })).map(({ sequence }) => sequence), [5])
+    assert.deepEqual([(await store.webhooks())[0]!.position, (await store.webhooks())[0]!.floor], [5, 1])
+  }),
+  rule('Z32 of many that bring one message at once, one has it', async ({ store, reopen }) => {
+    const message = { source: 'office/stripe', id: 'evt_1' }
+    const claim = { at: START, busyMs: 30_000, forgetBefore: START - 1_000 }
+    const stores: Store[] = [store, await reopen()]
+    const answers = await Promise.all(Array.from({ length: 20 }, (_, n) => stores[n % 2]!.claimInbound(message, claim)))
+    assert.deepEqual(answers.toSorted(), [...Array<string>(19).fill('busy'), 'new'])
+    assert.equal(await store.forTenant('acme').claimInbound(message, claim), 'new')
+    assert.equal(await store.claimInbound({ ...message, source: 'office/github' }, claim), 'new')
+    // Whoever took it died, or said that it failed: it is anybody's again.
+    assert.equal(await store.claimInbound(message, { ...claim, at: START + 30_000 }), 'new')
+    await store.settleInbound(message, { done: false, at: START + 30_000 })
+    assert.equal(await store.claimInbound(message, { ...claim, at: START + 30_001 }), 'new')
+    await store.settleInbound(message, { done: true, at: START + 30_002 })
+    await store.settleInbound(message, { done: false, at: START + 30_003 })
+    assert.equal(await store.claimInbound(message, { ...claim, at: START + 999_999 }), 'done')
+    assert.equal(await store.claimInbound(message, { ...claim, at: START + 999_999, forgetBefore: START + 30_003 }), 'new')
+  }),
+]
+
+const FRESH: WebhookStanding = { ...PLACE, streak: 0, retryAt: null, succeededAt: null, failedAt: null, lastStatus: null, lastAnswer: null, disabled: null }
+
+const NOTHING = { waiting: 0, dead: 0, dueAt: null, heldBy: null }
+
+function webhookOf(id: string, overrides: Partial<WebhookSettings> = {}): WebhookSettings {
+  return { id, url: 'https://example.com/hook', databases: null, actions: null, allow: [], secrets: '["secret"]', createdAt: START, ...overrides }
+}
+
+function deliveryOf(sequence: number, overrides: Partial<Delivery> = {}): Delivery {
+  return {
+    sequence, messageId: `msg_${sequence}`, database: 'things', key: `k${sequence}`, body: '{"a":"ü"}', attempts: 1, firstAt: START, nextAt: START + 5, dead: false,
+    lastStatus: 500, lastAnswer: 'no', ...overrides,
+  }
+}

@@ -1,0 +1,29 @@
+import { randomBytes } from 'node:crypto'
+
+/** A secret that signs, and until when; null for the newest, which signs until it is rotated. */
+export interface EndpointSecret {
+  readonly secret: string
+  readonly endsAt: number | null
+}
+
+const SECRET_BYTES = 32
+
+/** As Standard Webhooks writes them: `whsec_` and base64. */
+export function newSecret(): string {
+  return `whsec_${randomBytes(SECRET_BYTES).toString('base64')}`
+}
+
+export function secretsText(secrets: readonly EndpointSecret[]): string {
+  return JSON.stringify(secrets.map(({ secret, endsAt }) => [secret, endsAt]))
+}
+
+/** Those that sign now, newest first; at most two. */
+export function secretsOf(text: string, now: number): EndpointSecret[] {
+  return (JSON.parse(text) as Array<[string, number | null]>).map(([secret, endsAt]) => ({ secret, endsAt })).filter(({ endsAt }) => endsAt === null || endsAt > now)
+}
+
+/** The successor signs from now on; the one before it as well, until the overlap is over. An older one ends at once. */
+export function rotated(text: string, secret: string, now: number, overlapMs: number): string {
+  const [newest] = secretsOf(text, now)
+  return secretsText([{ secret, endsAt: null }, ...(newest === undefined || overlapMs === 0 ? [] : [{ secret: newest.secret, endsAt: now + overlapMs }])])
+}

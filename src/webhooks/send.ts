@@ -1,0 +1,144 @@
+import { lookup as systemLookup } from 'node:dns'
+import type { LookupFunction } from 'node:net'
+import type { Dispatcher } from 'undici'
+import type { WebhookAllowance } from '../contract/index.ts'
+import { isPublicAddress } from './address.ts'
+import { checkWebhookUrl } from './check-url.ts'
+
+export interface Shipment {
+  readonly url: string
+  readonly allow: readonly WebhookAllowance[]
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+  readonly signal?: AbortSignal
+}
+
+export interface Outcome {
+  /** gone: the receiver wants nothing any more. */
+  readonly kind: 'delivered' | 'failed' | 'gone'
+  /** Null when no answer came. */
+  readonly status: number | null
+  /** A little of the answer, or why there was none; safe to show. */
+  readonly answer: string | null
+  /** As the receiver asked. */
+  readonly retryAfterMs: number | null
+}
+
+export type Send = (shipment: Shipment) => Promise<Outcome>
+
+export interface Address {
+  readonly address: string
+  readonly family: number
+}
+
+export interface SenderOptions {
+  readonly deadlineMs?: number
+  /** All addresses of a name. */
+  readonly resolve?: (hostname: string) => Promise<readonly Address[]>
+  readonly now?: () => number
+}
+
+const DEADLINE_MS = 20_000
+const ANSWER_BYTES_MAX = 65_536
+const SHOWN_MAX = 256
+
+/** Sends one message and says what came of it; never throws. Redirects are not followed, and no proxy is asked. */
+export function createSender({ deadlineMs = DEADLINE_MS, resolve = resolveBySystem, now = () => Date.now() }: SenderOptions = {}): Send & { close(): Promise<void> } {
+  const agents = new Map<boolean, Promise<Dispatcher>>()
+  const agentFor = (allowPrivate: boolean): Promise<Dispatcher> => {
+    let agent = agents.get(allowPrivate)
+    if (agent === undefined) agents.set(allowPrivate, (agent = connect(checkedLookup(resolve, allowPrivate), deadlineMs)))
+    return agent
+  }
+  const send: Send = async ({ url, allow, headers, body, signal }) => {
+    const deadline = AbortSignal.timeout(deadlineMs)
+    try {
+      // Here as well as when it was added: what was allowed may have changed since, and a literal address is never looked up.
+      const checked = checkWebhookUrl(url, allow)
+      const { request } = await import('undici')
+      const answer = await request(checked, {
+        dispatcher: await agentFor(allow.includes('private')), method: 'POST', headers: { 'content-type': 'application/json', 'user-agent': 'tidemark', ...headers }, body,
+        signal: signal === undefined ? deadline : AbortSignal.any([deadline, signal]),
+      })
+      return judge(answer, await readSome(answer.body), now())
+    } catch (error) {
+      return { kind: 'failed', status: null, answer: deadline.aborted ? `no answer within ${deadlineMs / 1_000} s` : reasonOf(error), retryAfterMs: null }
+    }
+  }
+  return Object.assign(send, {
+    async close() {
+      for (const agent of agents.values()) await (await agent).destroy()
+    },
+  })
+}
+
+async function connect(lookup: LookupFunction, deadlineMs: number): Promise<Dispatcher> {
+  const { Agent } = await import('undici')
+  // One receiver may not take all the connections there are.
+  return new Agent({ connect: { lookup, timeout: deadlineMs }, headersTimeout: deadlineMs, bodyTimeout: deadlineMs, connections: 32, pipelining: 1 })
+}
+
+/** The connection goes to an address that was checked, not to a name that may lead elsewhere a moment later. */
+function checkedLookup(resolve: NonNullable<SenderOptions['resolve']>, allowPrivate: boolean): LookupFunction {
+  return (hostname, options, callback) => {
+    resolve(hostname).then((addresses) => {
+      if (addresses.length === 0) throw new Error('the name has no address')
+      // All of them: which one is taken is decided by whoever connects fastest.
+      if (!allowPrivate && !addresses.every(({ address }) => isPublicAddress(address))) throw new AddressRefused()
+      if (options.all === true) callback(null, [...addresses])
+      else callback(null, addresses[0]!.address, addresses[0]!.family)
+    }).catch((error: Error) => callback(error, '', 0))
+  }
+}
+
+class AddressRefused extends Error {
+  override readonly message = 'the name leads to an address that is not public'
+  readonly code = 'WEBHOOK_URL_REFUSED'
+}
+
+function resolveBySystem(hostname: string): Promise<Address[]> {
+  return new Promise((resolve, reject) => systemLookup(hostname, { all: true, verbatim: true }, (error, addresses) => (error === null ? resolve(addresses) : reject(error))))
+}
+
+function judge({ statusCode: status, headers }: Dispatcher.ResponseData, answer: string | null, now: number): Outcome {
+  const outcome = { status, answer, retryAfterMs: retryAfterOf(headers['retry-after'], now) }
+  if (status >= 200 && status < 300) return { kind: 'delivered', ...outcome, retryAfterMs: null }
+  return { kind: status === 410 ? 'gone' : 'failed', ...outcome }
+}
+
+/** The status has decided; whatever happens to the rest of the answer does not matter. */
+async function readSome(body: Dispatcher.ResponseData['body']): Promise<string | null> {
+  const pieces: Buffer[] = []
+  let bytes = 0
+  try {
+    for await (const piece of body as AsyncIterable<Buffer>) {
+      if (bytes < SHOWN_MAX * 4) pieces.push(piece)
+      bytes += piece.byteLength
+      if (bytes > ANSWER_BYTES_MAX) break
+    }
+  } catch {
+    // Cut off, or too slow.
+  }
+  body.on('error', () => {}).destroy()
+  return pieces.length === 0 ? null : shown(Buffer.concat(pieces).subarray(0, SHOWN_MAX * 4).toString('utf8'))
+}
+
+/** Letters, digits and signs; nothing that a terminal or a page would act on. */
+export function shown(text: string): string {
+  return text.replaceAll(/[^\p{L}\p{N}\p{P}\p{S}]+/gu, ' ').trim().slice(0, SHOWN_MAX)
+}
+
+function reasonOf(error: unknown): string {
+  const { code, message } = Object(error) as { code?: unknown; message?: unknown }
+  if (code === 'WEBHOOK_URL_REFUSED') return String(message)
+  // Codes of the network alone: messages name addresses, which are nobody's business.
+  return typeof code === 'string' ? `the connection failed (${shown(code)})` : 'the connection failed'
+}
+
+/** Seconds, or a date. */
+function retryAfterOf(header: string | string[] | undefined, now: number): number | null {
+  const text = [header].flat()[0]
+  if (text === undefined) return null
+  const ms = /^\d{1,9}$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - now
+  return Number.isFinite(ms) ? Math.max(0, ms) : null
+}

@@ -1,0 +1,284 @@
+import { Webhook as Official } from 'standardwebhooks'
+import { describe, expect, test } from 'vitest'
+import { changeText } from '../../src/feed/item.ts'
+import { churn, currentRows, sorted, type Replica } from '../../src/testing/store-cases/churn.ts'
+import { remove, upsert } from '../../src/testing/store-cases/harness.ts'
+import { newSecret, rotated } from '../../src/webhooks/secrets.ts'
+import { DeliveryStand, type OpenHarness } from './delivery-stand.ts'
+import { Receiver, type Received } from './receiver.ts'
+
+const ALL = { after: 0, limit: 1_000_000, scanMax: 1_000_000 }
+const HOUR_MS = 3_600_000
+
+export function describeDelivery(name: string, open: OpenHarness): void {
+  describe(`webhooks on ${name}`, () => {
+    test('A26 A27 Z29 what is sent is the item of the feed, and the official library accepts its signature', async () => {
+      const stand = await DeliveryStand.open(open)
+      const receiver = await Receiver.open()
+      const secret = await stand.add(receiver)
+      stand.deliver()
+      const driver = await stand.driver()
+      await driver.cycle([upsert('a', '{"price":12345678901234567890.10,"name":"Ünïcode"}')])
+      await driver.cycle([remove('a')])
+      await receiver.until(({ length }) => length === 2)
+      const { entries } = await stand.store.feed(ALL)
+      expect(receiver.received.map(({ body }) => body)).toEqual(entries.map((entry) => changeText(entry)))
+      expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/)
+      for (const { body, headers, id } of receiver.received) {
+        expect(new Official(secret).verify(body, headers as Record<string, string>)).toMatchObject({ resourceType: 'things', resourceId: 'a' })
+        expect(() => new Official(newSecret()).verify(body, headers as Record<string, string>)).toThrow()
+        expect(id + String(headers['webhook-timestamp'])).not.toContain('.')
+      }
+    })
+
+    test('a webhook hears of the databases and actions it asked for, and of nothing else', async () => {
+      const stand = await DeliveryStand.open(open)
+      const [some, all] = [await Receiver.open(), await Receiver.open()]
+      await stand.add(some, { databases: ['rare'], actions: ['updated', 'deleted'] })
+      await stand.add(all, { createdAt: 2 })
+      const driver = await stand.driver()
+      for (let n = 0; n < 3; n++) await driver.cycle([upsert('a', { n }), upsert('b', { n }, { database: 'rare' })])
+      stand.deliver()
+      await all.until(({ length }) => length === 6)
+      const { position } = await stand.until((webhook) => webhook.position === 6)
+      expect(position).toBe(6)
+      expect(some.received.map(({ item }) => [item['resourceType'], item['action'], item['snapshot'].n])).toEqual([['rare', 'updated', 1], ['rare', 'updated', 2]])
+    })
+
+    test('Z33 an item beyond 20 kB comes without its record and says so', async () => {
+      const stand = await DeliveryStand.open(open)
+      const receiver = await Receiver.open()
+      await stand.add(receiver)
+      await (await stand.driver()).cycle([upsert('big', { text: 'é'.repeat(15_000) }), upsert('small', { text: 'x' })])
+      stand.deliver()
+      await receiver.until(({ length }) => length === 2)
+      const byKey = new Map(receiver.received.map(({ item }) => [item['resourceId'], item]))
+      expect(byKey.get('big')).toMatchObject({ action: 'created', snapshot: null, thin: true })
+      expect(byKey.get('small')).not.toHaveProperty('thin')
+    })
+
+    test('XF12 Z31 while a secret is being rotated either of the two is enough', async () => {
+      const stand = await DeliveryStand.open(open)
+      const receiver = await Receiver.open()
+      const old = await stand.add(receiver)
+      const next = newSecret()
+      const { waiting: _, ...webhook } = (await stand.store.webhooks())[0]!
+      await stand.store.putWebhook({ ...webhook, secrets: rotated(webhook.secrets, next, stand.ports.clock.now(), HOUR_MS) }, webhook)
+      stand.deliver()
+      const driver = await stand.driver()
+      await driver.cycle([upsert('a', { n: 1 })])
+      await receiver.until(({ length }) => length === 1)
+      const [first] = receiver.received
+      for (const secret of [old, next]) expect(new Official(secret).verify(first!.body, first!.headers as Record<string, string>)).toMatchObject({ resourceId: 'a' })
+      stand.shiftMs = 2 * HOUR_MS
+      await driver.cycle([upsert('a', { n: 2 })])
+      await receiver.until(({ length }) => length === 2)
+      expect(String(receiver.received[1]!.headers['webhook-signature']).split(' ')).toHaveLength(1)
+    })
+
+    test('Z30 XF10 what fails is sent again with the same id and a fresh time; its key waits and the others go on', async () => {
+      const stand = await DeliveryStand.open(open)
+      const receiver = await Receiver.open(({ item }, response) => void response.writeHead(item['resourceId'] === 'bad' ? 500 : 200).end())
+      await stand.add(receiver)
+      const driver = await stand.driver()
+      await driver.cycle([upsert('bad', { n: 1 }), upsert('good', { n: 1 })])
+      await driver.cycle([upsert('bad', { n: 2 }), upsert('good', { n: 2 })])
+      stand.deliver()
+      await stand.until(({ position, waiting }) => position === 4 && waiting === 2)
+      await driver.cycle([upsert('bad', { n: 3 }), upsert('good', { n: 3 })])
+      await stand.until(({ position, waiting }) => position === 6 && waiting === 3)
+      expect(told(receiver.received, 'good')).toEqual([1, 2, 3])
+      expect(told(receiver.received, 'bad')).toEqual([1])
+      receiver.answer = (_, response) => void response.writeHead(200).end()
+      stand.shiftMs = 60_000
+      await stand.until(({ waiting }) => waiting === 0)
+      expect(told(receiver.received, 'bad')).toEqual([1, 1, 2, 3])
+      const [first, again] = receiver.received.filter(({ item }) => item['resourceId'] === 'bad')
+      expect(again!.id).toBe(first!.id)
+      expect(Number(again!.headers['webhook-timestamp'])).toBeGreaterThan(Number(first!.headers['webhook-timestamp']))
+      expect(new Set(receiver.received.map(({ id }) => id)).size).toBe(6)
+    })
+
+    test('XF10 Z33 a redirect is a failure and is not followed', async () => {
+      const stand = await DeliveryStand.open(open)
+      const elsewhere = await Receiver.open()
+      const receiver = await Receiver.open((_, response) => void response.writeHead(302, { location: elsewhere.url }).end())
+      await stand.add(receiver)
+      await (await stand.driver()).cycle([upsert('a', { n: 1 })])
+      stand.deliver()
+      expect(await stand.until(({ waiting }) => waiting === 1)).toMatchObject({ lastStatus: 302, streak: 1, succeededAt: null })
+      expect(elsewhere.received).toEqual([])
+    })
+
+    test('XF10 Z33 410 disables, and says so; nothing is lost when it is started again', async () => {
+      const stand = await DeliveryStand.open(open)
+      const receiver = await Receiver.open((_, response) => void response.writeHead(410).end('moved out'))
+      await stand.add(receiver)
+      const driver = await stand.driver()
+      await driver.cycle([upsert('a', { n: 1 })])
+      stand.deliver()
+      const { id, disabled } = await stand.until((webhook) => webhook.disabled !== null)
+      expect(disabled).toContain('410')
+      expect(stand.lines.join()).toContain('a webhook was disabled')
+      await driver.cycle([upsert('b', { n: 1 })])
+      receiver.answer = (_, response) => void response.writeHead(200).end()
+      await stand.store.restartWebhook(id, { at: stand.ports.clock.now() })
+      await stand.until(({ waiting, position }) => waiting === 0 && position === 2)
+      expect(receiver.received.map(({ item }) => item['resourceId'])).toEqual(['a', 'a', 'b'])
+    })
+
+    test('XF10 Z33 429 with Retry-After holds everything back for as long as it says', async () => {
+      const stand = await DeliveryStand.open(open)
+      const receiver = await Receiver.open((_, response) => void response.writeHead(429, { 'retry-after': '120' }).end())
+      await stand.add(receiver)
+      const driver = await stand.driver()
+      await driver.cycle([upsert('a', { n: 1 })])
+      const before = stand.ports.clock.now()
+      stand.deliver()
+      const { retryAt } = await stand.until(({ waiting }) => waiting === 1)
+      expect(retryAt! - before).toBeGreaterThanOrEqual(120_000)
+      await driver.cycle([upsert('b', { n: 1 })])
+      stand.shiftMs = 100_000
+      await settled()
+      expect(receiver.received).toHaveLength(1)
+      receiver.answer = (_, response) => void response.writeHead(200).end()
+      stand.shiftMs = 200_000
+      await stand.until(({ position, waiting }) => position === 2 && waiting === 0)
+    })
+
+    test('XF10 Z37 of a huge answer little is read, and 256 harmless characters are kept', async () => {
+      const stand = await DeliveryStand.open(open)
+      let written = 0
+      const receiver = await Receiver.open((_, response) => {
+        response.writeHead(500)
+        const piece = Buffer.from(`\u001b[31m<b>\r\n${'secret '.repeat(1_000)}`)
+        const pour = (): void => {
+          while (!response.destroyed && written < 50_000_000) {
+            written += piece.length
+            if (!response.write(piece)) return void response.once('drain', pour)
+          }
+          response.end()
+        }
+        pour()
+      })
+      await stand.add(receiver)
+      await (await stand.driver()).cycle([upsert('a', { n: 1 })])
+      stand.deliver()
+      const { lastAnswer } = await stand.until(({ waiting }) => waiting === 1)
+      expect(lastAnswer!.length).toBeLessThanOrEqual(256)
+      expect(lastAnswer).toMatch(/^\[31m<b> secret/)
+      expect(written).toBeLessThan(20_000_000)
+    })
+
+    test('XF10 a receiver that never answers is given up at the deadline, and holds up no other', async () => {
+      const stand = await DeliveryStand.open(open)
+      const [slow, quick] = [await Receiver.open(() => {}), await Receiver.open()]
+      await stand.add(slow)
+      await stand.add(quick, { createdAt: 2 })
+      const driver = await stand.driver()
+      const deliverer = stand.deliver({ deadlineMs: 3_000 })
+      for (let n = 0; n < 5; n++) await driver.cycle([upsert(`k${n}`, { n })])
+      await quick.until(({ length }) => length === 5)
+      expect((await stand.store.webhooks())[0]!.failedAt).toBe(null)
+      await stand.until(({ failedAt }) => failedAt !== null)
+      expect((await stand.store.webhooks())[0]).toMatchObject({ lastStatus: null, lastAnswer: 'no answer within 3 s' })
+      await deliverer.stop({ graceMs: 0 })
+    })
+
+    test('XF10 a receiver that is down is asked now and then, by one message, and everything arrives in order once it is up', async () => {
+      const stand = await DeliveryStand.open(open)
+      const receiver = await Receiver.open((_, response) => void response.socket!.destroy())
+      await stand.add(receiver)
+      const driver = await stand.driver()
+      for (let n = 0; n < 10; n++) await driver.cycle(Array.from({ length: 20 }, (_, k) => upsert(`k${k}`, { n })))
+      stand.deliver()
+      const { retryAt, streak } = await stand.until((webhook) => webhook.retryAt !== null)
+      expect(streak).toBe(5)
+      const asked = receiver.received.length
+      expect(asked).toBeLessThan(20)
+      stand.shiftMs = retryAt! - Date.now()
+      await stand.until((webhook) => webhook.streak === streak + 1)
+      expect(receiver.received.length).toBe(asked + 1)
+      receiver.received.length = 0
+      receiver.answer = (_, response) => void response.writeHead(200).end()
+      stand.shiftMs += 2 * HOUR_MS
+      await stand.until(({ position, waiting }) => position === 200 && waiting === 0)
+      for (let k = 0; k < 20; k++) expect(told(receiver.received, `k${k}`)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
+    })
+
+    test('two processes on one store deliver each change, and not both of them', async () => {
+      const stand = await DeliveryStand.open(open)
+      const receiver = await Receiver.open()
+      await stand.add(receiver)
+      stand.deliver()
+      stand.deliver({ store: await stand.harness.reopen() })
+      const driver = await stand.driver()
+      for (let n = 0; n < 30; n++) await driver.cycle([upsert('a', { n }), upsert(`k${n}`, { n })])
+      await stand.until(({ position }) => position === 60)
+      expect(receiver.received).toHaveLength(60)
+      expect(told(receiver.received, 'a')).toEqual(Array.from({ length: 30 }, (_, n) => n))
+    })
+
+    test('a log that was compacted further than a webhook had read stops it, and says so', async () => {
+      const stand = await DeliveryStand.open(open)
+      const receiver = await Receiver.open()
+      const driver = await stand.driver()
+      await driver.cycle([upsert('a', { n: 1 })])
+      await stand.add(receiver, {}, { position: 1, floor: 0 })
+      await driver.cycle([remove('a')])
+      await driver.release()
+      await stand.store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 100 })
+      stand.deliver()
+      expect((await stand.until(({ disabled }) => disabled !== null)).disabled).toContain('compacted')
+      // From the start on, whatever was compacted is no gap.
+      const [{ id } = { id: '' }] = await stand.store.webhooks()
+      await stand.store.restartWebhook(id, { at: stand.ports.clock.now(), place: { position: 0, floor: (await stand.store.feed({ ...ALL, limit: 0 })).floor } })
+      expect(await stand.until(({ position }) => position === 2)).toMatchObject({ disabled: null })
+    })
+
+    test('A28 invariant 8: whoever follows by webhook while writers commit, through failures and takeovers, ends with the current rows', async () => {
+      const stand = await DeliveryStand.open(open)
+      const [replica, seen] = [new Map() as Replica, new Set<string>()]
+      let count = 0
+      const receiver = await Receiver.open(({ id, item }, response) => {
+        if (++count % 7 === 0) return void response.writeHead(503).end()
+        if (!seen.has(id)) {
+          seen.add(id)
+          const name = `${item['resourceType']}/${item['resourceId']}`
+          if (item['action'] === 'deleted') replica.delete(name)
+          else replica.set(name, JSON.stringify(item['snapshot']))
+        }
+        // Applied, and yet it looks like a failure.
+        if (count % 11 === 0) response.socket!.destroy()
+        else response.writeHead(200).end()
+      })
+      await stand.add(receiver)
+      let deliverer = stand.deliver()
+      let step = 0
+      for await (const _ of churn(stand.store, 61, 160)) {
+        if (++step % 10 === 0) await settled(10)
+        if (step % 40 !== 0) continue
+        await deliverer.stop({ graceMs: step % 80 === 0 ? 0 : 1_000 })
+        deliverer = stand.deliver()
+      }
+      const position = await stand.store.position()
+      // Time flies, so that what waits is due soon.
+      while (!(await stand.store.webhooks()).every((webhook) => webhook.position === position && webhook.waiting === 0)) {
+        stand.shiftMs += 600_000
+        await settled()
+      }
+      const rows = new Map([...await currentRows(stand.store)].map(([key, text]) => [key, JSON.stringify(JSON.parse(text))]))
+      expect(sorted(replica)).toEqual(sorted(rows))
+      expect(seen.size).toBe(position)
+    })
+  })
+}
+
+function told(received: readonly Received[], key: string): number[] {
+  return received.filter(({ item }) => item['resourceId'] === key).map(({ item }) => (item['snapshot'] as { n: number }).n)
+}
+
+/** Some rounds of looking. */
+function settled(ms = 100): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}

@@ -1,0 +1,4 @@
+import { openHarness } from '../stores/postgres-harness.ts'
+import { describeDelivery } from './delivery-cases.ts'
+
+describeDelivery('postgres', openHarness)

@@ -1,0 +1,4 @@
+import { openHarness } from '../stores/sqlite-harness.ts'
+import { describeDelivery } from './delivery-cases.ts'
+
+describeDelivery('sqlite', openHarness)

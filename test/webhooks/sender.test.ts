@@ -1,0 +1,104 @@
+import { describe, expect, test } from 'vitest'
+import type { WebhookAllowance } from '../../src/contract/index.ts'
+import { isPublicAddress } from '../../src/webhooks/address.ts'
+import { checkWebhookUrl } from '../../src/webhooks/check-url.ts'
+import { createSender, shown, type Address } from '../../src/webhooks/send.ts'
+import { Receiver } from './receiver.ts'
+
+const HTTP: WebhookAllowance[] = ['http']
+
+describe('XF13 Z34 a webhook leads to the public internet', () => {
+  test.each([
+    'http://127.1', 'http://0', 'http://[::]', 'http://[::ffff:7f00:1]', 'http://[64:ff9b::7f00:1]', 'http://localhost.', 'http://a@127.0.0.1', 'http://metadata.google.internal',
+    'http://1.1.1.1:22', 'http://2130706433', 'http://0x7f000001', 'http://0177.0.0.1', 'http://１２７.0.0.1', 'http://169.254.169.254/latest', 'http://localhost', 'http://x.localhost',
+    'http://intranet', 'http://10.0.0.1', 'http://[fd00::1]', 'http://[fe80::1]', 'http://user:word@example.com', 'http://printer.local', 'http://[::127.0.0.1]', 'http://[2002:7f00:1::]',
+    'ftp://example.com', 'javascript:alert(1)', 'not a url', '',
+  ])('XF13 Z34 when it is added, %s is refused, and the message does not repeat it', (url) => {
+    let thrown: unknown
+    try {
+      checkWebhookUrl(url, HTTP)
+    } catch (error) {
+      thrown = error
+    }
+    expect(thrown).toMatchObject({ code: 'WEBHOOK_URL_REFUSED' })
+    if (url !== '') expect((thrown as Error).message).not.toContain(url)
+  })
+
+  test('XF13 Z34 https to a public name or address is welcome; what is refused can be allowed, one by one', () => {
+    for (const url of ['https://example.com/hook?x=1', 'https://example.com:443', 'https://1.1.1.1/', 'https://[2606:4700::1111]/', 'https://xn--bcher-kva.example.com']) expect(checkWebhookUrl(url, []).href).toBe(new URL(url).href)
+    const needs: Array<[string, WebhookAllowance[]]> = [['http://example.com', ['http']], ['https://10.0.0.1', ['private']], ['https://example.com:8443', ['port']], ['http://127.0.0.1:9', ['http', 'private', 'port']]]
+    for (const [url, allow] of needs) {
+      expect(checkWebhookUrl(url, allow).href).toBe(new URL(url).href)
+      for (const one of allow) expect(() => checkWebhookUrl(url, allow.filter((other) => other !== one)), `${url} without ${one}`).toThrow()
+    }
+  })
+
+  test('Z35 the ranges that are not public', () => {
+    const refused = [
+      '0.1.2.3', '10.255.255.255', '100.64.0.1', '100.127.255.255', '127.0.0.1', '127.255.255.254', '169.254.0.1', '172.16.0.1', '172.31.255.255', '192.0.0.1', '192.0.2.1', '192.88.99.1',
+      '192.168.1.1', '198.18.0.1', '198.19.255.255', '198.51.100.7', '203.0.113.9', '224.0.0.1', '239.255.255.255', '240.0.0.1', '255.255.255.255',
+      '::', '::1', '::ffff:10.0.0.1', '::ffff:169.254.169.254', '64:ff9b::a00:1', '64:ff9b:1::1', '100::1', '2001:db8::1', '2002:a00:1::', '3fff::1', '5f00::1', 'fc00::1', 'fdff::1', 'fe80::1', 'febf::1', 'fe80::1%eth0', 'ff02::1', '', 'x', '1.2.3', '256.1.1.1',
+    ]
+    expect(refused.filter(isPublicAddress)).toEqual([])
+    const open = ['1.1.1.1', '9.255.255.255', '11.0.0.1', '100.63.255.255', '100.128.0.1', '172.15.255.255', '172.32.0.1', '192.0.1.1', '198.17.255.255', '223.255.255.255', '::ffff:8.8.8.8', '2606:4700:4700::1111', '2001:4860::8888']
+    expect(open.filter((address) => !isPublicAddress(address))).toEqual([])
+  })
+})
+
+describe('XF13 Z34 when it is connected', () => {
+  const shipment = { allow: ['http', 'port'] as WebhookAllowance[], headers: {}, body: '{}' }
+
+  async function trial(resolve: () => Address[], allow = shipment.allow): Promise<{ outcomes: string[]; received: number }> {
+    const receiver = await Receiver.open()
+    const send = createSender({ resolve: async () => resolve() })
+    const outcomes: string[] = []
+    for (let n = 0; n < 2; n++) {
+      const { kind, answer } = await send({ ...shipment, allow, url: `http://hooks.example.com:${receiver.port}/` })
+      outcomes.push(`${kind}: ${answer}`)
+    }
+    await send.close()
+    return { outcomes, received: receiver.received.length }
+  }
+
+  test('XF13 Z34 a name with one address that is not public is not connected to, whichever comes first', async () => {
+    for (const addresses of [[{ address: '::1', family: 6 }], [{ address: '1.1.1.1', family: 4 }, { address: '::1', family: 6 }], [{ address: '127.0.0.1', family: 4 }, { address: '1.1.1.1', family: 4 }]]) {
+      expect(await trial(() => addresses)).toEqual({ outcomes: Array(2).fill('failed: the name leads to an address that is not public'), received: 0 })
+    }
+    expect((await trial(() => [])).outcomes[0]).toContain('failed')
+  })
+
+  test('XF13 Z34 a name that answers otherwise the second time is judged by what is connected to', async () => {
+    // Public when it was added, ours when it is connected: the check is part of connecting.
+    expect(await trial(() => [{ address: '127.0.0.1', family: 4 }])).toMatchObject({ received: 0 })
+    // The same way works where it is allowed, so it was the check that refused.
+    expect(await trial(() => [{ address: '127.0.0.1', family: 4 }], ['http', 'port', 'private'])).toEqual({ outcomes: ['delivered: null', 'delivered: null'], received: 2 })
+  })
+
+  test('XF13 Z34 a literal address is refused at every sending, and an allowance taken back counts at once', async () => {
+    const receiver = await Receiver.open()
+    const send = createSender()
+    expect(await send({ ...shipment, url: receiver.url, allow: ['http', 'port', 'private'] })).toMatchObject({ kind: 'delivered', status: 204 })
+    expect(await send({ ...shipment, url: receiver.url })).toMatchObject({ kind: 'failed', status: null })
+    expect(receiver.received).toHaveLength(1)
+    await send.close()
+  })
+
+  test('Z34 no proxy of the environment is asked', async () => {
+    const [proxy, receiver] = [await Receiver.open(), await Receiver.open()]
+    const before = { ...process.env }
+    Object.assign(process.env, { HTTP_PROXY: proxy.url, http_proxy: proxy.url, ALL_PROXY: proxy.url })
+    const send = createSender()
+    try {
+      expect(await send({ ...shipment, url: receiver.url, allow: ['http', 'port', 'private'] })).toMatchObject({ kind: 'delivered' })
+    } finally {
+      process.env = before
+      await send.close()
+    }
+    expect([proxy.received.length, receiver.received.length]).toEqual([0, 1])
+  })
+
+  test('Z37 what a receiver says is shown without anything that acts', () => {
+    expect(shown('a\u001b[2J\u202eb\r\n\tc\u0000d')).toBe('a [2J b c d')
+    expect(shown('x'.repeat(1_000))).toHaveLength(256)
+  })
+})
