@@ -1,4 +1,4 @@
-import { SyncError, type Begun, type Checkpoint, type Commit, type CommitOutcome, type Inflight, type Lease, type Move, type StateText, type Store, type SyncRef } from '../contract/index.ts'
+import { SyncError, type Begun, type Checkpoint, type Commit, type CommitOutcome, type Inflight, type Lease, type Move, type StateText, type Store, type SyncRef, type Webhook } from '../contract/index.ts'
 import { canonicalInstant } from '../values/instant.ts'
 import { DataKeys } from './data-keys.ts'
 import type { KeyRing } from './key-ring.ts'
@@ -36,6 +36,13 @@ export function sealStore(store: Store, ring: KeyRing, random: RandomBytes): Sto
       const secrets = await store.cursorSecrets({ ...offer, secret: (await states.seal(OF_TENANT, offer.secret, CURSOR_SECRET, offer.createdAt))! })
       return Promise.all(secrets.map(async (known) => ({ ...known, secret: (await states.open(OF_TENANT, known.secret, [CURSOR_SECRET]))! })))
     },
+    // Whoever could read these could sign in our name.
+    putWebhook: async (settings, place) => store.putWebhook({ ...settings, secrets: (await states.seal(ofWebhook(settings.id), settings.secrets, WEBHOOK_SECRETS, settings.createdAt))! }, place),
+    webhooks: async () => Promise.all((await store.webhooks()).map((webhook) => states.openWebhook(webhook))),
+    claimWebhook: async (id, request) => {
+      const claim = await store.claimWebhook(id, request)
+      return claim === null ? null : { ...claim, webhook: await states.openWebhook(claim.webhook) }
+    },
     audit: async (ref, options) => {
       const entries = await store.audit(ref, options)
       return Promise.all(entries.map(async (entry) => ({ ...entry, state: await states.open(ref, entry.state, [committedAt(entry.version)]) })))
@@ -65,6 +72,9 @@ const TIDEMARK: Place = 't'
 const CURSOR_SECRET: Place = 'cursors'
 /** What belongs to no sync. */
 const OF_TENANT: SyncRef = { worker: '', sync: '' }
+const WEBHOOK_SECRETS: Place = 'webhook'
+/** No worker has an empty name. */
+const ofWebhook = (id: string): SyncRef => ({ worker: '', sync: id })
 const PREFIX = 'sealed'
 const FORMAT = '1'
 
@@ -118,6 +128,10 @@ class States {
 
   async openOutcome(ref: SyncRef, outcome: CommitOutcome): Promise<CommitOutcome> {
     return outcome.kind === 'conflict' ? { ...outcome, checkpoint: await this.openCheckpoint(ref, outcome.checkpoint) } : outcome
+  }
+
+  async openWebhook(webhook: Webhook): Promise<Webhook> {
+    return { ...webhook, secrets: (await this.open(ofWebhook(webhook.id), webhook.secrets, [WEBHOOK_SECRETS]))! }
   }
 
   async #openInflight(ref: SyncRef, inflight: Inflight, version: number): Promise<Inflight> {

@@ -1,5 +1,6 @@
 import { lookup as systemLookup } from 'node:dns'
 import type { LookupFunction } from 'node:net'
+import { callbackify } from 'node:util'
 import type { Dispatcher } from 'undici'
 import type { WebhookAllowance } from '../contract/index.ts'
 import { isPublicAddress } from './address.ts'
@@ -80,15 +81,19 @@ async function connect(lookup: LookupFunction, deadlineMs: number): Promise<Disp
 
 /** The connection goes to an address that was checked, not to a name that may lead elsewhere a moment later. */
 function checkedLookup(resolve: NonNullable<SenderOptions['resolve']>, allowPrivate: boolean): LookupFunction {
-  return (hostname, options, callback) => {
-    resolve(hostname).then((addresses) => {
-      if (addresses.length === 0) throw new Error('the name has no address')
-      // All of them: which one is taken is decided by whoever connects fastest.
-      if (!allowPrivate && !addresses.every(({ address }) => isPublicAddress(address))) throw new AddressRefused()
-      if (options.all === true) callback(null, [...addresses])
-      else callback(null, addresses[0]!.address, addresses[0]!.family)
-    }).catch((error: Error) => callback(error, '', 0))
-  }
+  const lookUp = callbackify(async (hostname: string): Promise<Address[]> => {
+    const addresses = await resolve(hostname)
+    if (addresses.length === 0) throw new Error('the name has no address')
+    // All of them: which one is taken is decided by whoever connects fastest.
+    if (!allowPrivate && !addresses.every(({ address }) => isPublicAddress(address))) throw new AddressRefused()
+    return [...addresses]
+  })
+  return (hostname, options, callback) => lookUp(hostname, (error, addresses) => {
+    // Node's own types have no null for the error, its callers do.
+    if ((error as Error | null) !== null) callback(error, '', 0)
+    else if (options.all === true) callback(null, addresses)
+    else callback(null, addresses[0]!.address, addresses[0]!.family)
+  })
 }
 
 class AddressRefused extends Error {

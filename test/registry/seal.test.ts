@@ -110,6 +110,15 @@ describe('a sealed store', () => {
     expect(filesHold(CANARY)).not.toEqual([])
   })
 
+  test('Z6 the secrets of webhooks are not in any file as they are, and those of one do not serve another', async () => {
+    const settings = { id: 'a', url: 'https://example.com', databases: null, actions: null, allow: [], secrets: CANARY, createdAt: 1_000 }
+    await store.putWebhook(settings, { position: 0, floor: 0 })
+    expect((await store.webhooks())[0]!.secrets).toBe(CANARY)
+    expect(filesHold(CANARY)).toEqual([])
+    await raw.putWebhook({ ...settings, id: 'b', secrets: (await raw.webhooks())[0]!.secrets }, { position: 0, floor: 0 })
+    await expect(store.claimWebhook('b', { holder: 'h', ttlMs: 1, at: 1 })).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
+  })
+
   test('Z6 the secrets that cursors are made with are not in any file as they are', async () => {
     const offer = { secret: CANARY, createdAt: 1_000, renewMs: 10, keepMs: 100 }
     expect(await store.cursorSecrets(offer)).toEqual([{ secret: CANARY, createdAt: 1_000 }])

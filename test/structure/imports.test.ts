@@ -39,7 +39,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   },
   runner: { folders: ['contract', 'engine', 'config', 'platform'], packages: [] },
   feed: { folders: ['contract', 'values'], packages: ['node:crypto'] },
-  webhooks: { folders: ['contract', 'values', 'feed', 'engine', 'config'], packages: ['node:crypto', 'node:dns', 'node:net', 'undici'] },
+  webhooks: { folders: ['contract', 'values', 'feed', 'engine', 'config'], packages: ['node:crypto', 'node:dns', 'node:net', 'node:util', 'undici'] },
   server: {
     folders: ['contract', 'values', 'feed', 'runner', 'webhooks'],
     packages: ['node:crypto', 'node:http', 'node:net', 'fastify', '@fastify/compress', 'prom-client'],

@@ -1,0 +1,57 @@
+import { Webhook as Official } from 'standardwebhooks'
+import { expect, test } from 'vitest'
+import { Receiver } from '../webhooks/receiver.ts'
+import { expectGolden } from './golden.ts'
+import { Project, type Answer } from './project.ts'
+
+const ALLOW = ['--allow', 'http,private,port']
+
+test('Z29 Z37 webhooks: add, list, test, rotate, replay, dead and remove; the secret is shown once', async () => {
+  const project = Project.withWorker()
+  const receiver = await Receiver.open((_, response) => void response.writeHead(202).end('thank\u001b[31m you'))
+  const hide = masking(receiver)
+  const added = await project.run('webhooks', 'add', `${receiver.url}?token=sesame`, '--databases', 'people,rooms', '--actions', 'created,deleted', ...ALLOW, '--json')
+  const { webhook: { id, secret } } = JSON.parse(added.stdout) as { webhook: { id: string; secret: string } }
+  expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/)
+  expectGolden('webhooks-add', project, hide(added))
+  expectGolden('webhooks-test', project, hide(await project.run('webhooks', 'test', id, '--json')))
+  const [probe] = receiver.received
+  expect(new Official(secret).verify(probe!.body, probe!.headers as Record<string, string>)).toMatchObject({ resourceType: 'tidemark.test' })
+  expectGolden('webhooks-rotate', project, hide(await project.run('webhooks', 'rotate', id, '--json')))
+  expectGolden('webhooks-replay', project, hide(await project.run('webhooks', 'replay', id, '--all', '--json')))
+  expectGolden('webhooks-dead', project, hide(await project.run('webhooks', 'dead', id, '--json')))
+  const listed = await project.run('webhooks', 'list', '--json')
+  expectGolden('webhooks-list', project, hide(listed))
+  expect(listed.stdout).not.toMatch(/whsec_|sesame/)
+  expect((await project.run('webhooks', 'list')).stdout).toMatch(/wh_\w+ +http:\/\/127.0.0.1:\d+\/hook\?… +people,rooms created,deleted +0 +0 +0 +– +enabled/)
+  expectGolden('webhooks-remove-needs-yes', project, hide(await project.run('webhooks', 'remove', id, '--json')))
+  expectGolden('webhooks-unknown', project, hide(await project.run('webhooks', 'test', id, '--tenant', 'acme', '--json')))
+  expect(await project.run('webhooks', 'remove', id, '--yes')).toMatchObject({ code: 0 })
+  expect((await project.run('webhooks', 'list')).stdout).toContain('There are no webhooks')
+})
+
+test('XF13 a URL that is not public is refused when it is added, and nothing is kept', async () => {
+  const project = Project.withWorker()
+  expectGolden('webhooks-refused', project, await project.run('webhooks', 'add', 'https://169.254.169.254/token', '--json'))
+  expect(project.has('.tidemark')).toBe(false)
+})
+
+test('start delivers what its syncs land', async () => {
+  const project = Project.withWorker()
+  const receiver = await Receiver.open()
+  const { webhook: { secret } } = await project.json('webhooks', 'add', receiver.url, ...ALLOW)
+  await project.run('trigger', 'people-list')
+  const service = project.start('start', '--port', '0')
+  await receiver.until(({ length }) => length === 5)
+  for (const { body, headers } of receiver.received) expect(new Official(secret).verify(body, headers as Record<string, string>)).toMatchObject({ resourceType: 'people', action: 'created' })
+  service.process.kill('SIGTERM')
+  expect(await service.ended).toMatchObject({ code: 0 })
+  const { webhooks } = await project.json('webhooks', 'list')
+  expect(webhooks).toMatchObject([{ behind: 0, waiting: 0, dead: 0, last_status: 204, enabled: true }])
+})
+
+function masking({ port }: Receiver): (answer: Answer) => Answer {
+  return ({ code, stdout, stderr }) => ({
+    code, stderr, stdout: stdout.replaceAll(String(port), '<port>').replaceAll(/whsec_[A-Za-z0-9+/]{43}=/g, 'whsec_<secret>').replaceAll(/wh_[0-9a-f]{16}/g, 'wh_<id>').replaceAll(/msg_test_[0-9a-f]{16}/g, 'msg_test_<nonce>'),
+  })
+}
