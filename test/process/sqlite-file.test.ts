@@ -3,7 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from '@photostructure/sqlite'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { SCHEMA_VERSION } from '../../src/stores/sqlite/schema.ts'
+import { verifyTrail } from '../../src/registry/trail.ts'
+import { MIGRATIONS, SCHEMA_VERSION } from '../../src/stores/sqlite/schema.ts'
+import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
 import { buildPackage, type Build } from './build.ts'
 import { Child, killChildren, type Said } from './child.ts'
 import { readFacts, type Facts } from './facts.ts'
@@ -110,10 +112,21 @@ describe('XB13 a file that is not ours to change stays as it is, to the last byt
 })
 
 test('a store of the first version is brought up to date where it stands, and keeps what it holds', async () => {
-  const file = await ours()
-  edit(file, `drop table tidemark_api_keys; drop table tidemark_cursor_secrets; alter table tidemark_tenants drop column floor;
-    alter table tidemark_tenants drop column floor_committed_at; alter table tidemark_cycles drop column stop_word; pragma user_version = 1`)
-  expect((await open(`sqlite:${file}`)).said).toMatchObject([{ stopReason: 'complete', cycle: 2 }])
+  const file = join(folder, 'old.db')
+  edit(file, `pragma journal_mode = wal; ${MIGRATIONS[0]!}; pragma user_version = 1;
+    insert into tidemark_tenants (name, sequence, committed_at) values ('default', 1, 7);
+    insert into tidemark_databases (tenant_id, name, view_name) values (1, 'things', 'things');
+    insert into tidemark_registry (tenant_id, connector_id, stream_id, version) values (1, 'w', 's', 3);
+    insert into tidemark_commits (tenant_id, sync_id, cycle_id, page, committed_at) values (1, 1, 1, 1, 7);
+    insert into tidemark_log (position, commit_id, database_id, key, action, record) values (${2 ** 40 + 1}, 1, 1, 'a', 1, '{"n":1}');
+    insert into tidemark_rows (tenant_id, database_id, key, position, status, hash, writer_id, owner_id) values (1, 1, 'a', ${2 ** 40 + 1}, 0, 'h', 1, 1);
+    insert into tidemark_audit (tenant_id, sync_id, version, at, actor, action, reason) values (1, 1, 3, 7, 'engine', 'complete', '')`)
+  const store = await openSqliteStore({ file, thread: false })
+  expect(await store.read({ worker: 'w', sync: 's' })).toMatchObject({ version: 3 })
+  expect(await store.rows({ database: 'things', limit: 10 })).toMatchObject([{ key: 'a', text: '{"n":1}' }])
+  await store.signal({ worker: 'w', sync: 's' }, { kind: 'pause', actor: 'ana', at: 8 })
+  expect(await verifyTrail(store)).toMatchObject({ intact: true, entries: 1 })
+  await store.close()
 })
 
 test('a closed store leaves one file and no descriptor behind', async () => {
