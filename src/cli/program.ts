@@ -18,6 +18,7 @@ import { stateCopy, stateReset, stateRewind, stateSet } from './state-moves.ts'
 import { stateVerify } from './state-verify.ts'
 import { status, statusVerb } from './status.ts'
 import { trigger, triggerVerb } from './trigger.ts'
+import { types, typesVerb } from './types.ts'
 import {
   webhooksAdd, webhooksDead, webhooksList, webhooksRemove, webhooksReplay, webhooksRotate, webhooksTest, webhooksVerbs,
 } from './webhooks.ts'
@@ -64,7 +65,7 @@ export function createProgram(cli: Cli, onExit: (code: number) => void): Command
 
   const verbs = [
     does(initVerb(), init), does(adviseVerb(), advise), does(checkVerb(), check), does(previewVerb(), preview), does(runVerb(), run), does(startVerb(), start), does(statusVerb(), status),
-    does(queryVerb(), query), does(whyVerb(), why), state, does(pauseVerb(), pause), does(resumeVerb(), resume), does(triggerVerb(), trigger), keys, webhooks,
+    does(queryVerb(), query), does(typesVerb(), types), does(whyVerb(), why), state, does(pauseVerb(), pause), does(resumeVerb(), resume), does(triggerVerb(), trigger), keys, webhooks,
     does(doctorVerb(), doctor), does(simVerb(), sim),
   ]
   for (const verb of verbs) program.addCommand(verb)

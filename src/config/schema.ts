@@ -46,6 +46,19 @@ export function compileSchema(database: string, schema: unknown): CompiledSchema
   throw new SyncError('SCHEMA_INVALID', `The schema of database "${database}" is ${shown(schema)}.`)
 }
 
+/** As JSON Schema, where the library tells: for a record as it lands, before anything is made of it. */
+export function jsonSchemaOf(schema: Schema): JsonSchema | null {
+  if (!isStandardSchema(schema)) return schema
+  const { jsonSchema } = schema['~standard'] as { readonly jsonSchema?: { input(options: { target: string }): JsonSchema } }
+  const { toJsonSchema } = schema as { readonly toJsonSchema?: () => JsonSchema }
+  try {
+    return jsonSchema?.input({ target: 'draft-2020-12' }) ?? toJsonSchema?.call(schema) ?? null
+  } catch {
+    // It holds something that JSON has no word for.
+    return null
+  }
+}
+
 /**
  * Records carry what JSON Schema does not know: integers as bigint, and members that are undefined for "absent". Only a
  * record that failed is worth the copy that translates them.

@@ -80,12 +80,13 @@ export interface ManifestSync {
 }
 
 /** All that others need of a worker. A structure and not the class, because two copies of this package may meet. */
-export type WorkerLike = Pick<Worker, 'name' | 'manifest' | 'plan' | 'plans'>
+export type WorkerLike = Pick<Worker, 'name' | 'manifest' | 'plan' | 'plans'> & Partial<Pick<Worker, 'schemaOf'>>
 
 interface Database {
   readonly handle: DatabaseHandle
   readonly plan: DatabasePlan
   readonly schema: 'standard' | 'json' | null
+  readonly declared: Schema | undefined
 }
 
 interface Pacer {
@@ -114,7 +115,7 @@ export class Worker {
     const compiled = options.schema === undefined ? null : compileSchema(name, options.schema)
     const handle = Object.freeze({ kind: 'database', name } as const)
     const plan = compiled === null ? { name } : { name, validate: compiled.validate }
-    this.#databases.set(name, { handle, plan, schema: compiled?.kind ?? null })
+    this.#databases.set(name, { handle, plan, schema: compiled?.kind ?? null, declared: options.schema })
     this.#take('database', name)
     return handle
   }
@@ -175,6 +176,11 @@ export class Worker {
         pair: sync.pair?.role ?? null,
       })),
     }
+  }
+
+  /** The schema of a database as it was declared. */
+  schemaOf(database: string): Schema | undefined {
+    return this.#databases.get(database)?.declared
   }
 
   plans(defaults: PlanDefaults = {}): SyncPlan[] {

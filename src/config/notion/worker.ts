@@ -1,6 +1,7 @@
 import { SyncError, type Change, type Execute, type JsonObject } from '../../contract/index.ts'
 import type { SyncPlan } from '../../engine/sync-plan.ts'
 import { canonicalInstant } from '../../values/instant.ts'
+import type { Schema } from '../schema.ts'
 import { Worker, type Manifest, type NotRun, type PlanDefaults, type WorkerLike } from '../worker.ts'
 import type { NotionCapability, NotionManifest, NotionSchedule, NotionWorker } from './manifest.ts'
 import { recordReader, recordSchema, type NotionPage } from './record.ts'
@@ -51,6 +52,10 @@ export class AdoptedWorker implements WorkerLike {
       syncs: manifest.syncs.map((sync) => ({ ...sync, databases: sync.databases.slice(0, 1), owner: this.#ownerOf(sync.name) })),
       notRun: this.#notRun,
     }
+  }
+
+  schemaOf(database: string): Schema | undefined {
+    return this.#declared.schemaOf(database)
   }
 
   plans(defaults: PlanDefaults = {}): SyncPlan[] {
