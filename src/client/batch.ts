@@ -24,7 +24,7 @@ export function batchOf(body: JsonObject): Batch {
 export function changeOf(item: unknown): Change {
   const { resourceType, resourceId, action, updatedAt } = Object(item) as Partial<Change>
   if (typeof resourceType !== 'string' || typeof resourceId !== 'string' || typeof updatedAt !== 'string' || !ACTIONS.has(action)) {
-    throw new ClientError('ANSWER_INVALID', 'The answer holds something that is not a change.')
+    throw new ClientError('CHANGE_UNKNOWN', `The feed tells of something that this client does not know: ${JSON.stringify([resourceType, resourceId, action])}.`)
   }
   return item as Change
 }

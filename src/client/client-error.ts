@@ -14,6 +14,7 @@ export const CLIENT_ERRORS = {
   NETWORK_FAILED: 'Check that `url` is right and that the server runs.',
   TIMEOUT: 'Check the network between here and the server.',
   ANSWER_INVALID: 'Check that `url` is that of the feed itself: something in between answered in its place.',
+  CHANGE_UNKNOWN: 'Upgrade the client: the server is newer.',
   HISTORY_CHANGED: 'Read everything once more.',
   CHECKPOINT_INVALID: 'Restore the checkpoint, or delete it to read everything from the start.',
   ARGUMENT_INVALID: 'Change the argument as the message says.',

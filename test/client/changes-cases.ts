@@ -152,6 +152,55 @@ export function changesCases(open: OpenHarness): void {
     expect(told).toEqual([told[0], told[0]!.replace('restart', 'restored')])
   })
 
+  test('A25 in a running loop a fresh backfill tells everything again, also what was told a moment ago', async () => {
+    const { stand } = await landed(open)
+    let answers = 0
+    const forgetful = between((response) => (++answers === 3 ? refusal('cursor_expired', 'backfill') : response))
+    const { client } = clientOf(stand, { fetch: forgetful })
+    const told: string[] = []
+    const options: ChangesOptions = { follow: false, pageSize: 3, onRestart: () => void told.push('restart'), onRestored: () => void told.push('restored') }
+    for await (const change of client.changes(options)) told.push(`${change.action} ${change.resourceType}/${change.resourceId}`)
+    const { done } = await expected(stand.store, DATABASE)
+    expect(told).toEqual([...done.slice(0, 6), 'restart', ...done, 'restored'])
+  })
+
+  test('A25 a server that refuses even a fresh backfill is not asked for ever', async () => {
+    const { stand } = await landed(open)
+    const { client } = clientOf(stand, { fetch: between(() => refusal('cursor_expired', 'backfill')) })
+    const restarts: Restart[] = []
+    const read = async (): Promise<void> => {
+      for await (const _ of client.changes({ follow: false, onRestart: (restart) => void restarts.push(restart) }));
+    }
+    await expect(read()).rejects.toMatchObject({ code: 'INVALID_REQUEST', reason: 'cursor_expired' })
+    expect(restarts).toHaveLength(1)
+  })
+
+  test('A11, A25 a consumer that dies on its way back finds its place all the same, and does nothing twice', async () => {
+    const { stand, driver } = await landed(open)
+    await driver.page(['z1', 'z2', 'z3', 'z4', 'z5', 'z6', 'z7'].map((key) => upsert(key, { n: 1 })))
+    const { client } = clientOf(stand)
+    const before = (await expected(stand.store, DATABASE)).done.length
+    for (let dies = 1; dies <= 4; dies++) {
+      const [copy, checkpoint] = [new Copy(), new Notebook()]
+      const options: ChangesOptions = { follow: false, pageSize: 2, checkpoint }
+      for await (const change of client.changes(options)) copy.take(change)
+      expect(copy.deliveries).toBe(before)
+      stand.shift.ms += 8 * DAY_MS
+      const saves = checkpoint.saves
+      checkpoint.onSave = (nth) => {
+        if (nth > saves + dies) throw new Error('died')
+      }
+      // Of the seven that were committed together, the last is the place: two at a time it takes four pages to get there.
+      const read = async (): Promise<void> => {
+        for await (const change of client.changes(options)) copy.take(change)
+      }
+      await expect(read(), String(dies)).rejects.toThrow('died')
+      checkpoint.onSave = () => {}
+      await read()
+      expect(copy.deliveries, String(dies)).toBe(before)
+    }
+  })
+
   test('AX3 other types than those of the checkpoint: everything of the new ones comes', async () => {
     const { stand, driver } = await landed(open)
     await driver.page([upsert('o1', { n: 1 }, { database: 'orders' })])
@@ -325,6 +374,8 @@ export function changesCases(open: OpenHarness): void {
     expect(await failure({}, { types: ['thing'] })).toMatchObject({ code: 'INVALID_REQUEST', reason: 'type_unknown', restart: null })
     expect(await failure({}, { updatedSince: 'yesterday' })).toMatchObject({ code: 'INVALID_REQUEST', reason: 'time_invalid' })
     expect(await failure({ url: 'http://127.0.0.1:1' }, { retriesMax: 2 })).toMatchObject({ code: 'NETWORK_FAILED', status: null, requestId: null })
+    const newer = between(async (response) => Response.json({ ...((await response.json()) as object), data: [{ resourceType: 'things', resourceId: 'k', action: 'merged', updatedAt: '2026-01-01T00:00:00Z', snapshot: null }] }))
+    expect(await failure({ fetch: newer })).toMatchObject({ code: 'CHANGE_UNKNOWN', message: expect.stringContaining('merged') as unknown })
     expect(await failure({}, { checkpoint: { load: async () => ({ cursor: 5 }) as never, save: async () => {} } })).toMatchObject({ code: 'CHECKPOINT_INVALID' })
   })
 
@@ -358,6 +409,11 @@ export async function landed(open: OpenHarness): Promise<{ stand: Stand; driver:
   await driver.page([upsert('k1', { n: 7 }), remove('k2'), upsert('k6', { n: 6 })])
   await driver.page([upsert('k2', { n: 22 }), upsert('k3', { n: 33 }), remove('k6')])
   return { stand, driver }
+}
+
+/** What the server says when a place is lost. */
+function refusal(reason: string, restart: string): Response {
+  return Response.json({ error: 'INVALID_REQUEST', message: 'The place is lost.', status: 400, requestId: 'r', details: { reason, restart } }, { status: 400 })
 }
 
 async function until(done: () => boolean): Promise<void> {

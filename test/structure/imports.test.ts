@@ -44,6 +44,10 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
     folders: ['contract', 'values', 'feed', 'runner', 'webhooks'],
     packages: ['node:crypto', 'node:http', 'node:net', 'fastify', '@fastify/compress', 'prom-client'],
   },
+  mcp: {
+    folders: ['contract', 'values', 'runner', 'stores/kit'],
+    packages: ['node:stream', 'ajv', '@modelcontextprotocol/sdk/server/index.js', '@modelcontextprotocol/sdk/server/stdio.js', '@modelcontextprotocol/sdk/types.js'],
+  },
   typings: { folders: ['contract'], packages: [] },
   client: { folders: ['contract', 'values'], packages: [] },
   'client/node': { folders: ['client'], packages: ['node:fs/promises', 'node:path'] },
@@ -53,7 +57,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   },
   testing: { folders: ['contract', 'values', 'engine', 'registry', 'config', 'stores/sqlite', 'stores/kit', 'runner', 'testing/simulation/vendors'], packages: ['node:assert/strict', 'node:crypto', 'node:http', 'node:net', 'node:stream', 'node:test', 'node:timers/promises', 'node:util'] },
   cli: {
-    folders: ['contract', 'values', 'engine', 'registry', 'config', 'platform', 'runner', 'server', 'webhooks', 'testing', 'testing/simulation/vendors', 'advisor', 'linter', 'typings', 'stores/sqlite', 'stores/postgres'],
+    folders: ['contract', 'values', 'engine', 'registry', 'config', 'platform', 'runner', 'server', 'webhooks', 'testing', 'testing/simulation/vendors', 'advisor', 'linter', 'mcp', 'typings', 'stores/sqlite', 'stores/postgres'],
     packages: ['node:fs', 'node:fs/promises', 'node:path', 'node:process', 'node:readline/promises', 'node:url', 'node:util', 'node:os', 'node:crypto', 'node:child_process', 'node:timers/promises', 'commander', 'picocolors', 'pg', '@photostructure/sqlite'],
   },
   advisor: { folders: [], packages: [] },

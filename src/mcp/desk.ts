@@ -1,0 +1,25 @@
+import type { Clock, Store } from '../contract/index.ts'
+import type { DeclaredSync } from '../runner/declared-sync.ts'
+
+/** What the tools work with: one tenant's store, and what the worker declares. */
+export interface Desk {
+  readonly tenant: string
+  /** Null while nothing was ever kept for this tenant: looking makes nothing. */
+  reading(): Promise<Store | null>
+  /** Makes the store when there is none. */
+  writing(): Promise<Store>
+  /** Empty without a worker file. */
+  readonly syncs: readonly DeclaredSync[]
+  /** One statement on a connection that cannot write. */
+  select(sql: string, limit: number): Promise<Selected>
+  readonly dialect: 'sqlite' | 'postgres'
+  readonly clock: Clock
+  /** Who a write is by, for the audit. */
+  readonly actor: string
+}
+
+export interface Selected {
+  readonly columns: readonly string[]
+  readonly rows: readonly (readonly unknown[])[]
+  readonly truncated: boolean
+}
