@@ -113,7 +113,7 @@ describe('what a server asks to wait', () => {
     expect(await scene.checkpoint()).toMatchObject({ retryAt: start + 10 * MINUTE, inflight: { page: 1 }, heldBy: null })
   })
 
-  test('F11 between cycles the wait grows with the failures in a row, counted from the last error, and a success forgives', async () => {
+  test('F11 S36 between cycles the wait grows with the failures in a row, counted from the last error, and a success forgives', async () => {
     const plan = planOf({ execute: failing(new SyncError('AUTH_REJECTED', 'no')) })
     const waits: number[] = []
     for (let failure = 0; failure < 6; failure++) {

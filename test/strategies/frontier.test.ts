@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Execute } from '../../src/contract/index.ts'
 import { SyncError } from '../../src/contract/index.ts'
@@ -28,7 +30,7 @@ const settle = async (): Promise<void> => {
   list.asked.length = 0
 }
 
-describe('what a page is asked with', () => {
+describe('S34 what a page is asked with', () => {
   test('S1 S3 S4 S5: one context with cursor, anchor and phase; from the newest end with neither on the first page, and no anchor in backfill', async () => {
     await run()
     expect(list.asked).toEqual([
@@ -465,4 +467,14 @@ describe('what it refuses', () => {
     expect(await run()).toMatchObject({ stopReason: 'error', error: { code: 'CURSOR_REJECTED' } })
     expect(list.asked).toEqual([])
   })
+})
+
+test('S35 the guide tells of every field of the state and every word a pass ends with', () => {
+  const guide = readFileSync(join(import.meta.dirname, '../../docs/guides/frontier.md'), 'utf8')
+  const source = readFileSync(join(import.meta.dirname, '../../src/strategies/frontier.ts'), 'utf8')
+  const [, fields = ''] = /export interface FrontierState \{([\s\S]*?)\n\}/.exec(source)!
+  const names = [...fields.matchAll(/readonly (\w+)\??:/g)].map(([, name]) => name!)
+  expect(names.length).toBeGreaterThan(6)
+  expect(names.filter((name) => !guide.includes(`\`${name}\``))).toEqual([])
+  for (const word of ['reached_since', 'caught_up', 'end_of_data', 'timeout', 'cancelled', 'max_pages', 'error']) expect(guide).toContain(word)
 })
