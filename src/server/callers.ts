@@ -35,19 +35,36 @@ export class Callers {
   }
 
   /** Throws 401 or 429. */
-  async identify(text: string | undefined, address: string): Promise<Caller> {
-    const now = this.#clock.now()
+  identify(text: string | undefined, address: string): Caller | Promise<Caller> {
     const given = text === undefined ? null : parseApiKey(text)
-    const key = given === null ? null : await this.#find(given.id)
+    const key = given === null ? null : this.#find(given.id)
+    if (key instanceof Promise) return key.then((found) => this.#judge(text, given, found, address))
+    return this.#judge(text, given, key, address)
+  }
+
+  #judge(text: string | undefined, given: { id: string; hash: string } | null, key: ApiKey | null, address: string): Caller {
+    const now = this.#clock.now()
     if (given === null || !isKeyValid(key, given.hash, now)) {
       // Only who fails has to wait: behind one address there may be others, with keys that are valid.
       const failed = this.#limit.take(`failed ${address}`, FAILURES_MAX)
       if (failed.remaining < 0) throw withRate(tooMany(failed, now), failed)
       throw new HttpError('UNAUTHORIZED', text === undefined ? 'Send a key as `Authorization: Bearer …`. `tidemark keys create` makes one.' : 'The key is not valid, or has ended.', { headers: { 'www-authenticate': 'Bearer' } })
     }
-    const allowance = this.#limit.take(key.id, key.rateLimit)
+    const allowance = this.charge(key)
     if (allowance.remaining < 0) throw withRate(tooMany(allowance, now), allowance)
     return { id: key.id, name: key.name, scopes: key.scopes, store: this.#storeOf(key.tenant), allowance }
+  }
+
+  /** A valid key that was asked about a moment ago; null for all others, whatever the reason. */
+  recall(text: string): ApiKey | null {
+    const given = parseApiKey(text)
+    const known = given === null ? undefined : this.#known.get(given.id)
+    const now = this.#clock.now()
+    return known !== undefined && known.until > now && isKeyValid(known.key, given!.hash, now) ? known.key : null
+  }
+
+  charge({ id, rateLimit }: ApiKey): Allowance {
+    return this.#limit.take(id, rateLimit)
   }
 
   /** For whoever is allowed in without a key. */
@@ -62,10 +79,13 @@ export class Callers {
     return key !== null && (key.endsAt === null || key.endsAt > this.#clock.now())
   }
 
-  async #find(id: string): Promise<ApiKey | null> {
-    const now = this.#clock.now()
+  /** At once while it is remembered. */
+  #find(id: string): ApiKey | null | Promise<ApiKey | null> {
     const known = this.#known.get(id)
-    if (known !== undefined && known.until > now) return known.key
+    return known !== undefined && known.until > this.#clock.now() ? known.key : this.#ask(id, this.#clock.now())
+  }
+
+  async #ask(id: string, now: number): Promise<ApiKey | null> {
     const key = await this.#store.apiKey(id)
     if (this.#known.size >= REMEMBERED_MAX) this.#known.clear()
     this.#known.set(id, { key, until: now + REMEMBER_MS })

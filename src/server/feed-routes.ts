@@ -49,7 +49,14 @@ async function row({ caller: { store }, params, query, reply, request }: Ask): P
   return sendJson(reply, `{"data":${rowText(found, { fields: names(query['fields']) })}}`)
 }
 
-async function changes(ask: Ask): Promise<unknown> {
+function changes(ask: Ask): unknown {
+  const { caller: { store }, reply, request, hall } = ask
+  if (wantsStream(request)) return readChanges(ask)
+  const known = hall.pages.get(store.tenant, request.url, hall.ports.clock.now())
+  return known === null ? readChanges(ask) : sendJson(reply, known)
+}
+
+async function readChanges(ask: Ask): Promise<unknown> {
   const { caller: { store }, query, reply, request, hall } = ask
   const types = names(query['types'])
   if (types !== undefined) await checkTypes(store, types)
@@ -71,11 +78,19 @@ async function changes(ask: Ask): Promise<unknown> {
     }
   }
   const items = page.entries.map((entry) => changeText(entry, { fields }))
-  return send(reply, request.headers['if-none-match'], page, items, `"types":${JSON.stringify(page.databases)}`, asked.limit)
+  const more = `"types":${JSON.stringify(page.databases)}`
+  if (!page.isSettled) return send(reply, request.headers['if-none-match'], page, items, more, asked.limit)
+  const body = Buffer.from(bodyOf(page, items, more, asked.limit))
+  hall.pages.set(store.tenant, request.url, body, hall.ports.clock.now())
+  return sendJson(reply, body)
 }
 
-function send(reply: FastifyReply, known: string | undefined, { nextCursor, hasMore }: Page, items: readonly string[], more: string, limit: number): FastifyReply {
-  const body = `{"data":[${items.join(',')}],"page":{"nextCursor":"${nextCursor}","hasMore":${hasMore},${more},"count":${items.length},"limit":${limit}}}`
+function bodyOf({ nextCursor, hasMore }: Page, items: readonly string[], more: string, limit: number): string {
+  return `{"data":[${items.join(',')}],"page":{"nextCursor":"${nextCursor}","hasMore":${hasMore},${more},"count":${items.length},"limit":${limit}}}`
+}
+
+function send(reply: FastifyReply, known: string | undefined, page: Page, items: readonly string[], more: string, limit: number): FastifyReply {
+  const body = bodyOf(page, items, more, limit)
   if (items.length === 0) {
     // A poller that stands still keeps its cursor, and so its tag: it need not even be told again that nothing happened.
     const tag = `"${hash('sha1', body, 'base64url')}"`

@@ -10,9 +10,18 @@ export class Metrics {
   readonly #syncs = new Gauge({ name: 'tidemark_syncs', help: 'Syncs by health.', labelNames: ['health'], registers: [this.#registry] })
   readonly #position = new Gauge({ name: 'tidemark_feed_position', help: 'The newest sequence of the feed.', registers: [this.#registry] })
 
+  /** Found once, so that noting costs next to nothing. */
+  readonly #series = new Map<string, { requests: Counter.Internal; seconds: Histogram.Internal<'route'> }>()
+
   note(route: string, status: number, seconds: number): void {
-    this.#requests.inc({ route, status: `${Math.floor(status / 100)}xx` })
-    this.#seconds.observe({ route }, seconds)
+    const name = `${route} ${Math.floor(status / 100)}xx`
+    let series = this.#series.get(name)
+    if (series === undefined) {
+      series = { requests: this.#requests.labels(route, `${Math.floor(status / 100)}xx`), seconds: this.#seconds.labels(route) }
+      this.#series.set(name, series)
+    }
+    series.requests.inc()
+    series.seconds.observe(seconds)
   }
 
   get contentType(): string {

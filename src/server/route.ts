@@ -3,6 +3,7 @@ import type { Ports } from '../contract/index.ts'
 import type { DeclaredSync } from '../runner/declared-sync.ts'
 import type { Caller, Callers } from './callers.ts'
 import type { Metrics } from './metrics.ts'
+import type { PageCache } from './page-cache.ts'
 import type { JsonSchema } from './schemas.ts'
 import type { Seals } from './seals.ts'
 import type { TideWatch } from './tide-watch.ts'
@@ -20,7 +21,7 @@ export interface Route {
   /** By media type; JSON unless said otherwise. */
   readonly answer: JsonSchema
   readonly media?: string
-  handle(ask: Ask): Promise<unknown>
+  handle(ask: Ask): unknown
 }
 
 /** public: nobody is asked. key: any valid key. A scope may name a path part: `:database:read`. Control is open to this machine when the server listens to nothing else. */
@@ -43,6 +44,7 @@ export interface Hall {
   readonly callers: Callers
   readonly seals: Seals
   readonly tide: TideWatch
+  readonly pages: PageCache
   readonly metrics: Metrics
   /** How many streams each key has open. */
   readonly streams: Map<string, number>
@@ -50,7 +52,13 @@ export interface Hall {
   readonly routes: readonly Route[]
 }
 
-/** Text that is JSON already. */
-export function sendJson(reply: FastifyReply, text: string): FastifyReply {
-  return reply.type('application/json; charset=utf-8').send(text)
+export const COMPRESS_MIN_BYTES = 2_048
+
+/** Text that is JSON already; packed where that is wanted and worth it. */
+export function sendJson(reply: FastifyReply, text: string | Buffer): FastifyReply {
+  void reply.type('application/json; charset=utf-8')
+  const packs = text.length >= COMPRESS_MIN_BYTES && reply.request.headers['accept-encoding'] !== undefined
+  if (!packs) return reply.send(text)
+  reply.compress(text)
+  return reply
 }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { createServer as createHttpServer } from 'node:http'
 import type { Socket } from 'node:net'
 import compress from '@fastify/compress'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, type HTTPMethods } from 'fastify'
@@ -8,12 +9,14 @@ import { allows } from './api-key.ts'
 import { Callers, type Caller } from './callers.ts'
 import { controlRoutes } from './control-routes.ts'
 import { feedRoutes } from './feed-routes.ts'
+import { sendHotPage } from './hot-pages.ts'
 import { HttpError } from './http-error.ts'
 import { isFromThisMachine, isLoopback } from './loopback.ts'
 import { metaRoutes } from './meta-routes.ts'
 import { Metrics } from './metrics.ts'
+import { PageCache } from './page-cache.ts'
 import { rateHeaders } from './rate-limit.ts'
-import type { Access, Hall, Route } from './route.ts'
+import { COMPRESS_MIN_BYTES, type Access, type Hall, type Route } from './route.ts'
 import { Seals } from './seals.ts'
 import { TideWatch } from './tide-watch.ts'
 import { toHttpError } from './to-http-error.ts'
@@ -47,20 +50,27 @@ export function createServer({ store, ports, version, syncs = [], host = '127.0.
   const stop = new AbortController()
   const hall: Hall = {
     ports, version, syncs, routes: ROUTES, stopping: stop.signal, streams: new Map(),
-    callers: new Callers(store, ports.clock), seals: new Seals(ports.clock), tide: new TideWatch(ports.clock, stop.signal), metrics: new Metrics(),
+    callers: new Callers(store, ports.clock), seals: new Seals(ports.clock), tide: new TideWatch(ports.clock, stop.signal), metrics: new Metrics(), pages: new PageCache(),
   }
+  const nextId = requestIds()
   const app = fastify({
-    logger: false, trustProxy: false, bodyLimit: BODY_MAX_BYTES, routerOptions: { maxParamLength: PATH_PART_MAX }, genReqId: () => randomUUID(),
-    http: { maxHeaderSize: HEADERS_MAX_BYTES }, forceCloseConnections: true, return503OnClosing: false,
+    serverFactory: (handle) => createHttpServer({ maxHeaderSize: HEADERS_MAX_BYTES }, (request, response) => {
+      if (!sendHotPage(hall, request, response, nextId)) handle(request, response)
+    }),
+    logger: false, trustProxy: false, bodyLimit: BODY_MAX_BYTES, routerOptions: { maxParamLength: PATH_PART_MAX }, genReqId: nextId,
+    forceCloseConnections: true, return503OnClosing: false,
     ajv: { customOptions: { coerceTypes: true, removeAdditional: false, strict: false } },
     frameworkErrors: (error, request, reply) => void answer(toHttpError(error), request, reply as FastifyReply),
     clientErrorHandler: answerNonsense,
   })
-  app.addHook('onRequest', async (request, reply) => {
+  // Hooks call back instead of promising: a promise for each would cost as much as the answer.
+  app.addHook('onRequest', (request, reply, next) => {
     void reply.header('x-request-id', request.id).header('cache-control', 'no-store').header('x-content-type-options', 'nosniff')
+    next()
   })
-  app.addHook('onResponse', async (request, reply) => {
+  app.addHook('onResponse', (request, reply, next) => {
     hall.metrics.note(request.routeOptions.url ?? 'none', reply.statusCode, reply.elapsedTime / 1_000)
+    next()
   })
   app.setErrorHandler((thrown, request, reply) => {
     const error = toHttpError(thrown)
@@ -68,8 +78,8 @@ export function createServer({ store, ports, version, syncs = [], host = '127.0.
     return answer(error, request, reply)
   })
   app.setNotFoundHandler((request, reply) => answer(new HttpError('NOT_FOUND', 'There is nothing at this address. /openapi.json describes what there is.'), request, reply))
-  void app.register(compress, { global: true, threshold: 2_048, encodings: ['br', 'gzip', 'deflate'], brotliOptions: { params: { 1: 4 } }, zlibOptions: { level: 4 } })
-  // After the plugin, so that its hook sees the routes.
+  void app.register(compress, { global: false, threshold: COMPRESS_MIN_BYTES, encodings: ['br', 'gzip', 'deflate'], brotliOptions: { params: { 1: 4 } }, zlibOptions: { level: 4 } })
+  // After the plugin, so that its decorators are there.
   app.after(() => {
     for (const route of ROUTES) register(app, route, hall, isLoopback(host))
     refuseOtherMethods(app)
@@ -90,32 +100,57 @@ function register(app: FastifyInstance, route: Route, hall: Hall, onlyThisMachin
     method: route.method, url: route.path,
     schema: { ...(route.params && { params: route.params }), ...(route.query && { querystring: route.query }) },
     // Before anything is parsed: who may not ask learns nothing about what would be valid.
-    onRequest: async (request, reply) => {
-      const caller = await admit(route.access, request, hall, onlyThisMachine)
-      if (caller.allowance !== null) void reply.headers(rateHeaders(caller.allowance))
-      callers.set(request, caller)
+    onRequest: (request, reply, next) => {
+      const enter = (caller: Caller): void => {
+        if (caller.allowance !== null) void reply.headers(rateHeaders(caller.allowance))
+        callers.set(request, caller)
+        next()
+      }
+      const refuse = (error: Error): void => next(error)
+      try {
+        const admitted = admit(route.access, request, hall, onlyThisMachine)
+        if (admitted instanceof Promise) admitted.then(enter).catch(refuse)
+        else enter(admitted)
+      } catch (error) {
+        refuse(error as Error)
+      }
     },
-    handler: (request, reply) => route.handle({
-      request, reply, hall, caller: callers.get(request)!,
-      params: (request.params ?? {}) as Record<string, string>, query: (request.query ?? {}) as Record<string, string>,
-    }),
+    handler: (request, reply) => {
+      const handled = route.handle({
+        request, reply, hall, caller: callers.get(request)!,
+        params: (request.params ?? {}) as Record<string, string>, query: (request.query ?? {}) as Record<string, string>,
+      })
+      // What was answered at once needs no promise.
+      return handled instanceof Promise ? handled : undefined
+    },
   })
 }
 
-async function admit(access: Access, request: FastifyRequest, hall: Hall, onlyThisMachine: boolean): Promise<Caller> {
+function admit(access: Access, request: FastifyRequest, hall: Hall, onlyThisMachine: boolean): Caller | Promise<Caller> {
   const key = keyOf(request)
   if (access.kind === 'public') return hall.callers.local()
   if (access.kind === 'control' && onlyThisMachine && key === undefined) {
     if (!isFromThisMachine(request.headers)) throw new HttpError('FORBIDDEN', 'Without a key this is for programs on this machine, not for web pages of others.')
     return hall.callers.local()
   }
-  const caller = await hall.callers.identify(key, request.ip)
+  const caller = hall.callers.identify(key, request.socket.remoteAddress ?? '')
+  return caller instanceof Promise ? caller.then((found) => checkScope(access, request, found)) : checkScope(access, request, caller)
+}
+
+function checkScope(access: Exclude<Access, { kind: 'public' }>, request: FastifyRequest, caller: Caller): Caller {
   if (access.kind === 'key') return caller
   const scope = access.scope.replace(/^:(\w+)/, (_, name: string) => (request.params as Record<string, string>)[name]!)
   if (!allows(caller.scopes, scope)) {
     throw new HttpError('FORBIDDEN', `The key lacks the scope \`${scope.slice(0, 80)}\`.`, caller.allowance === null ? {} : { headers: rateHeaders(caller.allowance) })
   }
   return caller
+}
+
+/** Unique and cheap: which process, and which of its requests. */
+function requestIds(): () => string {
+  const own = randomUUID()
+  let count = 0
+  return () => `${own}-${++count}`
 }
 
 function keyOf({ headers }: FastifyRequest): string | undefined {

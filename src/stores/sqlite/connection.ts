@@ -183,6 +183,12 @@ export function openSession(connection: Connection, tenant: string): Session {
   })
 }
 
+/** Null for a tenant that is not there yet; looking leaves no trace. */
+export function findSession(connection: Connection, tenant: string): Session | null {
+  const found = connection.read(() => connection.get<{ tenant_id: number }>('select tenant_id from tidemark_tenants where name = ?', tenant))
+  return found === undefined ? null : { connection, tenant, tenantId: found.tenant_id, base: found.tenant_id * POSITIONS_PER_TENANT }
+}
+
 const CANTOPEN = 14
 
 const CODES: Record<number, ErrorCode> = {

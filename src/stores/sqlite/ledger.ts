@@ -6,7 +6,7 @@ import type {
 } from '../../contract/index.ts'
 import * as keys from './api-keys.ts'
 import { commit } from './commit.ts'
-import { type Connection, openSession, type Session } from './connection.ts'
+import type { Session } from './connection.ts'
 import * as served from './feed.ts'
 import * as reading from './reading.ts'
 import * as registry from './registry.ts'
@@ -16,8 +16,8 @@ import * as hooks from './webhooks.ts'
 export class Ledger {
   readonly #session: Session
 
-  constructor(connection: Connection, tenant: string) {
-    this.#session = openSession(connection, tenant)
+  constructor(session: Session) {
+    this.#session = session
   }
 
   acquire(ref: SyncRef, request: AcquireRequest): Acquired | Held {

@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads'
-import { SyncError, type ErrorCode, type Store } from '../../contract/index.ts'
-import { Connection, type ConnectionOptions } from './connection.ts'
+import { SyncError, type ErrorCode, type FeedQuery, type Store } from '../../contract/index.ts'
+import { Connection, findSession, openSession, type ConnectionOptions } from './connection.ts'
 import { Ledger } from './ledger.ts'
 import { packCommit } from './packing.ts'
 import type { Answer, Call, LedgerMethod } from './thread.ts'
@@ -93,7 +93,7 @@ function inThisThread(connection: Connection): LedgerCalls {
   return {
     async call(tenant, method, ...args) {
       let ledger = ledgers.get(tenant)
-      if (ledger === undefined) ledgers.set(tenant, (ledger = new Ledger(connection, tenant)))
+      if (ledger === undefined) ledgers.set(tenant, (ledger = new Ledger(openSession(connection, tenant))))
       return (ledger[method] as (...args: readonly unknown[]) => never)(...args)
     },
     async close() {
@@ -103,12 +103,15 @@ function inThisThread(connection: Connection): LedgerCalls {
 }
 
 class ThreadCalls implements LedgerCalls {
+  readonly #options: ConnectionOptions
   readonly #worker: Worker
+  #reader: Reader | null = null
   readonly #pending = new Map<number, { resolve(value: never): void; reject(error: unknown): void }>()
   #nextId = 1
   #closed = false
 
   constructor(options: ConnectionOptions) {
+    this.#options = options
     this.#worker = new Worker(new URL('./thread.js', import.meta.url), {
       workerData: options,
       // A page lives for one commit. By default its remains pile up to 48 MB before they are swept, and no faster for it.
@@ -121,12 +124,29 @@ class ThreadCalls implements LedgerCalls {
   }
 
   call<M extends LedgerMethod>(tenant: string, method: M, ...args: Parameters<Ledger[M]>): Promise<ReturnType<Ledger[M]>> {
+    if (isQuick(method, args[0])) {
+      const answer = this.#readHere(tenant, (ledger) => (ledger[method] as (...args: readonly unknown[]) => ReturnType<Ledger[M]>)(...args))
+      if (answer !== null) return Promise.resolve(answer.value)
+    }
     const sent = method === 'commit' ? [packCommit(args[0] as Parameters<Ledger['commit']>[0])] : args
     return this.#post(tenant, method, sent)
   }
 
+  /** Null when only the thread can tell: the tenant is new, or the file is busy. */
+  #readHere<T>(tenant: string, body: (ledger: Ledger) => T): { value: T } | null {
+    if (this.#closed) return null
+    try {
+      this.#reader ??= new Reader(this.#options)
+      const ledger = this.#reader.ledgerOf(tenant)
+      return ledger === null ? null : { value: body(ledger) }
+    } catch {
+      return null
+    }
+  }
+
   async close(): Promise<void> {
     if (this.#closed) return
+    this.#reader?.close()
     try {
       await this.#post('', 'close', [])
     } finally {
@@ -158,5 +178,38 @@ class ThreadCalls implements LedgerCalls {
     this.#closed = true
     for (const { reject } of this.#pending.values()) reject(new SyncError('STORE_FAILED', `The thread of the SQLite store is gone: ${reason}.`))
     this.#pending.clear()
+  }
+}
+
+/**
+ * A page of the feed takes less time to read than to ask another thread for; so short reads of the served side happen here,
+ * on a connection of their own, beside the writer and without waiting for it. What may have to look through much does not.
+ */
+function isQuick(method: LedgerMethod, query: unknown): boolean {
+  if (method === 'feed') return (query as FeedQuery).databases === undefined && (query as FeedQuery).live !== true
+  return method === 'databaseNames' || method === 'apiKey' || method === 'row'
+}
+
+class Reader {
+  readonly #connection: Connection
+  readonly #ledgers = new Map<string, Ledger>()
+
+  constructor(options: ConnectionOptions) {
+    // Readers do not wait for writers; where they would have to, the thread is asked.
+    this.#connection = new Connection({ ...options, busyTimeoutMs: 0 })
+  }
+
+  ledgerOf(tenant: string): Ledger | null {
+    const known = this.#ledgers.get(tenant)
+    if (known !== undefined) return known
+    const session = findSession(this.#connection, tenant)
+    if (session === null) return null
+    const ledger = new Ledger(session)
+    this.#ledgers.set(tenant, ledger)
+    return ledger
+  }
+
+  close(): void {
+    this.#connection.close()
   }
 }

@@ -1,6 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { isSyncError, SyncError } from '../../contract/index.ts'
-import { Connection, type ConnectionOptions } from './connection.ts'
+import { Connection, openSession, type ConnectionOptions } from './connection.ts'
 import { Ledger } from './ledger.ts'
 import { unpackCommit, type PackedCommit } from './packing.ts'
 
@@ -29,7 +29,7 @@ port.on('message', ({ id, tenant, method, args }: Call) => {
     if ('error' in connection) throw connection.error
     if (method === 'close') return connection.value.close()
     let ledger = ledgers.get(tenant)
-    if (ledger === undefined) ledgers.set(tenant, (ledger = new Ledger(connection.value, tenant)))
+    if (ledger === undefined) ledgers.set(tenant, (ledger = new Ledger(openSession(connection.value, tenant))))
     if (method === 'commit') return ledger.commit(unpackCommit(args[0] as PackedCommit))
     return (ledger[method] as (...args: readonly unknown[]) => unknown)(...args)
   })

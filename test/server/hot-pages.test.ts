@@ -1,0 +1,62 @@
+import { request } from 'node:http'
+import { expect, test } from 'vitest'
+import { parseApiKey } from '../../src/server/api-key.ts'
+import { SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
+import { openHarness } from '../stores/sqlite-harness.ts'
+import { addKey, Stand, type Body } from './stand.ts'
+
+/** With these headers and no others. */
+function ask(stand: Stand, path: string, headers: Record<string, string>): Promise<{ status: number; headers: Record<string, unknown>; body: Body }> {
+  return new Promise((resolve, reject) => {
+    request(`${stand.url}${path}`, { headers }, (response) => {
+      let text = ''
+      response.setEncoding('utf8').on('data', (piece: string) => (text += piece)).on('end', () => resolve({ status: response.statusCode!, headers: response.headers, body: JSON.parse(text) as Body }))
+    }).on('error', reject).end()
+  })
+}
+
+test('AD4 a page from memory says what the page itself said, to the same callers and no others', async () => {
+  const stand = await Stand.open(openHarness)
+  await (await stand.driver()).cycle(Array.from({ length: 10 }, (_, n) => upsert(`k${n}`, { n })))
+  const path = '/agents/v1/changes?limit=5'
+  const known = { authorization: `Bearer ${stand.key}` }
+  const cold = await ask(stand, path, known)
+  // Read once more would show a row that is gone from the store: so the second answer is from memory.
+  const store = stand.store as unknown as { feed: unknown }
+  const { feed } = store
+  store.feed = () => Promise.reject(new Error('the store was asked'))
+  const hot = await ask(stand, path, known)
+  expect([hot.status, hot.body]).toEqual([200, cold.body])
+  const names = (headers: Record<string, unknown>): string[] => Object.keys(headers).filter((name) => name !== 'date').toSorted()
+  expect(names(hot.headers)).toEqual(names(cold.headers))
+  expect(hot.headers['x-request-id']).not.toBe(cold.headers['x-request-id'])
+  expect(Number(hot.headers['x-ratelimit-remaining'])).toBe(Number(cold.headers['x-ratelimit-remaining']) - 1)
+
+  const other = await addKey(stand.store.forTenant('acme'), ['*:read'])
+  const lesser = await addKey(stand.store, ['things:read'])
+  const poor = await addKey(stand.store, ['*:read'], { rateLimit: 2 })
+  store.feed = feed
+  expect((await ask(stand, path, { authorization: `Bearer ${other}` })).body.data).toEqual([])
+  expect((await ask(stand, path, { authorization: `Bearer ${other}` })).body.data).toEqual([])
+  expect([(await ask(stand, path, {})).status, (await ask(stand, path, { authorization: `Bearer ${stand.key}x` })).status]).toEqual([401, 401])
+  for (let n = 0; n < 2; n++) expect((await ask(stand, path, { authorization: `Bearer ${lesser}` })).status).toBe(403)
+  const statuses: number[] = []
+  for (let n = 0; n < 4; n++) statuses.push((await ask(stand, path, { authorization: `Bearer ${poor}` })).status)
+  expect(statuses.slice(0, 2)).toEqual([200, 200])
+  expect(statuses).toContain(429)
+  await stand.store.endApiKey(parseApiKey(stand.key)!.id, Date.now())
+  stand.shift.ms = 1_001
+  expect((await ask(stand, path, known)).status).toBe(401)
+})
+
+test('AD4 a page that may still grow is not kept', async () => {
+  const stand = await Stand.open(openHarness)
+  const driver = await stand.driver()
+  await driver.cycle([upsert('a', {})])
+  const known = { authorization: `Bearer ${stand.key}` }
+  expect((await ask(stand, '/agents/v1/changes?limit=1', known)).body.page.hasMore).toBe(false)
+  expect((await ask(stand, '/agents/v1/changes?limit=5', known)).body.data).toHaveLength(1)
+  await (await SyncDriver.take(stand.store, { sync: 'later' })).cycle([upsert('b', {})])
+  expect((await ask(stand, '/agents/v1/changes?limit=1', known)).body.page.hasMore).toBe(true)
+  expect((await ask(stand, '/agents/v1/changes?limit=5', known)).body.data).toHaveLength(2)
+})
