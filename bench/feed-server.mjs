@@ -18,7 +18,6 @@ const ports = { clock: { now: Date.now, sleep: (ms) => new Promise((resolve) => 
 const server = createServer({ store, ports, version: '0.0.0' })
 const url = await server.listen(0)
 console.log(JSON.stringify({ port: Number(new URL(url).port), key: text, firstAt: FIRST_AT, lastAt: FIRST_AT + Math.floor(entries / PER_COMMIT) }))
-process.on('message', () => process.exit(0))
 
 function fill(file, count) {
   const db = new DatabaseSync(file)

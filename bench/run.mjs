@@ -1,10 +1,10 @@
 #!/usr/bin/env node
-// npm run bench [-- --records N --only sqlite,postgres,http]
+// npm run bench [-- --records N --only sqlite,postgres,http,feed]
 // Every figure is a ratio to a raw limit measured in the same run on the same machine. The raw limit is measured before and
 // after, and its mean counts, because machines get tired.
 import { fork, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -12,7 +12,7 @@ import { parseArgs } from 'node:util'
 import { createJiti } from 'jiti'
 
 const here = dirname(fileURLToPath(import.meta.url))
-const { values } = parseArgs({ options: { records: { type: 'string', default: '1000000' }, only: { type: 'string', default: 'sqlite,postgres,http' }, json: { type: 'boolean', default: false } } })
+const { values } = parseArgs({ options: { records: { type: 'string', default: '1000000' }, only: { type: 'string', default: 'sqlite,postgres,http,feed' }, entries: { type: 'string', default: '5000000' }, json: { type: 'boolean', default: false } } })
 const count = Number(values.records)
 const only = values.only.split(',')
 const folder = mkdtempSync(join(tmpdir(), 'tidemark-bench-'))
@@ -32,6 +32,7 @@ try {
     }
   }
   if (only.includes('http')) report.http = await benchHttp()
+  if (only.includes('feed')) report.feed = await benchFeed(Number(values.entries))
 } finally {
   rmSync(folder, { recursive: true, force: true })
 }
@@ -70,6 +71,58 @@ async function benchHttp() {
   } finally {
     server.kill()
   }
+}
+
+/**
+ * A page of 100 changes, from memory and from the store, beside a bare server that sends the same bytes; then the same over
+ * a log thousands of times as long. In turns, and the middle ratio counts: on a busy machine two runs in a row differ.
+ */
+async function benchFeed(long) {
+  const short = 1_000
+  say(`\nThe feed on loopback: pages of 100 changes, from logs of ${short.toLocaleString('en')} and of ${long.toLocaleString('en')} entries`)
+  const [small, large] = [await feedServer(short), await feedServer(long)]
+  const page = join(folder, 'page.json')
+  writeFileSync(page, await (await fetch(`http://127.0.0.1:${small.port}/agents/v1/changes?limit=100`, { headers: { authorization: `Bearer ${small.key}`, 'accept-encoding': 'identity' } })).text())
+  const bare = await startedServer('feed-bare.mjs', page)
+  try {
+    const rates = { bare: [], hot: [], hotLong: [], walk: [], walkLong: [] }
+    for (let turn = 0; turn < 7; turn++) {
+      rates.bare.push(child('feed-load.mjs', bare.said, '-', 2, 'stay', '').pages)
+      for (const [name, server] of [['', small], ['Long', large]]) {
+        rates[`hot${name}`].push(child('feed-load.mjs', server.port, server.key, 2, 'stay', ...server.starts).pages)
+        rates[`walk${name}`].push(child('feed-load.mjs', server.port, server.key, 2, 'walk', ...server.starts).pages)
+      }
+    }
+    const ratio = (of, to) => median(rates[of].map((rate, turn) => rate / rates[to][turn]))
+    say(`  bare server          ${median(rates.bare).toFixed(0).padStart(6)} pages/s`)
+    say(`  from memory          ${median(rates.hot).toFixed(0).padStart(6)} pages/s = ${ratio('hot', 'bare').toFixed(2)} × bare`)
+    say(`    of the long log    ${median(rates.hotLong).toFixed(0).padStart(6)} pages/s = ${ratio('hotLong', 'bare').toFixed(2)} × bare, ${ratio('hotLong', 'hot').toFixed(2)} × the short log`)
+    say(`  page after page      ${median(rates.walk).toFixed(0).padStart(6)} pages/s = ${ratio('walk', 'bare').toFixed(2)} × bare (the short log fits in memory)`)
+    say(`    of the long log    ${median(rates.walkLong).toFixed(0).padStart(6)} pages/s = ${ratio('walkLong', 'bare').toFixed(2)} × bare`)
+    const [one, other] = [child('feed-read.mjs', small.file, short), child('feed-read.mjs', large.file, long)]
+    say(`  reading a page       ${one.us.toFixed(0)} µs of the short log, ${other.us.toFixed(0)} µs of the long = ${(one.us / other.us).toFixed(2)} × the rate`)
+    return { rates, readUs: { short: one.us, long: other.us } }
+  } finally {
+    for (const { process } of [small, large, bare]) process.kill()
+  }
+}
+
+async function feedServer(entries) {
+  const file = join(folder, `feed-${entries}.db`)
+  const { process, said } = await startedServer('feed-server.mjs', file, entries)
+  const { port, key, firstAt, lastAt } = JSON.parse(said)
+  // Eight readers, each at a place of its own.
+  const starts = Array.from({ length: 8 }, (_, n) => `&updatedSince=${new Date(firstAt + Math.floor(((lastAt - firstAt) * n) / 9)).toISOString()}`)
+  return { process, port, key, starts, file }
+}
+
+async function startedServer(script, ...args) {
+  const process = fork(join(here, script), args.map(String), { stdio: ['ignore', 'pipe', 'inherit', 'ipc'] })
+  return { process, said: await new Promise((resolve) => process.stdout.once('data', (data) => resolve(String(data).trim()))) }
+}
+
+function median(values) {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]
 }
 
 function child(script, ...args) {
