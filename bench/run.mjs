@@ -88,10 +88,11 @@ async function benchFeed(long) {
     const rates = { bare: [], hot: [], hotLong: [], walk: [], walkLong: [] }
     for (let turn = 0; turn < 7; turn++) {
       rates.bare.push(child('feed-load.mjs', bare.said, '-', 2, 'stay', '').pages)
-      for (const [name, server] of [['', small], ['Long', large]]) {
-        rates[`hot${name}`].push(child('feed-load.mjs', server.port, server.key, 2, 'stay', ...server.starts).pages)
-        rates[`walk${name}`].push(child('feed-load.mjs', server.port, server.key, 2, 'walk', ...server.starts).pages)
-      }
+      const load = ({ port, key, starts }, mode) => child('feed-load.mjs', port, key, 2, mode, ...starts).pages
+      rates.hot.push(load(small, 'stay'))
+      rates.hotLong.push(load(large, 'stay'))
+      rates.walk.push(load(small, 'walk'))
+      rates.walkLong.push(load(large, 'walk'))
     }
     const ratio = (of, to) => median(rates[of].map((rate, turn) => rate / rates[to][turn]))
     say(`  bare server          ${median(rates.bare).toFixed(0).padStart(6)} pages/s`)

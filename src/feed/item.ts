@@ -16,10 +16,20 @@ export function eventId({ sequence, committedAt }: Pick<FeedEntry, 'sequence' | 
   return `${committedAt}-${sequence}`
 }
 
-export function changeText(entry: FeedEntry, { fields }: ItemOptions = {}): string {
-  const { database, key, action, text, committedAt } = entry
-  const snapshot = text === null ? 'null' : fields === undefined ? text : project(text, fields)
-  return `{"eventId":"${eventId(entry)}","resourceType":${JSON.stringify(database)},"resourceId":${JSON.stringify(key)},"action":"${action}","updatedAt":"${isoTime(committedAt)}","snapshot":${snapshot}}`
+export function changeText(entry: FeedEntry, options: ItemOptions = {}): string {
+  return changeTexts([entry], options)[0]!
+}
+
+/** Entries of one commit share their time, and most their database: each is written once. */
+export function changeTexts(entries: readonly FeedEntry[], { fields }: ItemOptions = {}): string[] {
+  let [database, type, committedAt, time] = ['', '', -1, '']
+  return entries.map((entry) => {
+    const { key, action, text } = entry
+    if (entry.database !== database) [database, type] = [entry.database, JSON.stringify(entry.database)]
+    if (entry.committedAt !== committedAt) [committedAt, time] = [entry.committedAt, isoTime(entry.committedAt)]
+    const snapshot = text === null ? 'null' : fields === undefined ? text : project(text, fields)
+    return `{"eventId":"${eventId(entry)}","resourceType":${type},"resourceId":${JSON.stringify(key)},"action":"${action}","updatedAt":"${time}","snapshot":${snapshot}}`
+  })
 }
 
 /** A live entry, or a row. */

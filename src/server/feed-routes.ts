@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type { FastifyReply } from 'fastify'
 import type { Store } from '../contract/index.ts'
 import { FeedError } from '../feed/feed-error.ts'
-import { changeText, eventId, rowText } from '../feed/item.ts'
+import { changeTexts, eventId, rowText } from '../feed/item.ts'
 import type { Page, PageRequest } from '../feed/read-page.ts'
 import { streamChanges, wantsStream } from './event-stream.ts'
 import { HttpError } from './http-error.ts'
@@ -77,7 +77,7 @@ async function readChanges(ask: Ask): Promise<unknown> {
       page = await readFeed(hall, store, { ...asked, cursor: page.nextCursor, updatedSince: undefined })
     }
   }
-  const items = page.entries.map((entry) => changeText(entry, { fields }))
+  const items = changeTexts(page.entries, { fields })
   const more = `"types":${JSON.stringify(page.databases)}`
   if (!page.isSettled) return send(reply, request.headers['if-none-match'], page, items, more, asked.limit)
   const body = Buffer.from(bodyOf(page, items, more, asked.limit))
