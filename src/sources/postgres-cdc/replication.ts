@@ -91,7 +91,7 @@ export class ReplicationStream {
     return received
   }
 
-  /** Everything before it is landed: the server may forget it. Asks besides how far the server has come; the answer says that it has heard. */
+  /** Everything before it is landed: the server may forget it. Asks besides how far the server has come. */
   acknowledge(lsn: Lsn): void {
     if (lsn > this.#acknowledged) this.#acknowledged = lsn
     this.#report(true)

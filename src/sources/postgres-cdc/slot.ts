@@ -1,7 +1,7 @@
 import { SyncError, type SyncContext } from '../../contract/index.ts'
 import { postgresFailure } from '../kit/postgres/failures.ts'
 import { connect, PostgresSession, quoteName, whereOf } from '../kit/postgres/session.ts'
-import { parseLsn, type Lsn } from './lsn.ts'
+import { formatLsn, parseLsn, type Lsn } from './lsn.ts'
 import type { Publisher } from './replication.ts'
 import type { FollowedTable } from './tables.ts'
 
@@ -32,6 +32,19 @@ export async function examineSlot(session: PostgresSession, { slot, publication 
   return { confirmed, flushed: parseLsn(found.flushed) }
 }
 
+/** Everything before it is landed: the server may forget it. Nobody must be reading; a reader that is about to be noticed as gone makes it wait for the next cycle. */
+export async function acknowledge(session: PostgresSession, slot: string, lsn: Lsn): Promise<void> {
+  await session.query('select pg_replication_slot_advance($1, $2::pg_lsn)', [slot, formatLsn(lsn)]).catch((error: unknown) => {
+    if (!(error instanceof SyncError && error.code === 'SOURCE_UNAVAILABLE')) throw error
+  })
+}
+
+/** Without it a server keeps too little in its log to tell rows from it. */
+export async function requireLogicalLog(session: PostgresSession): Promise<void> {
+  const { rows } = await session.query("select current_setting('wal_level')")
+  if (rows[0]![0] !== 'logical') throw new SyncError('SYNC_INVALID', `The server writes its log at the level ${rows[0]![0]}. Run: ALTER SYSTEM SET wal_level = logical, and restart it.`)
+}
+
 export interface CreatedSlot {
   readonly lsn: string
   /** Everything as it was at that very place of the log, for as long as the session is open. */
@@ -41,8 +54,6 @@ export interface CreatedSlot {
 /** A new slot; an old one of that name is of no more use to anybody here. */
 export async function createSlot(session: PostgresSession, publisher: Publisher, tables: readonly FollowedTable[], signal: AbortSignal): Promise<CreatedSlot> {
   const { url, slot, publication } = publisher
-  const { rows } = await session.query("select current_setting('wal_level')")
-  if (rows[0]![0] !== 'logical') throw new SyncError('SYNC_INVALID', `The server writes its log at the level ${rows[0]![0]}. Run: ALTER SYSTEM SET wal_level = logical, and restart it.`)
   await publish(session, publication, tables)
   const [old] = await session.objects<{ pid: number | null }>('select active_pid as pid from pg_replication_slots where slot_name = $1', [slot])
   if (old !== undefined && old.pid !== null) throw new SyncError('SOURCE_UNAVAILABLE', `The replication slot "${slot}" is being read from by the process ${old.pid} of the server.`)

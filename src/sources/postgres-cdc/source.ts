@@ -5,7 +5,7 @@ import { ChangePage, Relations } from './changes.ts'
 import { formatLsn, parseLsn, type Lsn } from './lsn.ts'
 import { readTable } from './read-table.ts'
 import { ReplicationStream, type Publisher } from './replication.ts'
-import { createSlot, examineSlot, isSnapshotTaken } from './slot.ts'
+import { acknowledge, createSlot, examineSlot, isSnapshotTaken, requireLogicalLog } from './slot.ts'
 import { checkState, Landed, type CdcState, type SnapshotState } from './state.ts'
 import { followTables, type CdcTable, type FollowedTable } from './tables.ts'
 
@@ -58,6 +58,7 @@ export function postgresCdc({ url, tables, slot = 'tidemark', publication = 'tid
     async anchor(context) {
       const publisher = publisherOf(context)
       await using session = await PostgresSession.open(publisher.url, context.signal)
+      await requireLogicalLog(session)
       const followed = await followTables(session, tables)
       const created = await createSlot(session, publisher, followed, context.signal)
       snapshot = { session: created.snapshot, cycle: context.cycle.id }
@@ -130,9 +131,10 @@ async function openLink(publisher: Publisher, tables: readonly CdcTable[], state
       await session.close()
       return { changes: [], hasMore: false, nextState: state, stopWord: 'snapshot_running' }
     }
+    if (confirmed > slot.confirmed) await acknowledge(session, publisher.slot, confirmed)
     const begun = state.until === undefined ? begin(state, followed, slot.flushed) : state
     const until = parseLsn(begun.until)
-    if (since >= until && slot.confirmed >= confirmed && begun.reread === undefined) {
+    if (since >= until && begun.reread === undefined) {
       await session.close()
       return { changes: [], hasMore: false, nextState: state }
     }
@@ -186,7 +188,7 @@ class Link {
     const deadline = context.clock.now() + PAGE_MS
     let lsn = parseLsn(this.state.lsn)
     this.#stream.acknowledge(confirmed)
-    for (let heard = false; ;) {
+    for (;;) {
       const message = await this.#stream.next(context, WAIT_MS)
       const isLate = context.clock.now() >= deadline
       switch (message?.kind) {
@@ -218,7 +220,6 @@ class Link {
           lsn = message.endLsn
           break
         case 'reached':
-          heard = true
           // Between transactions only: inside one, what is before its place has not all been sent.
           if (this.#transaction === null && message.lsn > lsn) lsn = message.lsn
           break
@@ -228,8 +229,7 @@ class Link {
           message satisfies never
       }
       if (this.#transaction === null) {
-        // The server's word comes after it has heard what was acknowledged.
-        if (lsn >= this.#until && (heard || page.length >= pageSize)) return this.#end(page, lsn)
+        if (lsn >= this.#until) return this.#end(page, lsn)
         if (page.length >= pageSize || page.bytes >= PAGE_BYTES || isLate) return this.#goOn(page, lsn)
       } else if (page.length >= pageSize * TRANSACTION_PAGES || page.bytes >= PAGE_BYTES || isLate) return this.#goOn(page, lsn)
     }

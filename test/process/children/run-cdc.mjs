@@ -1,0 +1,30 @@
+// Follows the tables of a shop, cycle after cycle, until the parent says something; then one more cycle.
+import { input, openStore, run, say, Worker } from './outside.mjs'
+
+const { url, source, pageSize } = input
+const { postgresCdc } = await import(`${input.dist}/sources/postgres-cdc/source.js`)
+const worker = new Worker({ name: 'office' })
+worker.track('orders', {
+  database: worker.database('orders'),
+  databases: [worker.database('lines')],
+  source: postgresCdc({ url: source, tables: [{ table: 'orders' }, { table: 'lines', database: 'lines' }], pageSize }),
+})
+
+let stopping = false
+process.stdin.once('data', () => (stopping = true))
+const store = await openStore(url)
+const onProgress = ({ kind, page }) => say(kind, { page })
+say('open')
+for (;;) {
+  const isLast = stopping
+  const backfill = await store.read({ worker: 'office', sync: 'orders-backfill' })
+  if (backfill.lastSuccessAt === null) {
+    const { stopReason, resumed, error } = await run(store, worker.plan('orders-backfill'), { onProgress })
+    say('backfill', { stopReason, resumed, error })
+  }
+  const { stopReason, resumed, counts, error } = await run(store, worker.plan('orders'), { onProgress })
+  say('cycle', { stopReason, resumed, counts, error })
+  if (isLast && stopReason === 'complete') break
+}
+await store.close()
+process.exit(0)
