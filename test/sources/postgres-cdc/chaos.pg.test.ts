@@ -38,7 +38,7 @@ test.skipIf(inject('postgresUrl') === '')('R42 R50 changes go on while the reade
         // Some die while they start, most of them at work, while the source goes on.
         if (random() < 0.2) await sleep(random() * 300)
         else {
-          await child.until(random() < 0.5 ? 'begun' : 'landed')
+          await child.until(['begun', 'landed', 'cycle'][Math.floor(random() * 3)]!)
           for (let more = Math.floor(random() * 6); more > 0; more--) changes += await change(shop, random, () => next++, 60)
         }
         const ended = await child.kill()

@@ -103,7 +103,7 @@ describe.skipIf(inject('postgresUrl') === '')('postgres-cdc', () => {
     for (const { isFresh, make, start } of readers) {
       const kept = make()
       const context = contextOf()
-      const pages: { size: number; lsn: string }[] = []
+      const pages: { size: number; state: CdcState }[] = []
       const keys: string[] = []
       for (let state = start, hasMore = true; hasMore;) {
         // Also with a process of its own for every page.
@@ -112,13 +112,14 @@ describe.skipIf(inject('postgresUrl') === '')('postgres-cdc', () => {
         life.abort(new Error('killed'))
         keys.push(...page.changes.map(({ key }) => key))
         ;({ nextState: state = state, hasMore } = page)
-        if (page.changes.length > 0) pages.push({ size: page.changes.length, lsn: state.lsn })
+        if (page.changes.length > 0) pages.push({ size: page.changes.length, state })
       }
       expect(keys).toEqual([...Array.from({ length: 12 }, (_, index) => String(1000 + index)), ...Array.from({ length: 120 }, (_, index) => String(2000 + index)), '2119'])
       expect(pages.map(({ size }) => size), String(isFresh)).toEqual([6, 6, 50, 50, 20, 1])
-      expect(pages[3]!.lsn).toBe(pages[2]!.lsn)
-      expect(pages[2]!.lsn).toBe(pages[1]!.lsn)
-      expect(parseLsn(pages[4]!.lsn)).toBeGreaterThan(parseLsn(pages[3]!.lsn))
+      const { commitLsn } = pages[2]!.state.transaction!
+      expect(pages.map(({ state }) => state.transaction ?? null)).toEqual([null, null, { commitLsn, done: 50 }, { commitLsn, done: 100 }, null, null])
+      for (const { state } of pages.slice(0, 4)) expect(parseLsn(state.lsn)).toBeLessThan(parseLsn(commitLsn))
+      expect(parseLsn(pages[4]!.state.lsn)).toBeGreaterThan(parseLsn(commitLsn))
     }
   })
 
