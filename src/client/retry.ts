@@ -13,14 +13,13 @@ export function delayMs(error: ClientError, attempt: number, random: Random): nu
 }
 
 /**
- * How long the answer asks to be left alone: `Retry-After`, and `X-RateLimit-Reset` where there is no quota left (A24). The
- * latter is a time of the server's clock, so that it is measured from the server's own `Date`.
+ * How long the answer asks to be left alone: by `Retry-After`, which needs no clock; else by `X-RateLimit-Reset` where there
+ * is no quota left (A24), which is a time of the server's, and so counted from the server's own `Date`.
  */
 export function retryAfterMs(headers: Headers, now: number): number | undefined {
   const serverNow = Date.parse(headers.get('date') ?? '') || now
   const waits = [afterOf(headers.get('retry-after'), serverNow), headers.get('x-ratelimit-remaining') === '0' ? resetOf(headers.get('x-ratelimit-reset'), serverNow) : Number.NaN]
-  const longest = Math.max(...waits.filter((ms) => ms >= 0))
-  return longest >= 0 ? longest : undefined
+  return waits.find((ms) => ms >= 0)
 }
 
 function afterOf(value: string | null, serverNow: number): number {

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { EventLines } from '../../src/client/event-lines.ts'
 import { fileCheckpoint } from '../../src/client/node/index.ts'
@@ -9,6 +9,7 @@ import { START } from '../../src/client/position.ts'
 import { delayMs, retryAfterMs } from '../../src/client/retry.ts'
 import { ClientError } from '../../src/client/index.ts'
 import { Seen } from '../../src/client/seen.ts'
+import { buildPackage } from '../cli/package.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 
@@ -19,7 +20,8 @@ test('A24 the wait is as long as Retry-After or X-RateLimit-Reset says, by the c
   expect(waited({ date, 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': reset })).toBe(42_000)
   expect(waited({ date, 'retry-after': '7' })).toBe(7_000)
   expect(waited({ date, 'retry-after': 'Sat, 31 Jan 2026 12:01:00 GMT' })).toBe(60_000)
-  expect(waited({ date, 'retry-after': '7', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': reset })).toBe(42_000)
+  expect(waited({ date, 'retry-after': '7', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': reset })).toBe(7_000)
+  expect(waited({ date, 'retry-after': 'soon', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': reset })).toBe(42_000)
   expect(waited({ 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': reset }, Date.parse(date))).toBe(42_000)
   // There is quota left: the reset says nothing about this answer.
   expect(waited({ date, 'x-ratelimit-remaining': '5', 'x-ratelimit-reset': reset })).toBeUndefined()
@@ -79,4 +81,21 @@ test('the client compiles with what a browser has, and nothing of Node', () => {
   expect(compile(join(ROOT, 'src/client/index.ts'))).toBe('')
   // It would be found.
   expect(compile(join(ROOT, 'src/client/node/index.ts'))).toContain('node:fs/promises')
+})
+
+test('the package exports it, and nothing that it loads is of Node', () => {
+  const folder = buildPackage()
+  const { exports } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { exports: Record<string, { default: string }> }
+  const loaded = new Set<string>()
+  const load = (file: string): void => {
+    if (loaded.has(file)) return
+    loaded.add(file)
+    for (const [, name = ''] of readFileSync(file, 'utf8').matchAll(/(?:^(?:import|export)\b[^'"`;]*?\bfrom\s+|\bimport\(\s*|^import\s+)['"]([^'"]+)['"]/gm)) {
+      expect(name, file).toMatch(/^\.\.?\//)
+      load(resolve(dirname(file), name))
+    }
+  }
+  load(join(folder, exports['./client']!.default))
+  expect(loaded.size).toBeGreaterThan(10)
+  expect(readFileSync(join(folder, exports['./client/node']!.default), 'utf8')).toContain('fileCheckpoint')
 })

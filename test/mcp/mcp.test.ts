@@ -1,12 +1,11 @@
-import { Client } from '@modelcontextprotocol/sdk/client/index.js'
-import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { sqlOf } from '../../src/mcp/query-tool.ts'
 import { fit } from '../../src/mcp/bounded.ts'
 import { people, Project } from '../cli/project.ts'
+import { connect } from './agent.ts'
 
 /** In the state and the cursors of the worker in fixtures/. */
 const CANARY = 'kestrel-7731'
@@ -120,23 +119,6 @@ test('an answer is never larger than an agent can read, and says what was left o
   const wide = fit([{ record: Object.fromEntries(Array.from({ length: 1_000 }, (_, n) => [`m${n}`, 'y'.repeat(1_000)])) }])
   expect(Object.keys((wide.items[0] as { record: object }).record).length).toBeLessThan(45)
 })
-
-async function connect(project: Project, ...flags: string[]) {
-  const transport = new StdioClientTransport({ command: process.execPath, args: [project.command, 'mcp', ...flags], cwd: project.folder, env: { PATH: process.env['PATH'] ?? '' }, stderr: 'ignore' })
-  const agent = new Client({ name: 'test', version: '1' })
-  await agent.connect(transport)
-  onTestFinished(() => agent.close())
-  const raw = async (name: string, given: object = {}): Promise<{ isError: boolean; text: string }> => {
-    const { isError = false, content } = await agent.callTool({ name, arguments: { ...given } })
-    return { isError: isError === true, text: (content as { text: string }[])[0]!.text }
-  }
-  const call = async (name: string, given: object = {}): Promise<Record<string, unknown>> => {
-    const { isError, text } = await raw(name, given)
-    expect({ isError, text: isError ? text : '' }).toEqual({ isError: false, text: '' })
-    return JSON.parse(text) as Record<string, unknown>
-  }
-  return { agent, call, raw }
-}
 
 /** Of the file alone: whoever only reads leaves it as it is. */
 function contentOf(project: Project): string {

@@ -1,0 +1,43 @@
+import { spawn } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { buildPackage } from '../cli/package.ts'
+import { feed, live } from '../../src/testing/store-cases/harness.ts'
+import { openHarness } from '../stores/sqlite-harness.ts'
+import { landed } from './changes-cases.ts'
+
+test('A11, A12, A30 a consumer that is killed again and again, between any two steps, loses nothing; by key everything is done once', { timeout: 180_000 }, async () => {
+  const { stand } = await landed(openHarness)
+  const folder = mkdtempSync(join(tmpdir(), 'tidemark-killed-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const dist = join(buildPackage(), 'dist')
+  // Further on each time, so that it gets on: before and after a change is done, before and after it is saved.
+  let [dieAt, kills] = [1, 0]
+  while ((await consume([folder, dist, stand.url, stand.key, String(dieAt)])) === 'SIGKILL') {
+    kills++
+    dieAt += 2
+  }
+  expect(kills).toBeGreaterThan(4)
+  expect(existsSync(join(folder, 'checkpoint.json.draft'))).toBe(false)
+  const lines = readFileSync(join(folder, 'done.ndjson'), 'utf8').trim().split('\n').map((line) => JSON.parse(line) as [string, string, string, unknown])
+  const once = [...new Map(lines.map((line) => [line[0], line])).values()]
+  expect(once.map(([, action, key]) => [action, key])).toEqual((await feed(stand.store)).map(({ action, key }) => [action, key]))
+  expect(lines.length).toBeGreaterThan(once.length)
+  const rows = new Map<string, unknown>()
+  for (const [, action, key, snapshot] of once) {
+    if (action === 'deleted') rows.delete(key)
+    else rows.set(key, snapshot)
+  }
+  expect(rows).toEqual(new Map(await live(stand.store)))
+})
+
+function consume(args: readonly string[]): Promise<string | null> {
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'killed-consumer.mjs'), ...args], { stdio: ['ignore', 'ignore', 'inherit'] })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  return new Promise((resolve, reject) => {
+    child.once('error', reject)
+    child.once('exit', (code, signal) => (signal === null && code !== 0 ? reject(new Error(`it ended with ${code}`)) : resolve(signal)))
+  })
+}
