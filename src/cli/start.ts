@@ -2,6 +2,7 @@ import { Command, Option } from 'commander'
 import type { Log } from '../contract/index.ts'
 import { holderName, isDeadHolder } from '../platform/holder.ts'
 import { syncsOf } from '../runner/declared-sync.ts'
+import { keepLog } from '../runner/keep-log.ts'
 import type { RunnerEvent } from '../runner/runner-options.ts'
 import { Runner } from '../runner/runner.ts'
 import { Deliverer } from '../webhooks/deliverer.ts'
@@ -22,6 +23,7 @@ interface StartFlags extends TargetFlags {
   readonly api: boolean
   readonly host: string
   readonly port?: number
+  readonly keepLog?: number
 }
 
 export function startVerb(): Command {
@@ -33,6 +35,7 @@ export function startVerb(): Command {
     .addOption(new Option('--port <n>', `where to serve the feed; 0 takes any (default: ${DEFAULT_PORT}, or any when it is taken)`).argParser(countOrZeroArgument))
     .addOption(new Option('--host <address>', 'whom to serve; beyond this machine control needs a key as well').default('127.0.0.1'))
     .option('--no-api', 'serve nothing')
+    .addOption(new Option('--keep-log <days>', 'forget older entries of the log that no row stands on, tombstones included; a reader further behind begins anew (default: keep all)').argParser(countArgument))
 }
 
 export const start: Act<[StartFlags]> = async (cli, flags) => {
@@ -54,9 +57,10 @@ export const start: Act<[StartFlags]> = async (cli, flags) => {
     showSchedules(cli, target, api)
     deliverer.start()
     await runner.start()
+    const keeping = flags.keepLog === undefined ? null : keepLog(store, outside.ports, flags.keepLog * 86_400_000, stopping)
     await aborted(stopping)
     const graceMs = flags.grace * 1_000
-    await Promise.all([runner.stop({ graceMs }), deliverer.stop({ graceMs }).then(() => send.close()), api?.close()])
+    await Promise.all([runner.stop({ graceMs }), deliverer.stop({ graceMs }).then(() => send.close()), api?.close(), keeping])
   } finally {
     await api?.close()
     await store.close()

@@ -63,7 +63,9 @@ test(`XF2 XF14 A23 ${REQUESTS} hostile requests meet only documented answers, an
   for (let n = 0; n < REQUESTS; n++) {
     now += 20
     const method = random() < 0.85 ? 'GET' : pick(['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'HEAD'] as const)
-    const url = path() + query()
+    // What names another host cannot be sent this way.
+    const url = (path() + query()).replace(/^\/[/\\]+/, '/')
+    if (!URL.canParse(url, 'http://localhost')) continue
     const sent = headers()
     const payload = method === 'GET' || method === 'HEAD' || random() < 0.7 ? undefined : pick(['{', '{}', 'x'.repeat(70_000), '[]', '{"__proto__":1}', ''])
     const answer = await app.inject({ method, url, headers: sent, ...(payload !== undefined && { payload }) })

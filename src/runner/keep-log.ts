@@ -1,0 +1,32 @@
+import type { Ports, Store } from '../contract/index.ts'
+
+const EVERY_MS = 3_600_000
+/** Of the log in one transaction, and the breath between two: writers go first. */
+const SCAN_MAX = 10_000
+const BREATH_MS = 50
+
+/**
+ * Compacts the log of what is older than so long, every hour, until stopped. Whoever reads from further back is told that
+ * its place has expired; rows are not touched.
+ */
+export async function keepLog(store: Store, { clock, log }: Ports, keepMs: number, stopping: AbortSignal): Promise<void> {
+  while (!stopping.aborted) {
+    try {
+      const removed = await compactBefore(store, clock.now() - keepMs, () => clock.sleep(BREATH_MS, stopping))
+      if (removed > 0) log.info('the log was compacted', { tenant: store.tenant, removed })
+    } catch (error) {
+      if (!stopping.aborted) log.warn('the log could not be compacted', { tenant: store.tenant, reason: error instanceof Error ? error.message : String(error) })
+    }
+    await clock.sleep(EVERY_MS, stopping).catch(() => {})
+  }
+}
+
+async function compactBefore(store: Store, before: number, rest: () => Promise<void>): Promise<number> {
+  let removed = 0
+  for (;;) {
+    const step = await store.compact({ before, scanMax: SCAN_MAX })
+    removed += step.removed
+    if (!step.more) return removed
+    await rest()
+  }
+}
