@@ -1,9 +1,16 @@
 export { Worker } from './config/worker.ts'
 export type {
-  DatabaseHandle, DatabaseOptions, Manifest, ManifestSync, PacerHandle, PacerOptions, SyncHandle, WorkerLike, WorkerOptions,
+  DatabaseHandle, DatabaseOptions, Manifest, ManifestSync, PacerHandle, PacerOptions, SyncHandle, WebhookHandle, WorkerLike, WorkerOptions,
 } from './config/worker.ts'
 export type { SweepOptions, SyncOptions } from './config/sync-options.ts'
 export type { TrackOptions, TrackSource } from './config/track-options.ts'
+export type { WebhookOptions } from './config/webhook-options.ts'
+export type { ExecuteWebhook, WebhookContext, WebhookEvent, WebhookResult } from './webhooks/inbound.ts'
+export { githubSignature } from './webhooks/verify/github.ts'
+export { hubspotSignature, type HubspotSignatureOptions } from './webhooks/verify/hubspot.ts'
+export { standardSignature, verifyStandardWebhook } from './webhooks/verify/standard.ts'
+export { stripeSignature } from './webhooks/verify/stripe.ts'
+export { WebhookRefused, type InboundDelivery, type SignatureOptions, type Verified, type Verify, type VerifyContext } from './webhooks/verify/verify.ts'
 export type { CronInput, Schedule, ScheduleInput } from './config/schedule.ts'
 export type { JsonSchema, Schema, StandardSchema } from './config/schema.ts'
 export { runCycle } from './config/run-cycle.ts'

@@ -1,5 +1,6 @@
 import { SyncError, type Ports, type Store } from '../contract/index.ts'
 import type { DeclaredSync } from '../runner/declared-sync.ts'
+import type { InboundWebhooks } from '../webhooks/inbound.ts'
 import { ownVersion } from './own-package.ts'
 
 export const DEFAULT_PORT = 4680
@@ -8,6 +9,7 @@ export interface ApiOptions {
   readonly store: Store
   readonly ports: Ports
   readonly syncs: readonly DeclaredSync[]
+  readonly inbound: InboundWebhooks
   readonly host: string
   /** Absent: the default one, or any other when somebody has taken it. */
   readonly port: number | undefined

@@ -6,6 +6,7 @@ import { keepLog } from '../runner/keep-log.ts'
 import type { RunnerEvent } from '../runner/runner-options.ts'
 import { Runner } from '../runner/runner.ts'
 import { Deliverer } from '../webhooks/deliverer.ts'
+import { InboundWebhooks } from '../webhooks/inbound.ts'
 import { createSender } from '../webhooks/send.ts'
 import { countArgument, countOrZeroArgument } from './arguments.ts'
 import type { Act, Cli } from './cli.ts'
@@ -47,7 +48,8 @@ export const start: Act<[StartFlags]> = async (cli, flags) => {
   try {
     const outside = outsideOf(cli, target)
     const syncs = syncsOf(target.worker)
-    if (flags.api) api = await serveApi({ store, ports: outside.ports, syncs, host: flags.host, port: flags.port })
+    const inbound = new InboundWebhooks({ ...outside, store, holder: `webhook:${holderName()}`, isDead: isDeadHolder, webhooks: target.worker.webhooks?.() ?? [] })
+    if (flags.api) api = await serveApi({ store, ports: outside.ports, syncs, inbound, host: flags.host, port: flags.port })
     const runner = new Runner({
       ...outside, store, syncs, holder: holderName(), isDead: isDeadHolder, concurrency: flags.concurrency,
       onEvent: cli.terminal.json ? eventLines(cli) : eventLog(outside.ports.log),

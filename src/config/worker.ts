@@ -1,4 +1,4 @@
-import { SyncError } from '../contract/index.ts'
+import { SyncError, type Execute } from '../contract/index.ts'
 import type { DatabasePlan, Limits, PacerPlan, PairPlan, SyncPlan } from '../engine/sync-plan.ts'
 import { DEFAULT_LIMITS, DEFAULT_SWEEP } from '../engine/sync-plan.ts'
 import { didYouMean } from './closest.ts'
@@ -8,6 +8,8 @@ import type { Schedule } from './schedule.ts'
 import { compileSchema, type Schema } from './schema.ts'
 import { declareSync, type SyncDeclaration, type SyncOptions } from './sync-options.ts'
 import { checkTrackSource, type TrackOptions } from './track-options.ts'
+import { checkWebhookOptions, type WebhookOptions } from './webhook-options.ts'
+import type { DeclaredWebhook } from '../webhooks/inbound.ts'
 
 export interface WorkerOptions {
   /** What the registry calls it. The loader gives the file's stem when there is none. */
@@ -46,6 +48,11 @@ export interface TrackHandle {
   readonly delta: string
 }
 
+export interface WebhookHandle {
+  readonly kind: 'webhook'
+  readonly name: string
+}
+
 export interface PlanDefaults {
   /** For every sync that does not set its own. */
   limits?: Partial<Limits>
@@ -57,6 +64,8 @@ export interface Manifest {
   readonly databases: readonly { readonly name: string; readonly schema: 'standard' | 'json' | null }[]
   readonly pacers: readonly PacerPlan[]
   readonly syncs: readonly ManifestSync[]
+  /** Absent when there is none. */
+  readonly webhooks?: readonly { readonly name: string; readonly databases: readonly string[] }[]
   /** What the file declares beyond this and nothing here runs; absent when there is no such thing. */
   readonly notRun?: readonly NotRun[]
 }
@@ -80,7 +89,7 @@ export interface ManifestSync {
 }
 
 /** All that others need of a worker. A structure and not the class, because two copies of this package may meet. */
-export type WorkerLike = Pick<Worker, 'name' | 'manifest' | 'plan' | 'plans'> & Partial<Pick<Worker, 'schemaOf'>>
+export type WorkerLike = Pick<Worker, 'name' | 'manifest' | 'plan' | 'plans'> & Partial<Pick<Worker, 'schemaOf' | 'webhooks'>>
 
 interface Database {
   readonly handle: DatabaseHandle
@@ -100,6 +109,7 @@ export class Worker {
   readonly #databases = new Map<string, Database>()
   readonly #pacers = new Map<string, Pacer>()
   readonly #syncs = new Map<string, SyncDeclaration>()
+  readonly #webhooks = new Map<string, Pick<WebhookOptions, 'verify' | 'execute'> & { readonly lands: boolean }>()
   /** Lower-cased, because SQL does not tell Contacts from contacts. */
   readonly #names = new Map<string, Map<string, string>>()
 
@@ -160,6 +170,26 @@ export class Worker {
     return Object.freeze({ kind: 'track', name, backfill, delta: name } as const)
   }
 
+  /** Takes the messages of a vendor at `POST /webhooks/<worker>/<name>`. Its changes land as those of a sync of the same name. */
+  webhook(name: string, options: WebhookOptions): WebhookHandle {
+    this.#checkFree('webhook', name)
+    checkWebhookOptions(name, options)
+    const { database, databases = [], verify, execute } = options
+    if (database !== undefined) {
+      // Nothing to read by itself: its pages come with the messages.
+      const wait: Execute<unknown> = async (state) => ({ changes: [], hasMore: false, nextState: state ?? {} })
+      this.#declare(name, { database, databases, mode: 'incremental', schedule: 'manual', execute: wait }, null)
+    }
+    this.#webhooks.set(name, { verify, execute, lands: database !== undefined })
+    this.#take('webhook', name)
+    return Object.freeze({ kind: 'webhook', name } as const)
+  }
+
+  webhooks(defaults: PlanDefaults = {}): DeclaredWebhook[] {
+    const syncs = [...this.#syncs.keys()].filter((name) => this.#webhooks.get(name)?.lands !== true)
+    return [...this.#webhooks].map(([name, { lands, ...act }]) => ({ worker: this.#registryName, name, ...act, plan: lands ? this.plan(name, defaults) : null, syncs }))
+  }
+
   get manifest(): Manifest {
     return {
       name: this.name ?? null,
@@ -175,6 +205,7 @@ export class Worker {
         owner: this.#owner(sync),
         pair: sync.pair?.role ?? null,
       })),
+      ...(this.#webhooks.size > 0 && { webhooks: [...this.#webhooks].map(([name, { lands }]) => ({ name, databases: lands ? this.#syncs.get(name)!.databases : [] })) }),
     }
   }
 

@@ -26,4 +26,4 @@ export function isDeadHolder(holder: string): boolean {
 const TAIL = randomBytes(4).toString('hex')
 
 /** host:pid:tail, perhaps with the kind of holder before it and the number of a cycle after it. */
-const HOLDER = /^(?:cli:)?((.+):(\d+):[0-9a-f]+)(?:#\d+)?$/
+const HOLDER = /^(?:(?:cli|webhook):)?((.+):(\d+):[0-9a-f]+)(?:#\d+)?$/

@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Ports } from '../contract/index.ts'
 import type { DeclaredSync } from '../runner/declared-sync.ts'
+import type { InboundWebhooks } from '../webhooks/inbound.ts'
 import type { Caller, Callers } from './callers.ts'
 import type { Metrics } from './metrics.ts'
 import type { PageCache } from './page-cache.ts'
@@ -21,6 +22,8 @@ export interface Route {
   /** By media type; JSON unless said otherwise. */
   readonly answer: JsonSchema
   readonly media?: string
+  /** The body is taken as bytes, up to this many, whatever it calls itself. */
+  readonly rawBytesMax?: number
   handle(ask: Ask): unknown
 }
 
@@ -41,6 +44,8 @@ export interface Hall {
   readonly ports: Ports
   readonly version: string
   readonly syncs: readonly DeclaredSync[]
+  /** Null when the worker takes no webhooks. */
+  readonly inbound: InboundWebhooks | null
   readonly callers: Callers
   readonly seals: Seals
   readonly tide: TideWatch

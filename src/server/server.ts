@@ -5,6 +5,7 @@ import compress from '@fastify/compress'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, type HTTPMethods } from 'fastify'
 import type { Ports, Store } from '../contract/index.ts'
 import type { DeclaredSync } from '../runner/declared-sync.ts'
+import type { InboundWebhooks } from '../webhooks/inbound.ts'
 import { allows } from './api-key.ts'
 import { Callers, type Caller } from './callers.ts'
 import { controlRoutes } from './control-routes.ts'
@@ -20,6 +21,7 @@ import { COMPRESS_MIN_BYTES, type Access, type Hall, type Route } from './route.
 import { Seals } from './seals.ts'
 import { TideWatch } from './tide-watch.ts'
 import { toHttpError } from './to-http-error.ts'
+import { webhookRoutes } from './webhook-routes.ts'
 
 export interface ServerOptions {
   readonly store: Store
@@ -27,6 +29,8 @@ export interface ServerOptions {
   readonly version: string
   /** What the worker declares; others that the store knows are shown too. */
   readonly syncs?: readonly DeclaredSync[]
+  /** What takes the webhooks of vendors. */
+  readonly inbound?: InboundWebhooks
   /** This machine alone unless said otherwise. */
   readonly host?: string
 }
@@ -39,17 +43,17 @@ export interface Server {
   close(): Promise<void>
 }
 
-export const ROUTES: readonly Route[] = [...metaRoutes, ...feedRoutes, ...controlRoutes]
+export const ROUTES: readonly Route[] = [...metaRoutes, ...feedRoutes, ...controlRoutes, ...webhookRoutes]
 
 const HEADERS_MAX_BYTES = 16_384
 const BODY_MAX_BYTES = 65_536
 /** A key has at most 1024 bytes, each of which may be written as three. */
 const PATH_PART_MAX = 3_200
 
-export function createServer({ store, ports, version, syncs = [], host = '127.0.0.1' }: ServerOptions): Server {
+export function createServer({ store, ports, version, syncs = [], inbound, host = '127.0.0.1' }: ServerOptions): Server {
   const stop = new AbortController()
   const hall: Hall = {
-    ports, version, syncs, routes: ROUTES, stopping: stop.signal, streams: new Map(),
+    ports, version, syncs, inbound: inbound ?? null, routes: ROUTES, stopping: stop.signal, streams: new Map(),
     callers: new Callers(store, ports.clock), seals: new Seals(ports.clock), tide: new TideWatch(ports.clock, stop.signal), metrics: new Metrics(), pages: new PageCache(),
   }
   const nextId = requestIds()
@@ -95,9 +99,20 @@ export function createServer({ store, ports, version, syncs = [], host = '127.0.
 }
 
 function register(app: FastifyInstance, route: Route, hall: Hall, onlyThisMachine: boolean): void {
+  const { rawBytesMax } = route
+  if (rawBytesMax === undefined) return addRoute(app, route, hall, onlyThisMachine)
+  // In a scope of its own: how a body is read is said for all the routes of one.
+  void app.register(async (scope) => {
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: rawBytesMax }, async (_request: FastifyRequest, body: Buffer) => body)
+    addRoute(scope, route, hall, onlyThisMachine)
+  })
+}
+
+function addRoute(app: FastifyInstance, route: Route, hall: Hall, onlyThisMachine: boolean): void {
   const callers = new WeakMap<FastifyRequest, Caller>()
   app.route({
-    method: route.method, url: route.path,
+    method: route.method, url: route.path, ...(route.rawBytesMax !== undefined && { bodyLimit: route.rawBytesMax }),
     schema: { ...(route.params && { params: route.params }), ...(route.query && { querystring: route.query }) },
     // Before anything is parsed: who may not ask learns nothing about what would be valid.
     onRequest: (request, reply, next) => {

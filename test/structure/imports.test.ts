@@ -34,12 +34,13 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   'stores/postgres': { folders: ['contract', 'values', 'registry', 'stores/kit'], packages: ['node:crypto', 'pg'] },
   platform: { folders: ['contract', 'values'], packages: ['node:crypto', 'node:os', 'node:timers/promises', 'node:fs', 'node:process', 'node:stream', 'node:stream/web', 'node:zlib', 'undici'] },
   config: {
-    folders: ['.', 'contract', 'values', 'engine', 'registry', 'platform', 'stores/sqlite', 'stores/postgres'],
+    folders: ['.', 'contract', 'values', 'engine', 'registry', 'platform', 'stores/sqlite', 'stores/postgres', 'webhooks', 'webhooks/verify'],
     packages: ['node:async_hooks', 'node:crypto', 'node:fs', 'node:module', 'node:path', 'node:url', 'node:util', 'ajv', 'croner', 'jiti'],
   },
   runner: { folders: ['contract', 'engine', 'config', 'platform'], packages: [] },
   feed: { folders: ['contract', 'values'], packages: ['node:crypto'] },
-  webhooks: { folders: ['contract', 'values', 'feed', 'engine', 'config'], packages: ['node:crypto', 'node:dns', 'node:net', 'node:util', 'undici'] },
+  'webhooks/verify': { folders: ['contract', 'webhooks'], packages: ['node:crypto'] },
+  webhooks: { folders: ['contract', 'values', 'feed', 'engine', 'webhooks/verify'], packages: ['node:crypto', 'node:dns', 'node:net', 'node:util', 'undici'] },
   server: {
     folders: ['contract', 'values', 'feed', 'runner', 'webhooks'],
     packages: ['node:crypto', 'node:http', 'node:net', 'fastify', '@fastify/compress', 'prom-client'],
@@ -62,7 +63,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   },
   advisor: { folders: [], packages: [] },
   linter: { folders: ['contract', 'values', 'engine', 'config', 'stores/sqlite'], packages: ['node:crypto', 'node:fs', 'node:path', 'node:url'] },
-  '.': { folders: ['contract', 'values', 'engine', 'strategies', 'config', 'platform'], packages: [] },
+  '.': { folders: ['contract', 'values', 'engine', 'strategies', 'config', 'platform', 'webhooks', 'webhooks/verify'], packages: [] },
 }
 
 /** Folders that reach time, chance, the network and the environment only through ports. */

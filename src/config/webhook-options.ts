@@ -1,0 +1,31 @@
+import { SyncError } from '../contract/index.ts'
+import type { ExecuteWebhook } from '../webhooks/inbound.ts'
+import type { Verify } from '../webhooks/verify/verify.ts'
+import { didYouMean } from './closest.ts'
+import { shown } from './names.ts'
+import type { DatabaseHandle } from './worker.ts'
+
+export interface WebhookOptions {
+  /** Where a change without `database` goes. One that only triggers syncs needs none. */
+  database?: DatabaseHandle | string
+  /** Further databases a change may name. */
+  databases?: readonly (DatabaseHandle | string)[]
+  /** Whether a message is the vendor's: stripeSignature, githubSignature, hubspotSignature, standardSignature, or one of your own. */
+  verify: Verify
+  /** Called for every message once. */
+  execute: ExecuteWebhook
+}
+
+const OPTIONS = Object.keys({ database: 0, databases: 0, verify: 0, execute: 0 } satisfies Record<keyof WebhookOptions, 0>)
+
+export function checkWebhookOptions(name: string, options: WebhookOptions): void {
+  const fail = (what: string, hint = ''): never => {
+    throw new SyncError('WEBHOOK_INVALID', `Webhook "${name}": ${what}.${hint}`)
+  }
+  if (typeof options !== 'object' || options === null) fail(`the options are ${shown(options)}`)
+  const unknown = Object.keys(options).find((option) => !OPTIONS.includes(option))
+  if (unknown !== undefined) fail(`there is no option ${shown(unknown)}`, didYouMean(unknown, OPTIONS))
+  // Never without: an address that anybody may post to would let anybody write.
+  for (const option of ['verify', 'execute'] as const) if (typeof options[option] !== 'function') fail(`${option} is ${shown(options[option])}, not a function`)
+  if (options.database === undefined && options.databases !== undefined) fail('it names databases, but not which one is its own')
+}

@@ -1,0 +1,34 @@
+import type { Reception } from '../webhooks/inbound.ts'
+import { HttpError } from './http-error.ts'
+import { sendJson, type Ask, type Route } from './route.ts'
+import { object } from './schemas.ts'
+
+const NAME = { type: 'string', minLength: 1, maxLength: 63 }
+
+/** Where vendors send their messages to. Who they are is proved by their signatures, not by a key. */
+export const webhookRoutes: readonly Route[] = [
+  {
+    method: 'POST', path: '/webhooks/:worker/:name', id: 'receiveWebhook', access: { kind: 'public' }, params: object({ worker: NAME, name: NAME }), rawBytesMax: 1_048_576,
+    answer: object({ status: { type: 'string', enum: ['accepted', 'duplicate'] } }), summary: 'Takes a message of a vendor, signed as its webhook demands. One that came before is a duplicate and has no effect.',
+    handle: receive,
+  },
+]
+
+async function receive({ request, reply, params, hall }: Ask): Promise<unknown> {
+  const headers = Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]))
+  const rawBody = request.body instanceof Uint8Array ? request.body : new Uint8Array()
+  const reception: Reception = (await hall.inbound?.receive(params['worker']!, params['name']!, { method: request.method, path: request.url, headers, rawBody })) ?? 'unknown'
+  switch (reception) {
+    case 'accepted':
+    case 'duplicate':
+      return sendJson(reply, JSON.stringify({ status: reception }))
+    case 'unknown':
+      throw new HttpError('NOT_FOUND', 'There is no such webhook.')
+    case 'refused':
+      throw new HttpError('UNAUTHORIZED', 'The message is not signed as it should be, or too old.')
+    case 'failed':
+      throw new HttpError('SERVICE_UNAVAILABLE', 'The message could not be taken at the moment. Send it again.', { headers: { 'retry-after': '30' } })
+    default:
+      return reception satisfies never
+  }
+}

@@ -1,0 +1,154 @@
+import { isSyncError, SyncError, type Change, type Clock, type JsonValue, type Log, type Ports, type Secrets, type Store } from '../contract/index.ts'
+import { runCycle } from '../engine/cycle.ts'
+import type { CycleOptions } from '../engine/cycle-options.ts'
+import type { SyncPlan } from '../engine/sync-plan.ts'
+import { parseJson } from '../values/json.ts'
+import { WebhookRefused, type InboundDelivery, type Verify } from './verify/verify.ts'
+
+/** A message that is what it claims to be. */
+export interface WebhookEvent {
+  readonly id: string
+  readonly headers: InboundDelivery['headers']
+  readonly rawBody: Uint8Array
+  /** The body as JSON; null when it is none. */
+  readonly body: JsonValue
+}
+
+export interface WebhookContext {
+  readonly clock: Clock
+  readonly log: Log
+  readonly secrets: Secrets
+  readonly fetch: CycleOptions['fetch']
+}
+
+/** What a message comes to: changes to land, a sync to run now, or nothing. */
+export interface WebhookResult {
+  readonly changes?: readonly Change[]
+  readonly trigger?: string
+}
+
+export type ExecuteWebhook = (event: WebhookEvent, context: WebhookContext) => WebhookResult | void | Promise<WebhookResult | void>
+
+export interface DeclaredWebhook {
+  readonly worker: string
+  readonly name: string
+  readonly verify: Verify
+  readonly execute: ExecuteWebhook
+  /** How its changes land: as a sync of its own. Null for one that has no database and can only trigger. */
+  readonly plan: SyncPlan | null
+  /** Those it may trigger. */
+  readonly syncs: readonly string[]
+}
+
+export interface InboundOptions {
+  readonly store: Store
+  readonly ports: Ports
+  readonly secrets: Secrets
+  readonly fetch: CycleOptions['fetch']
+  readonly holder: string
+  readonly isDead?: (holder: string) => boolean
+  readonly webhooks: readonly DeclaredWebhook[]
+}
+
+/** unknown: there is no such webhook. refused: the sender need not come again. failed: it should, later. */
+export type Reception = 'accepted' | 'duplicate' | 'unknown' | 'refused' | 'failed'
+
+/** Whoever took a message and has not settled it after this has died. */
+const BUSY_MS = 60_000
+const REMEMBER_MS = 30 * 24 * 3_600_000
+/** While another process lands a message of the same webhook. */
+const HELD_WAIT_MS = 100
+const HELD_WAITS_MAX = 100
+
+/**
+ * Takes the messages of vendors: checks them, takes each once, and lands what they tell through the one door, as a cycle of
+ * one page. A message is settled after it has landed; a crash in between makes it land twice, which changes nothing.
+ */
+export class InboundWebhooks {
+  readonly #options: InboundOptions
+  /** The last of each webhook: its sync has one lease, so its messages land one after the other. */
+  readonly #tails = new Map<string, Promise<unknown>>()
+  #cycles = 0
+
+  constructor(options: InboundOptions) {
+    this.#options = options
+  }
+
+  async receive(worker: string, name: string, delivery: InboundDelivery): Promise<Reception> {
+    const { ports: { clock, log }, store, secrets } = this.#options
+    const webhook = this.#options.webhooks.find((known) => known.worker === worker && known.name === name)
+    if (webhook === undefined) return 'unknown'
+    const fields = { tenant: store.tenant, worker, webhook: name }
+    let id: string
+    try {
+      id = (await webhook.verify(delivery, { now: clock.now(), secrets })).id
+    } catch (error) {
+      if (isRefusal(error)) {
+        log.warn('a webhook was refused', { ...fields, reason: error.message })
+        return 'refused'
+      }
+      log.error('a webhook could not be checked', { ...fields, reason: reasonOf(error) })
+      return 'failed'
+    }
+    const message = { source: `${worker}/${name}`, id }
+    const now = clock.now()
+    const taken = await store.claimInbound(message, { at: now, busyMs: BUSY_MS, forgetBefore: now - REMEMBER_MS })
+    if (taken !== 'new') return taken === 'done' ? 'duplicate' : 'failed'
+    try {
+      await this.#inTurn(message.source, () => this.#act(webhook, { id, headers: delivery.headers, rawBody: delivery.rawBody, body: parsed(delivery.rawBody) }))
+    } catch (error) {
+      log.error('a webhook failed', { ...fields, reason: reasonOf(error) })
+      await store.settleInbound(message, { done: false, at: clock.now() })
+      return isRefusal(error) ? 'refused' : 'failed'
+    }
+    await store.settleInbound(message, { done: true, at: clock.now() })
+    return 'accepted'
+  }
+
+  async #act(webhook: DeclaredWebhook, event: WebhookEvent): Promise<void> {
+    const { ports: { clock, log }, secrets, fetch, store } = this.#options
+    const { changes = [], trigger } = (await webhook.execute(event, { clock, log, secrets, fetch })) ?? {}
+    if (changes.length > 0) await this.#land(webhook, changes)
+    if (trigger === undefined) return
+    if (!webhook.syncs.includes(trigger)) throw new SyncError('SYNC_UNKNOWN', `Webhook "${webhook.name}" triggers ${JSON.stringify(trigger)}, which worker "${webhook.worker}" has not declared.`)
+    await store.signal({ worker: webhook.worker, sync: trigger }, { kind: 'trigger', actor: `webhook:${webhook.name}`, at: clock.now() })
+  }
+
+  async #land({ name, plan }: DeclaredWebhook, changes: readonly Change[]): Promise<void> {
+    if (plan === null) throw new SyncError('WEBHOOK_INVALID', `Webhook "${name}" returned changes and has no database.`)
+    const { store, ports, fetch, secrets, holder, isDead } = this.#options
+    const execute: SyncPlan['execute'] = async (state) => ({ changes: [...changes], hasMore: false, nextState: state ?? {} })
+    for (let waits = 0; waits < HELD_WAITS_MAX; waits++) {
+      const { stopReason, error } = await runCycle({ ...plan, execute }, {
+        store, ports, fetch, secrets, holder: `${holder}#${++this.#cycles}`, trigger: 'webhook', ...(isDead !== undefined && { isDead }),
+      })
+      if (stopReason === 'complete') return
+      if (stopReason !== 'held') throw error === null ? new SyncError('CANCELLED', `The changes of webhook "${name}" did not land: ${stopReason}.`) : new SyncError(error.code, error.message)
+      await ports.clock.sleep(HELD_WAIT_MS)
+    }
+    throw new SyncError('LEASE_HELD', `Webhook "${name}" was held by another process for too long.`)
+  }
+
+  #inTurn(source: string, act: () => Promise<void>): Promise<void> {
+    const turn = (this.#tails.get(source) ?? Promise.resolve()).then(act)
+    this.#tails.set(source, turn.catch(() => {}))
+    return turn
+  }
+}
+
+function parsed(rawBody: Uint8Array): JsonValue {
+  try {
+    return parseJson(Buffer.from(rawBody).toString())
+  } catch {
+    return null
+  }
+}
+
+/** By name, not by class: a worker may carry a copy of this package of its own. */
+function isRefusal(error: unknown): error is WebhookRefused {
+  return error instanceof Error && error.name === 'WebhookRefused'
+}
+
+function reasonOf(error: unknown): string {
+  return isSyncError(error) || error instanceof Error ? error.message : String(error)
+}

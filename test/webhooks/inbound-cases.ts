@@ -1,0 +1,147 @@
+import { createHmac } from 'node:crypto'
+import Stripe from 'stripe'
+import { describe, expect, test } from 'vitest'
+import { Worker } from '../../src/config/worker.ts'
+import type { JsonObject, Store } from '../../src/contract/index.ts'
+import { systemClock } from '../../src/platform/clock.ts'
+import { systemRandom } from '../../src/platform/random.ts'
+import { live } from '../../src/testing/store-cases/harness.ts'
+import { InboundWebhooks, type ExecuteWebhook } from '../../src/webhooks/inbound.ts'
+import { githubSignature } from '../../src/webhooks/verify/github.ts'
+import { stripeSignature } from '../../src/webhooks/verify/stripe.ts'
+import { Stand, type Answer } from '../server/stand.ts'
+import type { OpenHarness } from './delivery-stand.ts'
+
+const SECRET = 'whsec_test_secret'
+const PATH = '/webhooks/shop/stripe'
+
+/** Stripe's events about charges become rows; other events are none of ours. */
+const chargesOf: ExecuteWebhook = ({ body }) => {
+  const { type, data, created } = body as unknown as { type: string; created: number; data: { object: JsonObject & { id: string } } }
+  if (!type.startsWith('charge.')) return
+  const upstreamUpdatedAt = new Date(created * 1_000).toISOString()
+  const { id: key } = data.object
+  return { changes: [type === 'charge.deleted' ? { type: 'delete', key, upstreamUpdatedAt } : { type: 'upsert', key, record: data.object, upstreamUpdatedAt }] }
+}
+
+export function describeInbound(name: string, open: OpenHarness): void {
+  describe(`webhooks of vendors on ${name}`, () => {
+    test('Z32 a signed message lands its changes through the one door, as a cycle of a sync of its own', async () => {
+      const { stand, store } = await openStand(open)
+      expect(await post(stand, event('evt_1', 10, { id: 'ch_1', amount: 5 }))).toMatchObject({ status: 200, body: { status: 'accepted' } })
+      expect(await post(stand, event('evt_2', 20, { id: 'ch_1', amount: 7 }))).toMatchObject({ status: 200 })
+      // Late, and older than what is there: the order of the source decides.
+      expect(await post(stand, event('evt_3', 15, { id: 'ch_1', amount: 6 }))).toMatchObject({ status: 200 })
+      expect(await live(store, 'charges')).toEqual([['ch_1', { id: 'ch_1', amount: 7 }]])
+      expect((await store.cycles({ worker: 'shop', sync: 'stripe' })).map(({ trigger, stopReason, counts }) => [trigger, stopReason, counts.created + counts.updated])).toEqual([['webhook', 'complete', 0], ['webhook', 'complete', 1], ['webhook', 'complete', 1]])
+      expect(await post(stand, event('evt_4', 30, { id: 'ch_1' }, 'charge.deleted'))).toMatchObject({ status: 200 })
+      expect(await live(store, 'charges')).toEqual([])
+      expect(await post(stand, event('evt_5', 40, { id: 'cus_1' }, 'customer.created'))).toMatchObject({ status: 200 })
+      expect(await store.position()).toBe(3)
+    })
+
+    test('XF11 Z32 of a hundred that play one message at once, over two servers, one has an effect; later ones are duplicates', async () => {
+      let effects = 0
+      const execute: ExecuteWebhook = (message, context) => {
+        effects++
+        return chargesOf(message, context)
+      }
+      const first = await openStand(open, { execute })
+      const { stand: second } = await openStand(async () => ({ ...first.stand.harness, store: await first.stand.harness.reopen(), close: async () => {} }), { execute })
+      const message = event('evt_1', 10, { id: 'ch_1', amount: 5 })
+      const headers = signed(message)
+      const answers = await Promise.all(Array.from({ length: 100 }, (_, n) => post(n % 2 === 0 ? first.stand : second, message, headers)))
+      expect(effects).toBe(1)
+      expect(answers.filter(({ body }) => body['status'] === 'accepted')).toHaveLength(1)
+      expect(answers.every(({ status, body }) => (status === 200 && ['accepted', 'duplicate'].includes(body['status'])) || status === 503)).toBe(true)
+      expect(await post(second, message, headers)).toMatchObject({ status: 200, body: { status: 'duplicate' } })
+      // Signed anew by the vendor, as it does when it sends again: still the same event.
+      expect(await post(first.stand, message)).toMatchObject({ body: { status: 'duplicate' } })
+      expect([effects, await first.store.position()]).toEqual([1, 1])
+    })
+
+    test('XF11 A28 what is forged, changed or too old is refused, without an effect and without a reason', async () => {
+      const { stand, store } = await openStand(open)
+      const message = event('evt_1', 10, { id: 'ch_1', amount: 5 })
+      const refused = [
+        await post(stand, message, {}), await post(stand, message, { 'stripe-signature': 't=1,v1=00' }), await post(stand, `${message} `, signed(message)),
+        await post(stand, message, signed(message, Date.now() - 301_000)), await post(stand, message, signed(message, Date.now() + 302_000)),
+      ]
+      expect(refused.map(({ status, body }) => [status, body['message']])).toEqual(Array(5).fill([401, 'The message is not signed as it should be, or too old.']))
+      expect(stand.lines.join()).toContain('a webhook was refused')
+      expect(stand.lines.join()).not.toContain(SECRET)
+      expect([await store.position(), await store.syncs()]).toEqual([0, []])
+      expect(await post(stand, message)).toMatchObject({ status: 200 })
+    })
+
+    test('a message that fails is forgotten, so that the vendor can send it again', async () => {
+      let fails = true
+      const { stand, store } = await openStand(open, {
+        execute: (message, context) => {
+          if (fails) throw new Error('not now')
+          return chargesOf(message, context)
+        },
+      })
+      const message = event('evt_1', 10, { id: 'ch_1', amount: 5 })
+      expect(await post(stand, message)).toMatchObject({ status: 503 })
+      fails = false
+      await store.signal({ worker: 'shop', sync: 'stripe' }, { kind: 'pause', actor: 'test', at: 1 })
+      expect(await post(stand, message)).toMatchObject({ status: 503 })
+      await store.signal({ worker: 'shop', sync: 'stripe' }, { kind: 'resume', actor: 'test', at: 2 })
+      expect(await post(stand, message)).toMatchObject({ status: 200, body: { status: 'accepted' } })
+      expect(await store.position()).toBe(1)
+    })
+
+    test('one that only triggers asks for a run of the sync it names, and of no other', async () => {
+      const { stand, store } = await openStand(open)
+      const body = JSON.stringify({ action: 'opened' })
+      const headers = { 'x-hub-signature-256': `sha256=${createHmac('sha256', SECRET).update(body).digest('hex')}`, 'content-type': 'application/x-www-form-urlencoded' }
+      expect(await stand.post('/webhooks/shop/github', { key: null, body, headers })).toMatchObject({ status: 200 })
+      expect((await store.read({ worker: 'shop', sync: 'orders' })).triggeredAt).not.toBe(null)
+      const wrong = JSON.stringify({ action: 'closed' })
+      expect(await stand.post('/webhooks/shop/github', { key: null, body: wrong, headers: { 'x-hub-signature-256': `sha256=${createHmac('sha256', SECRET).update(wrong).digest('hex')}` } })).toMatchObject({ status: 503 })
+      expect((await store.syncs()).map(({ sync }) => sync)).toEqual(['orders'])
+    })
+
+    test('an unknown webhook is not found, a body beyond a megabyte is refused, and other methods are not known', async () => {
+      const { stand } = await openStand(open)
+      for (const path of ['/webhooks/shop/nobody', '/webhooks/other/stripe']) expect(await stand.post(path, { key: null, body: '{}' })).toMatchObject({ status: 404 })
+      expect(await post(stand, 'x'.repeat(1_100_000))).toMatchObject({ status: 413 })
+      expect(await stand.get(PATH)).toMatchObject({ status: 405 })
+    })
+  })
+}
+
+async function openStand(open: OpenHarness, { execute = chargesOf }: { execute?: ExecuteWebhook } = {}): Promise<{ stand: Stand; store: Store }> {
+  const worker = new Worker({ name: 'shop' })
+  const charges = worker.database('charges')
+  worker.sync('orders', { database: worker.database('orders'), mode: 'incremental', execute: async () => ({ changes: [], hasMore: false }) })
+  worker.webhook('stripe', { database: charges, verify: stripeSignature({ secret: 'STRIPE_SECRET' }), execute })
+  worker.webhook('github', { verify: githubSignature({ secret: 'GITHUB_SECRET' }), execute: ({ body }) => ({ trigger: (body as { action: string }).action === 'opened' ? 'orders' : 'nobody' }) })
+  const harness = await open()
+  const lines: string[] = []
+  const note = (message: string, fields?: object): void => void lines.push(JSON.stringify({ message, ...fields }))
+  const ports = { clock: systemClock, random: systemRandom, log: { debug: note, info: note, warn: note, error: note } }
+  const inbound = new InboundWebhooks({
+    store: harness.store, ports, secrets: { get: () => SECRET }, holder: `webhook:test-${++stands}`, webhooks: worker.webhooks(),
+    fetch: () => Promise.reject(new Error('nobody asks')),
+  })
+  const stand = await Stand.open(async () => harness, { inbound })
+  // The stand's own lines are the server's; these are those of the webhooks.
+  Object.assign(stand, { lines })
+  return { stand, store: harness.store }
+}
+
+let stands = 0
+
+function event(id: string, created: number, object: JsonObject, type = 'charge.updated'): string {
+  return JSON.stringify({ id, object: 'event', type, created, data: { object } })
+}
+
+function signed(payload: string, at = Date.now()): Record<string, string> {
+  return { 'stripe-signature': new Stripe('sk_test_x').webhooks.generateTestHeaderString({ payload, secret: SECRET, timestamp: Math.floor(at / 1_000) }) }
+}
+
+function post(stand: Stand, body: string, headers = signed(body)): Promise<Answer> {
+  return stand.post(PATH, { key: null, body, headers: { 'content-type': 'application/json', ...headers } })
+}
