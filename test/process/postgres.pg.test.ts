@@ -4,6 +4,7 @@ import { killChildren } from './child.ts'
 import { describeKills } from './kill.ts'
 import { postgresStand, type Stand } from './stand.ts'
 import { describeTakeover } from './takeover.ts'
+import { describeWebhooks } from './webhooks.ts'
 
 const serverUrl = inject('postgresUrl')
 let build: Build
@@ -23,4 +24,5 @@ describe.skipIf(serverUrl === '')('processes on one PostgreSQL database', () => 
 
   describeTakeover(() => build, () => stand)
   describeKills(() => build, () => stand)
+  describeWebhooks(() => build, () => stand)
 })

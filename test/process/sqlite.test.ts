@@ -4,6 +4,7 @@ import { killChildren } from './child.ts'
 import { describeKills } from './kill.ts'
 import { sqliteStand, type Stand } from './stand.ts'
 import { describeTakeover } from './takeover.ts'
+import { describeWebhooks } from './webhooks.ts'
 
 let build: Build
 let stand: Stand
@@ -22,4 +23,5 @@ afterAll(async () => {
 describe('processes on one SQLite file', () => {
   describeTakeover(() => build, () => stand)
   describeKills(() => build, () => stand)
+  describeWebhooks(() => build, () => stand)
 })

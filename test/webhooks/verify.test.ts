@@ -1,4 +1,5 @@
 import { createHmac } from 'node:crypto'
+import { Signature as HubspotSignature } from '@hubspot/api-client'
 import { Webhook as Official } from 'standardwebhooks'
 import Stripe from 'stripe'
 import { describe, expect, test } from 'vitest'
@@ -26,7 +27,7 @@ const VENDORS: ReadonlyArray<{ name: string; timed: boolean; verify: Verify; hea
   { name: 'GitHub', timed: false, verify: githubSignature({ secret: ['OLD', 'NEW'] }), headers: (body) => ({ 'x-hub-signature-256': `sha256=${createHmac('sha256', SECRET).update(body).digest('hex')}` }) },
   {
     name: 'HubSpot', timed: true, verify: hubspotSignature({ secret: ['OLD', 'NEW'], url: URL_CALLED }),
-    headers: (body, at) => ({ 'x-hubspot-request-timestamp': String(at), 'x-hubspot-signature-v3': createHmac('sha256', SECRET).update(`POST${URL_CALLED}${body}${at}`).digest('base64') }),
+    headers: (body, at) => ({ 'x-hubspot-request-timestamp': String(at), 'x-hubspot-signature-v3': HubspotSignature.getSignature('POST', 'v3', { signature: '', clientSecret: SECRET, requestBody: body, url: URL_CALLED, timestamp: at }) }),
   },
 ]
 

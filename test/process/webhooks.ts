@@ -1,0 +1,58 @@
+import { expect, test } from 'vitest'
+import { messageId } from '../../src/webhooks/message.ts'
+import { Receiver } from '../webhooks/receiver.ts'
+import type { Build } from './build.ts'
+import { Child } from './child.ts'
+import type { Stand } from './stand.ts'
+
+const ROWS = 5
+
+export function describeWebhooks(build: () => Build, stand: () => Stand): void {
+  test('XA6 killed after the commit and before anything was sent: the next process sends it, under the ids it would have had', async () => {
+    const { url, receiver, expected } = await landed(build(), stand())
+    expect(receiver.received).toEqual([])
+    const child = new Child(build(), 'webhooks.mjs', { input: { url, task: 'deliver' } })
+    await receiver.until(({ length }) => length === ROWS)
+    expect(receiver.received.map(({ id }) => id).toSorted()).toEqual(expected)
+    await child.kill()
+  })
+
+  test('XA7 killed after it was sent and before that was noted: it is sent again at once, under the same ids', async () => {
+    const { url, receiver, expected } = await landed(build(), stand())
+    const first = new Child(build(), 'webhooks.mjs', { input: { url, task: 'deliver', dieAt: 'note' } })
+    await first.until('noting')
+    expect(receiver.received.map(({ id }) => id).toSorted()).toEqual(expected)
+    await first.kill()
+    await stand().settled(url)
+    expect(await stand().look(url, async (store) => (await store.webhooks())[0])).toMatchObject({ position: 0, waiting: 0 })
+    // Its claim would last for a minute; whoever comes next sees that it is dead.
+    const second = new Child(build(), 'webhooks.mjs', { input: { url, task: 'deliver' } })
+    await receiver.until(({ length }) => length === 2 * ROWS)
+    expect(receiver.received.slice(ROWS).map(({ id }) => id).toSorted()).toEqual(expected)
+    await second.kill()
+  })
+
+  test('XA7 killed while a receiver has it and has not answered: it is sent again, under the same id', async () => {
+    const { url, receiver, expected } = await landed(build(), stand())
+    receiver.answer = () => {}
+    const first = new Child(build(), 'webhooks.mjs', { input: { url, task: 'deliver' } })
+    await receiver.until(({ length }) => length === ROWS)
+    await first.kill()
+    receiver.answer = (_, response) => void response.writeHead(200).end()
+    const second = new Child(build(), 'webhooks.mjs', { input: { url, task: 'deliver' } })
+    await receiver.until(({ length }) => length === 2 * ROWS)
+    expect(receiver.received.slice(ROWS).map(({ id }) => id).toSorted()).toEqual(expected)
+    await second.kill()
+  })
+}
+
+/** A store in which a process landed changes for a webhook, and was killed. */
+async function landed(build: Build, stand: Stand): Promise<{ url: string; receiver: Receiver; expected: string[] }> {
+  const url = await stand.fresh()
+  const receiver = await Receiver.open()
+  const { signal } = await new Child(build, 'webhooks.mjs', { input: { url, receiver: receiver.url, task: 'land', rows: ROWS } }).ended
+  expect(signal).toBe('SIGKILL')
+  const { entries } = await stand.look(url, (store) => store.feed({ after: 0, limit: 100, scanMax: 100 }))
+  expect(entries).toHaveLength(ROWS)
+  return { url, receiver, expected: entries.map((entry) => messageId('default', entry)).toSorted() }
+}
