@@ -177,7 +177,7 @@ export class Worker {
     const { database, databases = [], verify, execute } = options
     if (database !== undefined) {
       // Nothing to read by itself: its pages come with the messages.
-      const wait: Execute<unknown> = async (state) => ({ changes: [], hasMore: false, nextState: state ?? {} })
+      const wait: Execute = async (state) => ({ changes: [], hasMore: false, nextState: state ?? {} })
       this.#declare(name, { database, databases, mode: 'incremental', schedule: 'manual', execute: wait }, null)
     }
     this.#webhooks.set(name, { verify, execute, lands: database !== undefined })

@@ -246,6 +246,36 @@ describe('the schedules of a tracked pair', () => {
   })
 })
 
+describe('the webhooks of a worker', () => {
+  const verify = () => ({ id: 'x' })
+
+  test('one with a database is a sync of its own that nothing schedules, in the name of the backfill; one without can only trigger', () => {
+    const worker = new Worker({ name: 'w' })
+    const database = worker.database('contacts')
+    worker.sync('all', { database, execute })
+    worker.webhook('landing', { database, verify, execute: () => {} })
+    worker.webhook('asking', { verify, execute: () => ({ trigger: 'all' }) })
+    expect(worker.manifest.webhooks).toEqual([{ name: 'landing', databases: ['contacts'] }, { name: 'asking', databases: [] }])
+    expect(worker.manifest.syncs[1]).toMatchObject({ name: 'landing', mode: 'incremental', schedule: { kind: 'manual' }, owner: 'w/all' })
+    expect(worker.webhooks().map(({ worker: name, plan, syncs }) => [name, plan?.sync ?? null, syncs])).toEqual([['w', 'landing', ['all']], ['w', null, ['all']]])
+    expect(new Worker().manifest).not.toHaveProperty('webhooks')
+  })
+
+  test('one without verify, with a name that is taken or with an option that is none is refused, and reserves nothing', () => {
+    const worker = new Worker({ name: 'w' })
+    const database = worker.database('contacts')
+    worker.sync('all', { database, execute })
+    const given = { verify, execute: () => {} }
+    for (const options of [{ execute: () => {} }, { verify }, { ...given, secret: 'x' }, { ...given, databases: [database] }, null]) {
+      expect(() => worker.webhook('hook', options as never)).toThrow(expect.objectContaining({ code: 'WEBHOOK_INVALID' }))
+    }
+    expect(() => worker.webhook('hook', { ...given, database: 'nowhere' })).toThrow(expect.objectContaining({ code: 'DATABASE_UNKNOWN' }))
+    expect(() => worker.webhook('all', { ...given, database })).toThrow(expect.objectContaining({ code: 'NAME_TAKEN' }))
+    worker.webhook('hook', { ...given, database })
+    expect(() => worker.webhook('HOOK', given)).toThrow(expect.objectContaining({ code: 'NAME_TAKEN' }))
+  })
+})
+
 describe('a worker from another copy of the package', () => {
   test('is known by its structure', () => {
     expect(isWorker(new Worker())).toBe(true)

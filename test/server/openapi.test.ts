@@ -54,8 +54,9 @@ describe('AX10 A31 the OpenAPI document', () => {
       const validate = ajv.compile({ $ref: `doc#${pointer}` })
       expect([validate(value), validate.errors], what).toEqual([true, null])
     }
-    for (const { path, method, media } of ROUTES) {
-      if (media !== undefined) continue
+    for (const { path, method, media, rawBytesMax } of ROUTES) {
+      // Those that take a signed body are asked by test/webhooks.
+      if (media !== undefined || rawBytesMax !== undefined) continue
       const url = path.replace(':database', 'things').replace(':key', 'b').replace(':worker', 'crm').replace(':sync', 'delta')
       const { status, body } = await stand.get(url, { key, method })
       expect(status, url).toBe(200)

@@ -236,7 +236,7 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       expect(await stand.until(({ position }) => position === 2)).toMatchObject({ disabled: null })
     })
 
-    test('A28 invariant 8: whoever follows by webhook while writers commit, through failures and takeovers, ends with the current rows', async () => {
+    test('A28 O10 invariant 8: whoever follows by webhook while writers commit, through failures and takeovers, ends with the current rows', async () => {
       const stand = await DeliveryStand.open(open)
       const [replica, seen] = [new Map() as Replica, new Set<string>()]
       let count = 0

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import Stripe from 'stripe'
+import { Stripe } from 'stripe'
 import { describe, expect, test } from 'vitest'
 import { Worker } from '../../src/config/worker.ts'
 import type { JsonObject, Store } from '../../src/contract/index.ts'
@@ -60,14 +60,14 @@ export function describeInbound(name: string, open: OpenHarness): void {
       expect([effects, await first.store.position()]).toEqual([1, 1])
     })
 
-    test('XF11 A28 what is forged, changed or too old is refused, without an effect and without a reason', async () => {
+    test('NX15 XF11 A28 what is forged, changed or too old is refused, without an effect and without a reason', async () => {
       const { stand, store } = await openStand(open)
       const message = event('evt_1', 10, { id: 'ch_1', amount: 5 })
       const refused = [
         await post(stand, message, {}), await post(stand, message, { 'stripe-signature': 't=1,v1=00' }), await post(stand, `${message} `, signed(message)),
         await post(stand, message, signed(message, Date.now() - 301_000)), await post(stand, message, signed(message, Date.now() + 302_000)),
       ]
-      expect(refused.map(({ status, body }) => [status, body['message']])).toEqual(Array(5).fill([401, 'The message is not signed as it should be, or too old.']))
+      expect(refused.map(({ status, body }) => [status, body['message']])).toEqual(refused.map(() => [401, 'The message is not signed as it should be, or too old.']))
       expect(stand.lines.join()).toContain('a webhook was refused')
       expect(stand.lines.join()).not.toContain(SECRET)
       expect([await store.position(), await store.syncs()]).toEqual([0, []])

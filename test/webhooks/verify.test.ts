@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { Signature as HubspotSignature } from '@hubspot/api-client'
 import { Webhook as Official } from 'standardwebhooks'
-import Stripe from 'stripe'
+import { Stripe } from 'stripe'
 import { describe, expect, test } from 'vitest'
 import { newSecret } from '../../src/webhooks/secrets.ts'
 import { signature, signatureHeaders } from '../../src/webhooks/sign.ts'
@@ -94,9 +94,9 @@ test("GitHub's published vector", () => {
   expect(verify({ method: 'POST', path: '/', headers, rawBody: Buffer.from('Hello, World!') }, { now: 0, secrets: { get: () => "It's a Secret to Everybody" } })).toHaveProperty('id')
 })
 
-test('XF11 a message of GitHub played again under another delivery id is the same message', async () => {
+test('XF11 a message of GitHub played again under another delivery id is the same message', () => {
   const { verify, headers } = VENDORS[2]!
-  const ids = await Promise.all(['a', 'b'].map((guid) => verify({ method: 'POST', path: '/', headers: { ...headers(BODY, NOW), 'x-github-delivery': guid }, rawBody: Buffer.from(BODY) }, { now: NOW, secrets })))
+  const ids = ['a', 'b'].map((guid) => verify({ method: 'POST', path: '/', headers: { ...headers(BODY, NOW), 'x-github-delivery': guid }, rawBody: Buffer.from(BODY) }, { now: NOW, secrets }))
   expect(ids[0]).toEqual(ids[1])
 })
 

@@ -11,8 +11,8 @@ export interface Fault {
   readonly caughtBy: readonly string[]
 }
 
-const [COMMIT, LOOKUP, SWEEP, REGISTRY, READING, SCHEMA] = ['commit', 'lookup', 'sweep', 'registry', 'reading', 'schema']
-  .map((name) => `stores/sqlite/${name}.ts`) as [string, string, string, string, string, string]
+const [COMMIT, LOOKUP, SWEEP, REGISTRY, READING, SCHEMA, WEBHOOKS] = ['commit', 'lookup', 'sweep', 'registry', 'reading', 'schema', 'webhooks']
+  .map((name) => `stores/sqlite/${name}.ts`) as [string, string, string, string, string, string, string]
 const [JUDGE, PLAN] = ['stores/kit/judge.ts', 'stores/kit/plan-landing.ts']
 
 export const faults: readonly Fault[] = [
@@ -243,5 +243,37 @@ export const faults: readonly Fault[] = [
     name: 'lists the quarantine of every tenant',
     patches: [{ file: READING, from: 'where q.tenant_id = ? and', to: 'where (q.tenant_id = ? or true) and' }],
     caughtBy: ['a store knows its tenant, and another tenant finds nothing'],
+  },
+
+  // ── webhooks ──
+  {
+    name: 'lets two deliver to one webhook',
+    patches: [{ file: WEBHOOKS, from: 'found.held_until! > request.at', to: 'found.held_until! < request.at' }],
+    caughtBy: ['invariant 3: only one delivers at a time'],
+  },
+  {
+    name: 'notes deliveries whoever says so',
+    patches: [{ file: WEBHOOKS, from: 'where tenant_id = ? and webhook_id = ? and epoch = ? and holder is not null`,\n      ...standingValues', to: 'where tenant_id = ? and webhook_id = ? and ? > 0`,\n      ...standingValues' }],
+    caughtBy: ['invariant 3: only one delivers at a time', 'a webhook that was disabled'],
+  },
+  {
+    name: 'delivers to a webhook that was disabled',
+    patches: [{ file: WEBHOOKS, from: 'found === undefined || found.disabled !== null', to: 'found === undefined' }],
+    caughtBy: ['a webhook that was disabled'],
+  },
+  {
+    name: 'forgets what waits when its place moves',
+    patches: [{ file: WEBHOOKS, from: 'for (const delivery of kept) {', to: 'for (const delivery of kept.slice(1)) {' }],
+    caughtBy: ['XA6 the place and what waits'],
+  },
+  {
+    name: 'takes a message twice',
+    patches: [{ file: WEBHOOKS, from: 'found.at > at - busyMs', to: 'found.at < at - busyMs' }],
+    caughtBy: ['Z32 of many that bring one message'],
+  },
+  {
+    name: 'forgets that a message was done',
+    patches: [{ file: WEBHOOKS, from: "if (found?.done === 1) return 'done'", to: '' }],
+    caughtBy: ['Z32 of many that bring one message'],
   },
 ]
