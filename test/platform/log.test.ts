@@ -32,7 +32,7 @@ describe('the log', () => {
     expect(JSON.parse(line!)).toMatchObject({ object: '[omitted]', sneaky: '[omitted]', call: '[omitted]' })
   })
 
-  test('Z18 escapes control and direction characters, so that no value writes a line or a colour of its own', () => {
+  test('Z18 XF17 escapes control and direction characters, so that no value writes a line or a colour of its own', () => {
     const hostile = 'a\nb\r\u001b[31mred\u009b0m\u2028\u202edesrever\u0000\u007f\ud800'
     const [line] = logged('debug', (log) => log.debug(hostile, { [hostile]: hostile }))
     // oxlint-disable-next-line no-control-regex
@@ -41,7 +41,7 @@ describe('the log', () => {
     expect((JSON.parse(line!) as { message: string }).message).toBe(hostile)
   })
 
-  test('Z18 caps what is long and what is many', () => {
+  test('Z18 XF17 caps what is long and what is many', () => {
     const fields = Object.fromEntries(Array.from({ length: 500 }, (_, index) => [`f${index}`, 'y'.repeat(100_000)]))
     const [line] = logged('debug', (log) => log.debug('x'.repeat(1_000_000), fields))
     expect(line!.length).toBeLessThan(100_000)
