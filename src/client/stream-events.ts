@@ -9,12 +9,16 @@ import { errorOf, translated, type Query, type Wire } from './wire.ts'
 /** The server lets itself be heard every 15 seconds. */
 const SILENCE_MAX_MS = 45_000
 
+export interface StreamOptions extends Pick<PageOptions, 'types' | 'signal'> {
+  readonly silenceMaxMs?: number
+}
+
 /** The same as server-sent events: what arrives together is a batch. Never ends by itself; a stream that ends has failed. */
-export async function* streamEvents(wire: Wire, from: Query, { types, signal }: Pick<PageOptions, 'types' | 'signal'>): AsyncGenerator<Batch> {
+export async function* streamEvents(wire: Wire, from: Query, { types, signal, silenceMaxMs = SILENCE_MAX_MS }: StreamOptions): AsyncGenerator<Batch> {
   const silence = new AbortController()
   const either = AbortSignal.any([signal, silence.signal])
   const heard = async <T>(answer: Promise<T>): Promise<T> => {
-    const timer = setTimeout(() => silence.abort(), SILENCE_MAX_MS)
+    const timer = setTimeout(() => silence.abort(), silenceMaxMs)
     try {
       return await answer
     } catch (error) {

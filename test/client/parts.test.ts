@@ -7,8 +7,10 @@ import { EventLines } from '../../src/client/event-lines.ts'
 import { fileCheckpoint } from '../../src/client/node/index.ts'
 import { START } from '../../src/client/position.ts'
 import { delayMs, retryAfterMs } from '../../src/client/retry.ts'
-import { ClientError } from '../../src/client/index.ts'
+import { ClientError, createClient } from '../../src/client/index.ts'
 import { Seen } from '../../src/client/seen.ts'
+import { streamEvents } from '../../src/client/stream-events.ts'
+import { Wire } from '../../src/client/wire.ts'
 import { buildPackage } from '../cli/package.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
@@ -43,6 +45,45 @@ test('events are the same wherever the network cuts them', () => {
       expect([text.slice(0, a), text.slice(a, b), text.slice(b)].flatMap((part) => lines.push(part)), `${a} ${b}`).toEqual(whole)
     }
   }
+})
+
+test('a server that has gone silent is left, by request and by stream', async () => {
+  const { signal } = new AbortController()
+  // Answers nothing, until whoever asks gives up.
+  const mute = ((_: unknown, init: RequestInit) => new Promise((__, reject) => init.signal!.addEventListener('abort', () => reject(init.signal!.reason as Error)))) as typeof fetch
+  await expect(new Wire({ url: 'http://x', key: '', fetch: mute }).json({ path: '/', timeoutMs: 20, signal })).rejects.toMatchObject({ code: 'TIMEOUT', isTransient: true })
+  // Begins well, and says no more.
+  const stalling = (async (_: unknown, init: RequestInit) => new Response(new ReadableStream<Uint8Array>({
+    start(controller) {
+      controller.enqueue(new TextEncoder().encode('id: c1\n\n'))
+      init.signal!.addEventListener('abort', () => controller.error(init.signal!.reason))
+    },
+  }), { headers: { 'content-type': 'text/event-stream' } })) as typeof fetch
+  const batches = streamEvents(new Wire({ url: 'http://x', key: '', fetch: stalling }), {}, { types: undefined, signal, silenceMaxMs: 20 })
+  expect((await batches.next()).value).toEqual({ changes: [], cursor: 'c1', upToDate: true })
+  await expect(batches.next()).rejects.toMatchObject({ code: 'TIMEOUT', isTransient: true })
+})
+
+test('A25 what a stream tells of before it ends with an error counts, and then the way back is taken', async () => {
+  const change = (key: string): string => `id: after-${key}\nevent: change\ndata: ${JSON.stringify({ eventId: key, resourceType: 't', resourceId: key, action: 'created', updatedAt: '2026-01-01T00:00:00.000Z', snapshot: {} })}\n\n`
+  const error = `event: error\ndata: ${JSON.stringify({ error: 'INVALID_REQUEST', message: 'Lost.', status: 400, requestId: 'r1', details: { reason: 'cursor_expired', restart: 'backfill' } })}\n\n`
+  const [asked, told]: [string[], string[]] = [[], []]
+  const answers = [`${change('a')}${error}`, `${change('a')}${change('b')}: up to date\nid: end\n\n`]
+  const fake = (async (url: string) => {
+    asked.push(url)
+    return new Response(answers.shift(), { headers: { 'content-type': 'text/event-stream' } })
+  }) as typeof fetch
+  const stop = new AbortController()
+  const client = createClient({ url: 'http://x/prefix/', key: '', fetch: fake })
+  for await (const { resourceId } of client.changes({
+    mode: 'stream', types: ['t'], signal: stop.signal, onRestart: ({ from }) => void told.push(from),
+    onRestored() {
+      told.push('restored')
+      stop.abort()
+    },
+  })) told.push(resourceId)
+  expect(told).toEqual(['a', 'backfill', 'a', 'b', 'restored'])
+  expect(asked).toEqual(['http://x/prefix/agents/v1/changes?types=t', 'http://x/prefix/agents/v1/changes?types=t'])
 })
 
 test('only so many keys are remembered, the newest', () => {

@@ -1,10 +1,14 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
+import type { Desk } from '../../src/mcp/desk.ts'
 import { sqlOf } from '../../src/mcp/query-tool.ts'
 import { fit } from '../../src/mcp/bounded.ts'
+import { readTools } from '../../src/mcp/read-tools.ts'
+import { SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { people, Project } from '../cli/project.ts'
+import { openHarness } from '../stores/sqlite-harness.ts'
 import { connect } from './agent.ts'
 
 /** In the state and the cursors of the worker in fixtures/. */
@@ -85,6 +89,18 @@ test('with --allow-writes an agent triggers, pauses and resumes, on record; with
   expect((await project.run('run', 'people-list')).code).toBe(0)
   expect((await call('query_records', { database: 'people', figures: [{ figure: 'count' }] }))['rows']).toEqual([{ count: 2 }])
   await agent.close()
+})
+
+test('a tidemark that is no time is a piece of state, and stays untold; so does the cursor of a change', async () => {
+  const { store, close } = await openHarness()
+  onTestFinished(close)
+  const driver = await SyncDriver.take(store)
+  await driver.begin()
+  await driver.complete([upsert('k', { n: 1 }, { cursor: CANARY })], { tidemark: CANARY, state: `{"token":"${CANARY}"}` })
+  const desk: Desk = { tenant: 'default', reading: async () => store, writing: async () => store, syncs: [], select: () => Promise.reject(new Error('not asked')), dialect: 'sqlite', clock: { now: () => 0, sleep: async () => {} }, actor: 'mcp:test' }
+  const answers = await Promise.all(readTools.map((tool) => tool.run(desk, { database: 'things', key: 'k', limit: 10 })))
+  expect(answers).toMatchObject([{ databases: [{ name: 'things' }] }, { record: { n: 1 } }, { changes: [{ key: 'k' }] }, { syncs: [{ sync: 'delta', tidemark: null, health: 'HEALTHY' }] }, { history: [{ action: 'created' }] }])
+  expect(JSON.stringify(answers)).not.toContain(CANARY)
 })
 
 test('without the SDK the command says what to install', { timeout: 120_000 }, async () => {
