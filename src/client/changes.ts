@@ -29,7 +29,7 @@ export interface ChangesOptions<Type extends string = string> {
   readonly waitSeconds?: number
   /** Failed tries in a row before the loop gives up; it never does unless told so. */
   readonly retriesMax?: number
-  /** The place in the feed was lost; the loop goes on from another. */
+  /** The place in the feed was lost; the loop goes on from another. Told again by a process that takes up the backfill of one that died. */
   readonly onRestart?: (restart: Restart) => void | Promise<void>
   /** After a fresh backfill: everything there is has come since `onRestart`. What you hold and did not come is gone. */
   readonly onRestored?: (restart: Restart) => void | Promise<void>
@@ -54,7 +54,9 @@ export async function* readChanges(wire: Wire, options: ChangesOptions): AsyncGe
     saved = position
   }
   const seen = new Seen(SEEN_MAX)
-  let failures = 0
+  let [failures, relapses] = [0, 0]
+  // Another process began a backfill and did not end it: whoever goes on with it has to know.
+  if (position.restart !== null) await onRestart?.(position.restart)
   try {
     while (!signal.aborted) {
       try {
@@ -77,15 +79,19 @@ export async function* readChanges(wire: Wire, options: ChangesOptions): AsyncGe
           if (batch.upToDate && position.restart !== null) {
             await onRestored?.(position.restart)
             position = { ...position, restart: null }
+            relapses = 0
           }
           await save()
         }
         if (options.follow === false) return
       } catch (error) {
-        if (signal.aborted) return
+        // What fails because of the abort is no failure; anything else still is.
+        if (signal.aborted && (error === signal.reason || error instanceof ClientError)) return
         const way = error instanceof ClientError ? restartAt(position, error, wire.clock.now()) : null
         if (way === null) await wire.pause(error, ++failures, retriesMax, signal).catch(unlessAborted(signal))
         else {
+          // A backfill that loses its place as well is begun again, but not at once: that could go on for ever.
+          if (position.restart !== null) await wire.backOff(error as ClientError, ++relapses, retriesMax, signal).catch(unlessAborted(signal))
           position = way.position
           // What was read of a store that was set back may come again, and counts again.
           if (way.restart.from === 'backfill') seen.clear()

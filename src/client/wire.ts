@@ -90,7 +90,12 @@ export class Wire {
 
   /** Waits before the next try; throws what cannot be tried again. */
   async pause(error: unknown, attempt: number, retriesMax: number, signal: AbortSignal): Promise<void> {
-    if (!(error instanceof ClientError) || !error.isTransient || attempt > retriesMax) throw error
+    if (!(error instanceof ClientError) || !error.isTransient) throw error
+    await this.backOff(error, attempt, retriesMax, signal)
+  }
+
+  async backOff(error: ClientError, attempt: number, retriesMax: number, signal: AbortSignal): Promise<void> {
+    if (attempt > retriesMax) throw error
     const delay = delayMs(error, attempt, this.#random)
     this.#options.onRetry?.({ error, attempt, delayMs: delay })
     await this.clock.sleep(delay, signal)

@@ -19,7 +19,10 @@ export interface Page {
   readonly hasMore: boolean
   readonly syncMode: 'full' | 'incremental'
   readonly databases: readonly string[] | null
-  /** It has all the items it may have, so that it will be the same whenever it is asked for; only of changes. */
+  /**
+   * It has all the items it may have, so that it will be the same whenever it is asked for; only of changes. Never one that
+   * begins without a cursor: whoever begins anew after the log was compacted needs cursors that know of it.
+   */
   readonly isSettled: boolean
   /** The newest sequence when the page was read. */
   readonly position: number
@@ -58,7 +61,7 @@ export async function readPage(store: Store, seal: Seal, request: PageRequest, n
   const floor = opened !== null && opened.sequence < page.floor ? opened.floor : page.floor
   const cursorAt = (at: Pick<FeedEntry, 'sequence' | 'committedAt'>): string => sealPlace(seal, { endpoint, databases, floor, sequence: at.sequence, committedAt: at.committedAt }, now)
   const nextCursor = opened !== null && sequence === opened.sequence && now - opened.issuedAt < KEEP_MS ? cursor! : cursorAt({ sequence, committedAt: last?.committedAt ?? page.scannedCommittedAt })
-  return { entries, nextCursor, hasMore, syncMode: opened === null && since === null ? 'full' : 'incremental', databases, isSettled: endpoint === 'changes' && last !== null, position: page.position, cursorAt }
+  return { entries, nextCursor, hasMore, syncMode: opened === null && since === null ? 'full' : 'incremental', databases, isSettled: endpoint === 'changes' && last !== null && opened !== null, position: page.position, cursorAt }
 }
 
 /** Inclusive: the first whole millisecond that is not before it. */
