@@ -39,3 +39,7 @@ export type {
   Operation, PagedProvider, PaginationCursor, Position, PositionType, Provider, ProviderPage, Repair, Replay, ReplayWindow, Result, Session, SessionTotals,
   StreamRequest,
 } from './strategies/index.ts'
+export { envelopeOf, fileCursor, fileOrder, literalSqlQuery, newerFiles, odataQuery, registryRecord, soqlQuery, sqlQuery, watermark } from './strategies/index.ts'
+export type {
+  CursorKind, CursorValue, Envelope, ListedFile, RegistryRecord, Selected, SqlQuery, WatermarkAnswer, WatermarkInput, WatermarkOptions, WatermarkOutput, WatermarkQuery, WatermarkState,
+} from './strategies/index.ts'

@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import type { Column, Table } from '../../../src/sources/sql/database.ts'
-import { durationMs, earlier, laterMoment } from '../../../src/sources/sql/moments.ts'
+import { earlier, laterMoment } from '../../../src/sources/sql/moments.ts'
 import { mysqlDialect } from '../../../src/sources/sql/mysql.ts'
 import { postgresDialect } from '../../../src/sources/sql/postgres.ts'
 import { sqliteDialect } from '../../../src/sources/sql/sqlite.ts'
 import { select } from '../../../src/sources/sql/statements.ts'
+import { durationMs } from '../../../src/values/duration.ts'
 
 const updatedAt: Column = { name: 'updated_at', kind: 'instant', type: 'timestamptz', nullable: false, isUtc: true }
 const id: Column = { name: 'id', kind: 'integer', type: 'int8', nullable: false, isUtc: true }
