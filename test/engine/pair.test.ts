@@ -106,7 +106,7 @@ describe('a tracked pair', () => {
     expect(await scene.rows()).toEqual(shop.truth())
   })
 
-  test('XE6 XB14 a delta in the middle of the backfill: its rows survive the sweep, its deletes stay, its news are not overwritten', async () => {
+  test('XE6 XB14 NX14 a delta in the middle of the backfill: its rows survive the sweep, its deletes stay, its news are not overwritten', async () => {
     const { backfill, delta } = shop.plans()
     await scene.run(delta)
     let during: Promise<unknown> = Promise.resolve()

@@ -101,7 +101,7 @@ describe('the tail', () => {
     await expectAll()
   })
 
-  test('SX3 SD4: no pages of known items end backfill; only the end of the list does', async () => {
+  test('F17 SX3 SD4: no pages of known items end backfill; only the end of the list does', async () => {
     await settle()
     // The hand of an operator: backfill begins anew over a list of which every item is known.
     const { headItemId, anchors } = await committed()

@@ -20,7 +20,7 @@ export const sweepCases: readonly StoreCase[] = [
     )
     assert.equal((await store.cycles(driver.ref))[0]!.counts.swept, 1)
   }),
-  rule('N12 XE1 invariant 5: no page but the last one of a complete cycle sweeps', async ({ store }) => {
+  rule('N12 F6 XE1 invariant 5: no page but the last one of a complete cycle sweeps', async ({ store }) => {
     const driver = await SyncDriver.take(store, { mode: 'replace' })
     await driver.cycle(one('a', 'b'))
     await driver.begin()

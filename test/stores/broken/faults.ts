@@ -156,7 +156,7 @@ export const faults: readonly Fault[] = [
   {
     name: 'sweeps with every page',
     patches: [{ file: COMMIT, from: "commit.move.kind === 'complete' ? commit.move.sweep : null", to: "commit.move.kind === 'complete' ? commit.move.sweep : { maxShare: 1, allowEmpty: true }" }],
-    caughtBy: ['N12 XE1 invariant 5: no page but the last one'],
+    caughtBy: ['N12 F6 XE1 invariant 5: no page but the last one'],
   },
   {
     name: 'sweeps after an incremental cycle',
