@@ -11,10 +11,10 @@ export function laterMoment(a: string | null, b: string | null): string | null {
   return (instantIn(a) ?? '') >= (instantIn(b) ?? '') ? a : b
 }
 
-/** Earlier by so much, at the beginning of that second, written as the given one is. */
+/** Earlier by so much: at the beginning of that second, so that as a text it comes before every other of it; written as the given one is. */
 export function earlier(text: string, ms: number): string {
   const instant = instantIn(text)
-  if (instant === null) return text
+  if (instant === null || ms === 0) return text
   const moved = new Date(instantMs(instant) - ms).toISOString()
   if (text.length === 10) return moved.slice(0, 10)
   return `${moved.slice(0, 10)}${text[10]}${moved.slice(11, 19)}${/[Zz]$/.test(text) ? 'Z' : ''}`

@@ -130,10 +130,12 @@ describe.skipIf(inject('postgresUrl') === '')('postgres-cdc', () => {
     const [plain, full, indexed] = [await makeTable(columns, rows), await makeTable(columns, rows), await makeTable(columns, rows)]
     for (const table of [plain, full, indexed]) await shop.exec(`alter table ${table} alter big set storage external; update ${table} set big = big || '!'`)
     await shop.exec(`alter table ${full} replica identity full; create unique index ${indexed}_both on ${indexed} (id, code); alter table ${indexed} replica identity using index ${indexed}_both; alter table ${indexed} alter code set not null`)
-    const stage = await stageOf({ tables: [{ table: plain, database: 'plain' }, { table: full, database: 'full' }, { table: indexed, database: 'indexed' }] })
+    const stage = await stageOf({ tables: [{ table: plain, database: 'plain' }, { table: full, database: 'full' }, { table: indexed, database: 'indexed' }], pageSize: 1 })
     await stage.complete('rows-backfill')
     for (const table of [plain, full, indexed]) {
-      await shop.exec(`update ${table} set note = 'first' where id = 1; update ${table} set id = 20, note = 'moved' where id = 2; update ${table} set note = 'gone' where id = 3; delete from ${table} where id = 3`)
+      // Each a transaction of its own, and so a page of its own.
+      for (const statement of ["set note = 'first' where id = 1", "set id = 20, note = 'moved' where id = 2", "set note = 'gone' where id = 3"]) await shop.exec(`update ${table} ${statement}`)
+      await shop.exec(`delete from ${table} where id = 3`)
       await shop.exec(`begin; insert into ${table} values (30, 'a', 'x', repeat('y', 9000)); update ${table} set note = 'b' where id = 30; commit`)
       await shop.exec(`update ${table} set note = 'before' where id = 4; update ${table} set big = repeat('z', 9000) where id = 4; update ${table} set code = 'C5' where id = 5`)
     }

@@ -81,7 +81,9 @@ export function describeSqlSource(kind: SourceKind, extra: (source: () => Source
       await source.exec(`insert into ${table} values (2, 'behind', ${kind.ago(840)}), (3, 'too far behind', ${kind.ago(1_200)})`)
       expect((await plain.complete('items')).counts).toMatchObject({ created: 0 })
       expect((await careful.complete('items')).counts).toMatchObject({ created: 1, unchanged: 1 })
-      // What was read again does not move the position back.
+      // What is read again does not move the position back, also when nothing else is left.
+      await source.exec(`delete from ${table} where id = 1`)
+      expect((await careful.complete('items')).counts).toMatchObject({ unchanged: 1 })
       expect((await careful.state('items')).cursorValue).toBe(cursorValue)
       for (const stage of [plain, careful]) await stage.close()
       expect(() => sql({ url: source.url }).table(table, { cursor: 'updated_at', safetyWindow: '5m' })).toThrow(/PT5M/)

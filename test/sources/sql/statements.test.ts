@@ -63,6 +63,7 @@ describe('moments', () => {
     expect(earlier('2026-03-01T00:00:03.900000Z', 5_000)).toBe('2026-02-28T23:59:58Z')
     expect(earlier('2026-03-01 00:05:00', 300_000)).toBe('2026-03-01 00:00:00')
     expect(earlier('2026-03-01', 86_400_000)).toBe('2026-02-28')
+    expect(earlier('2026-03-01T00:00:03.900000Z', 0)).toBe('2026-03-01T00:00:03.900000Z')
     expect(earlier('-infinity', 5_000)).toBe('-infinity')
   })
 
