@@ -49,10 +49,13 @@ export function postgresCdc({ url, tables, slot = 'tidemark', publication = 'tid
   if (tables.length === 0) throw new SyncError('SYNC_INVALID', 'postgres-cdc needs at least one table.')
   if (!/^[a-z0-9_]{1,63}$/.test(slot)) throw new SyncError('SYNC_INVALID', `The slot is called ${JSON.stringify(slot)}; PostgreSQL allows small letters, digits and \`_\`, at most 63.`)
   const publisherOf = ({ secrets }: SyncContext): Publisher => ({ url: url instanceof Secret ? url.reveal() : /^[a-z]+:/.test(url) ? url : secrets.get(url), slot, publication })
-  const landed = new Landed()
-  // Kept from page to page of a cycle and ended with it. Everything is as right without: the state is all that counts.
-  let snapshot: { readonly session: PostgresSession; readonly cycle: number } | null = null
-  let link: Link | null = null
+  // By URL: one worker may read the databases of many tenants.
+  const readers = new Map<string, Reader>()
+  const readerOf = (publisher: Publisher): Reader => {
+    let reader = readers.get(publisher.url)
+    if (reader === undefined) readers.set(publisher.url, (reader = { landed: new Landed(), snapshot: null, link: null }))
+    return reader
+  }
 
   return {
     async anchor(context) {
@@ -61,14 +64,16 @@ export function postgresCdc({ url, tables, slot = 'tidemark', publication = 'tid
       await requireLogicalLog(session)
       const followed = await followTables(session, tables)
       const created = await createSlot(session, publisher, followed, context.signal)
-      snapshot = { session: created.snapshot, cycle: context.cycle.id }
+      readerOf(publisher).snapshot = { session: created.snapshot, cycle: context.cycle.id }
       return { lsn: created.lsn, columns: digestsOf(followed) }
     },
 
     async backfill(state, context) {
       // As of the slot's place while that can be had; else as of now, which the delta makes up for.
-      const held = snapshot?.cycle === context.cycle.id ? snapshot.session : null
-      const session = held ?? await PostgresSession.open(publisherOf(context).url, context.signal)
+      const publisher = publisherOf(context)
+      const reader = readerOf(publisher)
+      const held = reader.snapshot?.cycle === context.cycle.id ? reader.snapshot.session : null
+      const session = held ?? await PostgresSession.open(publisher.url, context.signal)
       try {
         if (held === null) await session.query('begin isolation level repeatable read read only')
         const followed = await followTables(session, tables)
@@ -79,7 +84,8 @@ export function postgresCdc({ url, tables, slot = 'tidemark', publication = 'tid
         if (next === null && held !== null) await held.close()
         return next === null ? { changes, hasMore: false } : { changes, hasMore: true, nextState: next }
       } catch (error) {
-        snapshot = null
+        reader.snapshot = null
+        await held?.close()
         throw error
       } finally {
         if (held === null) await session.close()
@@ -88,29 +94,40 @@ export function postgresCdc({ url, tables, slot = 'tidemark', publication = 'tid
 
     async delta(state, context) {
       checkState(state)
-      const confirmed = landed.note(context.cycle.id, parseLsn(state.lsn))
-      if (link === null || link.isBroken || link.expected !== JSON.stringify(state)) {
-        link?.close()
-        link = null
-        const opened = await openLink(publisherOf(context), tables, state, confirmed, context)
+      const publisher = publisherOf(context)
+      const reader = readerOf(publisher)
+      const confirmed = reader.landed.note(context.cycle.id, parseLsn(state.lsn))
+      if (reader.link === null || reader.link.isBroken || reader.link.expected !== JSON.stringify(state)) {
+        reader.link?.close()
+        reader.link = null
+        const opened = await openLink(publisher, tables, state, confirmed, context)
         if (!(opened instanceof Link)) return opened
-        link = opened
+        reader.link = opened
       }
+      const { link } = reader
+      // Until this page is done nobody can go on from it: one that takes too long is asked for again beside itself.
+      link.expected = ''
+      let isKept = false
       try {
         const page = await (link.state.reread !== undefined && link.hasArrived ? link.rereadPage(pageSize * TABLE_PAGES) : link.changesPage(confirmed, pageSize, context))
         link.expected = JSON.stringify(page.nextState)
-        if (!page.hasMore) {
-          link.close()
-          link = null
-        }
+        isKept = page.hasMore
         return page
-      } catch (error) {
-        link?.close()
-        link = null
-        throw error
+      } finally {
+        if (!isKept) {
+          link.close()
+          if (reader.link === link) reader.link = null
+        }
       }
     },
   }
+}
+
+/** Kept from page to page of a cycle and ended with it. Everything is as right without: the state is all that counts. */
+interface Reader {
+  readonly landed: Landed
+  snapshot: { readonly session: PostgresSession; readonly cycle: number } | null
+  link: Link | null
 }
 
 /** Rows of a table are smaller than changes are dear. */
