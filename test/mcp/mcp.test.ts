@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import type { Store } from '../../src/contract/index.ts'
 import type { Desk } from '../../src/mcp/desk.ts'
 import { sqlOf } from '../../src/mcp/query-tool.ts'
 import { fit } from '../../src/mcp/bounded.ts'
@@ -97,10 +98,27 @@ test('a tidemark that is no time is a piece of state, and stays untold; so does 
   const driver = await SyncDriver.take(store)
   await driver.begin()
   await driver.complete([upsert('k', { n: 1 }, { cursor: CANARY })], { tidemark: CANARY, state: `{"token":"${CANARY}"}` })
-  const desk: Desk = { tenant: 'default', reading: async () => store, writing: async () => store, syncs: [], select: () => Promise.reject(new Error('not asked')), dialect: 'sqlite', clock: { now: () => 0, sleep: async () => {} }, actor: 'mcp:test' }
-  const answers = await Promise.all(readTools.map((tool) => tool.run(desk, { database: 'things', key: 'k', limit: 10 })))
+  const answers = await Promise.all(readTools.map((tool) => tool.run(deskOf(store), { database: 'things', key: 'k', limit: 10 })))
   expect(answers).toMatchObject([{ databases: [{ name: 'things' }] }, { record: { n: 1 } }, { changes: [{ key: 'k' }] }, { syncs: [{ sync: 'delta', tidemark: null, health: 'HEALTHY' }] }, { history: [{ action: 'created' }] }])
   expect(JSON.stringify(answers)).not.toContain(CANARY)
+})
+
+test('changes that do not fit into one answer come with the next, none of them left out', async () => {
+  const { store, close } = await openHarness()
+  onTestFinished(close)
+  const driver = await SyncDriver.take(store)
+  await driver.begin()
+  await driver.page(Array.from({ length: 40 }, (_, n) => upsert(`k${String(n).padStart(2, '0')}`, { text: 'x'.repeat(3_500) })))
+  const readChanges = readTools.find(({ name }) => name === 'read_changes')!
+  const keys: string[] = []
+  let calls = 0
+  for (let [after, more] = [0, true]; more; calls++) {
+    const page = (await readChanges.run(deskOf(store), { after, limit: 200 })) as { changes: { key: string }[]; next: number; more: boolean }
+    keys.push(...page.changes.map(({ key }) => key))
+    ;({ next: after, more } = page)
+  }
+  expect(keys).toEqual(Array.from({ length: 40 }, (_, n) => `k${String(n).padStart(2, '0')}`))
+  expect(calls).toBeGreaterThan(2)
 })
 
 test('without the SDK the command says what to install', { timeout: 120_000 }, async () => {
@@ -139,4 +157,11 @@ test('an answer is never larger than an agent can read, and says what was left o
 /** Of the file alone: whoever only reads leaves it as it is. */
 function contentOf(project: Project): string {
   return createHash('sha256').update(readFileSync(join(project.folder, '.tidemark/tidemark.db'))).digest('hex')
+}
+
+function deskOf(store: Store): Desk {
+  return {
+    tenant: 'default', reading: async () => store, writing: async () => store, syncs: [], select: () => Promise.reject(new Error('not asked')), dialect: 'sqlite',
+    clock: { now: () => 0, sleep: async () => {} }, actor: 'mcp:test',
+  }
 }
