@@ -22,6 +22,8 @@ export interface Fault {
 }
 
 export function findRecordFault(record: unknown, limits: Limits): Fault | null {
+  // A source that met something unreadable where a record should be says so in its own words.
+  if (record instanceof Error) return { code: 'RECORD_INVALID', message: record.message.toWellFormed().replaceAll('\0', '\u2400') }
   if (typeof record !== 'object' || record === null || Array.isArray(record)) return { code: 'RECORD_INVALID', message: `the record is ${nameOf(record)}, not an object` }
   return visit(record, 1, limits, { members: 0 })
 }

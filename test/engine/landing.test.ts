@@ -226,6 +226,10 @@ describe('records', () => {
     expect(await quarantineOf({ type: 'upsert', key: 'odd', record })).toMatchObject({ key: 'odd', code: 'RECORD_INVALID' })
   })
 
+  test('RX7 an error in place of a record goes to quarantine in its own words', async () => {
+    expect(await quarantineOf({ type: 'upsert', key: 'odd', record: new Error('a.csv ends\0early') })).toMatchObject({ key: 'odd', code: 'RECORD_INVALID', message: 'a.csv ends\u2400early' })
+  })
+
   test('a record that is an array is told to be one', async () => {
     expect(await quarantineOf({ type: 'upsert', key: 'odd', record: [] })).toMatchObject({ code: 'RECORD_INVALID', message: 'the record is an array, not an object' })
   })

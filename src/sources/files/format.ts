@@ -1,0 +1,28 @@
+import type { JsonObject } from '../../contract/index.ts'
+import type { OpenFile } from './folder.ts'
+import type { Place } from './state.ts'
+
+export interface FileRow {
+  /** An error in place of a row that cannot be read, when those behind it can. */
+  readonly record: JsonObject | Error
+  /** Behind it. */
+  readonly place: Place
+  /** About. */
+  readonly bytes: number
+}
+
+/** Reads rows from a place on. Throws UnreadableFile when what follows cannot be trusted. */
+export type ReadRows = (file: OpenFile, from: Place, rowsMax: number) => AsyncIterable<FileRow>
+
+/** The file itself is at fault, and reading it again would not help. Messages name the place, never a value. */
+export class UnreadableFile extends Error {
+  override readonly name = 'UnreadableFile'
+}
+
+/** One row, or one line, is held in memory. */
+export const ROW_BYTES_MAX = 16_000_000
+
+/** Not an assignment: a column may be called `__proto__`. */
+export function setMember(record: JsonObject, name: string, value: JsonObject[string]): void {
+  Object.defineProperty(record, name, { value, writable: true, enumerable: true, configurable: true })
+}

@@ -1,0 +1,62 @@
+import type { JsonObject } from '../../contract/index.ts'
+import { parseJson } from '../../values/json.ts'
+import { ROW_BYTES_MAX, UnreadableFile, type FileRow, type ReadRows } from './format.ts'
+import { textOf } from './text-stream.ts'
+
+/** One JSON object per line. A line that is none is set apart by itself. */
+export function ndjsonReader(isPacked: boolean): ReadRows {
+  return async function* rows(file, from) {
+    let { row, offset } = from
+    for await (const line of linesOf(textOf(file, isPacked, offset))) {
+      offset += line.length
+      const text = decode(offset === line.length ? withoutMark(line) : line)
+      if (text === '') continue
+      row++
+      yield { record: text === null ? new Error(`row ${row} is not UTF-8`) : recordOf(text, row), place: { row, offset }, bytes: line.length } satisfies FileRow
+    }
+  }
+}
+
+/** With their ends. */
+async function* linesOf(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let parts: Buffer[] = []
+  let length = 0
+  for await (const chunk of chunks) {
+    let start = 0
+    for (let end = chunk.indexOf(LINE_FEED); end !== -1; end = chunk.indexOf(LINE_FEED, start)) {
+      const last = chunk.subarray(start, end + 1)
+      yield parts.length === 0 ? last : Buffer.concat([...parts, last])
+      parts = []
+      length = 0
+      start = end + 1
+    }
+    if (start < chunk.length) parts.push(chunk.subarray(start))
+    length += chunk.length - start
+    if (length > ROW_BYTES_MAX) throw new UnreadableFile(`a line has more than ${ROW_BYTES_MAX} bytes`)
+  }
+  if (parts.length > 0) yield Buffer.concat(parts)
+}
+
+function recordOf(text: string, row: number): JsonObject | Error {
+  try {
+    const value = parseJson(text)
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : new Error(`row ${row} is no JSON object`)
+  } catch {
+    return new Error(`row ${row} is no JSON`)
+  }
+}
+
+const LINE_FEED = 0x0a
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+function decode(line: Buffer): string | null {
+  try {
+    return decoder.decode(line).trim()
+  } catch {
+    return null
+  }
+}
+
+function withoutMark(line: Buffer): Buffer {
+  return line[0] === 0xef && line[1] === 0xbb && line[2] === 0xbf ? line.subarray(3) : line
+}

@@ -1,0 +1,112 @@
+import { deflateRawSync, inflateRawSync } from 'node:zlib'
+import { SyncError } from '../../contract/index.ts'
+
+/** Where reading a folder stands. */
+export interface FilesState {
+  readonly cursorField: '_file_checkpoint'
+  /** The file that was read last, as `<path>#sha256=<hash>`; null before the first. */
+  readonly cursorValue: string | null
+  /** Every file read so far; see Manifest. */
+  readonly manifest: string
+  /** In the middle of a file. */
+  readonly reading?: Reading
+  /** Rows that are no longer in their file. */
+  readonly removing?: Removing
+}
+
+export interface Reading extends Place {
+  readonly path: string
+  /** The content that these rows are of. */
+  readonly sha256: string
+  readonly tag: string
+  /** How many rows an earlier content of the file may have left. */
+  readonly before: number
+}
+
+export interface Place {
+  /** Rows read so far. */
+  readonly row: number
+  /** Where the next one begins, in bytes of the unpacked text; where rows are found by their number, 0. */
+  readonly offset: number
+}
+
+/** From the last row that the manifest knows down to those that stay. */
+export interface Removing {
+  readonly path: string
+  readonly keep: number
+}
+
+/** What is known of a file. Tag and sum are empty while its content is not known to have been read to the end. */
+export interface KnownFile {
+  /** Of its version, so that a folder can be looked at without reading every file. */
+  readonly tag: string
+  /** The beginning of its checksum: 60 bits, compared only with the same path's. */
+  readonly sum: string
+  /** Rows that may have landed. */
+  readonly rows: number
+}
+
+const SUM_LENGTH = 10
+/** As much as a manifest may unpack to; about a million files. */
+const MANIFEST_BYTES_MAX = 256_000_000
+
+export function sumOf(sha256: string): string {
+  return Buffer.from(sha256, 'hex').toString('base64').slice(0, SUM_LENGTH)
+}
+
+/**
+ * The files of a folder in about 25 bytes each: sorted, so that names that begin alike pack well. A frontier by name would
+ * miss what arrives late, and one by time what was replaced.
+ */
+export function packManifest(files: ReadonlyMap<string, KnownFile>): string {
+  const lines = [...files].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([path, { tag, sum, rows }]) => `${path}\0${tag}\0${sum}\0${rows}`)
+  return lines.length === 0 ? '' : deflateRawSync(lines.join('\0')).toString('base64')
+}
+
+export function unpackManifest(text: string): Map<string, KnownFile> {
+  const files = new Map<string, KnownFile>()
+  if (text === '') return files
+  let parts: string[]
+  try {
+    parts = inflateRawSync(Buffer.from(text, 'base64'), { maxOutputLength: MANIFEST_BYTES_MAX }).toString().split('\0')
+  } catch (error) {
+    throw unreadable('its manifest cannot be unpacked', error)
+  }
+  if (parts.length % 4 !== 0) throw unreadable('its manifest is cut off')
+  for (let at = 0; at < parts.length; at += 4) {
+    const rows = Number(parts[at + 3])
+    if (!isCount(rows)) throw unreadable('its manifest has a file without a number of rows')
+    files.set(parts[at]!, { tag: parts[at + 1]!, sum: parts[at + 2]!, rows })
+  }
+  return files
+}
+
+/** A state may have been set by hand. */
+export function checkState(state: FilesState | undefined): void {
+  if (state === undefined) return
+  if (state.cursorField !== '_file_checkpoint' || typeof state.manifest !== 'string') throw unreadable('it is no checkpoint of files')
+  if (state.cursorValue !== null && typeof state.cursorValue !== 'string') throw unreadable('`cursorValue` is not a text')
+  const { reading, removing } = state
+  if (reading !== undefined) {
+    checkPath(reading.path)
+    if (!/^[0-9a-f]{64}$/.test(reading.sha256) || typeof reading.tag !== 'string') throw unreadable('`reading` names no content')
+    if (![reading.row, reading.offset, reading.before].every(isCount)) throw unreadable('`reading` is no place in a file')
+  }
+  if (removing !== undefined) {
+    checkPath(removing.path)
+    if (!isCount(removing.keep)) throw unreadable('`removing` is no number of rows')
+  }
+}
+
+/** Never out of the folder. */
+function checkPath(path: unknown): void {
+  if (typeof path !== 'string' || path === '' || path.startsWith('/') || path.includes('\0') || path.split('/').includes('..')) throw unreadable('it names a file outside the folder')
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0
+}
+
+function unreadable(what: string, cause?: unknown): SyncError {
+  return new SyncError('CURSOR_REJECTED', `The stored state is not one of this folder: ${what}.`, { cause })
+}

@@ -1,0 +1,19 @@
+// One incremental cycle over a folder of files; it stands still before the page `holdAt`.
+import { input, openStore, run, say, word, Worker } from './outside.mjs'
+
+const { url, folder, pageSize, holdAt = 0 } = input
+const { files } = await import(`${input.dist}/sources/files/source.js`)
+const stream = files({ folder, pageSize, settleMs: 0 })
+const worker = new Worker({ name: 'office' })
+worker.sync('items', {
+  database: worker.database('items'),
+  ...stream,
+  async execute(state, context) {
+    if (context.cycle.page === holdAt) await word()
+    return stream.execute(state, context)
+  },
+})
+const store = await openStore(url)
+const { stopReason, resumed, counts, error } = await run(store, worker.plan('items'), { onProgress: ({ kind, page }) => say(kind, { page }) })
+await store.close()
+say('result', { stopReason, resumed, counts, error })
