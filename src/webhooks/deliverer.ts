@@ -85,19 +85,22 @@ export class Deliverer {
     const evict = heldBy !== null && isDead?.(heldBy) === true ? { evict: heldBy } : {}
     const claim = await store.claimWebhook(id, { holder, ttlMs: claimTtlMs, at: clock.now(), ...evict })
     if (claim === null) return
-    const lost = new AbortController()
-    const keeping = this.#keepClaim(claim, claimTtlMs, lost)
+    const cut = new AbortController()
+    const leave = (): void => cut.abort(new Error('the deliverer stops'))
+    this.#ending.signal.addEventListener('abort', leave)
+    const keeping = this.#keepClaim(claim, claimTtlMs, cut)
     try {
       let webhook: Webhook | null = claim.webhook
-      while (webhook !== null && !this.#stopping.signal.aborted && !lost.signal.aborted) webhook = await this.#round(webhook, claim, lost.signal)
+      while (webhook !== null && !this.#stopping.signal.aborted && !cut.signal.aborted) webhook = await this.#round(webhook, claim, cut.signal)
     } finally {
+      this.#ending.signal.removeEventListener('abort', leave)
       keeping.abort(new Error('the round is over'))
       await store.releaseWebhook(claim)
     }
   }
 
   /** Where the webhook stands after it; null when there is nothing more to do for now. */
-  async #round(webhook: Webhook, claim: WebhookClaim, lost: AbortSignal): Promise<Webhook | null> {
+  async #round(webhook: Webhook, claim: WebhookClaim, cut: AbortSignal): Promise<Webhook | null> {
     const { store, ports: { clock, random, log } } = this.#options
     const now = clock.now()
     if (webhook.disabled !== null || (webhook.retryAt ?? 0) > now) return null
@@ -110,9 +113,8 @@ export class Deliverer {
 
     const queue = [...round.chains]
     await Promise.all(Array.from({ length: AT_ONCE }, async () => {
-      for (let chain = queue.shift(); chain !== undefined; chain = queue.shift()) await this.#sendChain(webhook, round, chain, lost)
+      for (let chain = queue.shift(); chain !== undefined; chain = queue.shift()) await this.#sendChain(webhook, round, chain, cut)
     }))
-    if (lost.aborted) return null
     const { note } = round
     if (!(await store.noteDeliveries(claim, note))) return null
     if (note.standing.disabled !== null) log.error('a webhook was disabled', { webhook: webhook.id, reason: note.standing.disabled })
@@ -125,16 +127,16 @@ export class Deliverer {
     return await this.#options.store.feed({ after: webhook.position, limit: isDown ? 1 : BATCH, scanMax: SCAN_MAX, ...(webhook.databases !== null && { databases: webhook.databases }) })
   }
 
-  async #sendChain(webhook: Webhook, round: Round, chain: Chain, lost: AbortSignal): Promise<void> {
+  async #sendChain(webhook: Webhook, round: Round, chain: Chain, cut: AbortSignal): Promise<void> {
     const { ports: { clock }, send } = this.#options
     for (const [at, delivery] of chain.entries()) {
       const startedAt = clock.now()
-      if (round.isOver || this.#stopping.signal.aborted || lost.aborted) return round.leave(chain.slice(at), startedAt)
+      if (round.isOver || this.#stopping.signal.aborted || cut.aborted) return round.leave(chain.slice(at), startedAt)
       const { messageId, body } = delivery
       const secrets = secretsOf(webhook.secrets, startedAt).map(({ secret }) => secret)
-      const outcome = await send({ url: webhook.url, allow: webhook.allow, body, headers: signatureHeaders(secrets, messageId, startedAt, body), signal: AbortSignal.any([lost, this.#ending.signal]) })
+      const outcome = await send({ url: webhook.url, allow: webhook.allow, body, headers: signatureHeaders(secrets, messageId, startedAt, body), signal: cut })
       // Cut off by ourselves: nobody can say whether it arrived, and it is no fault of the receiver.
-      if (outcome.status === null && (lost.aborted || this.#ending.signal.aborted)) return round.leave(chain.slice(at), clock.now())
+      if (outcome.status === null && cut.aborted) return round.leave(chain.slice(at), clock.now())
       if (!round.settle(delivery, chain.slice(at + 1), outcome, startedAt, clock.now())) return
     }
   }
@@ -146,7 +148,7 @@ export class Deliverer {
     return null
   }
 
-  #keepClaim(claim: WebhookClaim, ttlMs: number, lost: AbortController): AbortController {
+  #keepClaim(claim: WebhookClaim, ttlMs: number, cut: AbortController): AbortController {
     const { store, ports: { clock } } = this.#options
     const ending = new AbortController()
     const keep = async (): Promise<void> => {
@@ -155,7 +157,7 @@ export class Deliverer {
         const at = clock.now()
         const kept = await store.renewWebhook(claim, { ttlMs, at }).catch(() => null)
         if (kept === true) renewedAt = at
-        if (kept === false || clock.now() - renewedAt >= ttlMs) return lost.abort(new Error('the claim was lost'))
+        if (kept === false || clock.now() - renewedAt >= ttlMs) return cut.abort(new Error('the claim was lost'))
       }
     }
     keep().catch(() => {})

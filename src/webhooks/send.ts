@@ -52,18 +52,20 @@ export function createSender({ deadlineMs = DEADLINE_MS, resolve = resolveBySyst
     return agent
   }
   const send: Send = async ({ url, allow, headers, body, signal }) => {
-    const deadline = AbortSignal.timeout(deadlineMs)
+    const deadline = new Deadline(deadlineMs, signal)
     try {
       // Here as well as when it was added: what was allowed may have changed since, and a literal address is never looked up.
       const checked = checkWebhookUrl(url, allow)
       const { request } = await import('undici')
       const answer = await request(checked, {
         dispatcher: await agentFor(allow.includes('private')), method: 'POST', headers: { 'content-type': 'application/json', 'user-agent': 'tidemark', ...headers }, body,
-        signal: signal === undefined ? deadline : AbortSignal.any([deadline, signal]),
+        signal: deadline.signal,
       })
       return judge(answer, await readSome(answer.body), now())
     } catch (error) {
-      return { kind: 'failed', status: null, answer: deadline.aborted ? `no answer within ${deadlineMs / 1_000} s` : reasonOf(error), retryAfterMs: null }
+      return { kind: 'failed', status: null, answer: deadline.isOver ? `no answer within ${deadlineMs / 1_000} s` : reasonOf(error), retryAfterMs: null }
+    } finally {
+      deadline.clear()
     }
   }
   return Object.assign(send, {
@@ -71,6 +73,35 @@ export function createSender({ deadlineMs = DEADLINE_MS, resolve = resolveBySyst
       for (const agent of agents.values()) await (await agent).destroy()
     },
   })
+}
+
+/** Not AbortSignal.any, which on Node 20 leaves something behind for every message at a signal that lives on. */
+class Deadline {
+  readonly #controller = new AbortController()
+  readonly #outer: AbortSignal | undefined
+  readonly #timer: NodeJS.Timeout
+  isOver = false
+
+  constructor(ms: number, outer: AbortSignal | undefined) {
+    this.#outer = outer
+    this.#timer = setTimeout(() => {
+      this.isOver = true
+      this.#abort()
+    }, ms)
+    outer?.addEventListener('abort', this.#abort)
+    if (outer?.aborted === true) this.#abort()
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  clear(): void {
+    clearTimeout(this.#timer)
+    this.#outer?.removeEventListener('abort', this.#abort)
+  }
+
+  readonly #abort = (): void => this.#controller.abort()
 }
 
 async function connect(lookup: LookupFunction, deadlineMs: number): Promise<Dispatcher> {

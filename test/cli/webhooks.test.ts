@@ -55,3 +55,37 @@ function masking({ port }: Receiver): (answer: Answer) => Answer {
     code, stderr, stdout: stdout.replaceAll(String(port), '<port>').replaceAll(/whsec_[A-Za-z0-9+/]{43}=/g, 'whsec_<secret>').replaceAll(/wh_[0-9a-f]{16}/g, 'wh_<id>').replaceAll(/msg_test_[0-9a-f]{16}/g, 'msg_test_<nonce>'),
   })
 }
+
+test('start takes the webhooks of vendors, lands them and lets a sync run; a message that is played again has no effect', async () => {
+  const project = Project.withWorker()
+  project.write('worker.ts', TAKING)
+  project.write('.env', `HOOK_SECRET=${SECRET}\n`)
+  const service = project.start('start', '--json', '--port', '0')
+  await service.says('"event":"serving"')
+  const url = /"api":"(http:[^"]+)"/.exec(service.stdout)![1]!
+  const body = JSON.stringify({ id: 'p1', name: 'Ada' })
+  const headers = { 'content-type': 'application/json', 'webhook-id': 'msg_1', 'webhook-timestamp': String(Math.floor(Date.now() / 1_000)), 'webhook-signature': new Official(SECRET).sign('msg_1', new Date(), body) }
+  const post = (given = headers): Promise<Response> => fetch(`${url}/webhooks/office/vendor`, { method: 'POST', body, headers: given })
+  expect(await (await post()).json()).toEqual({ status: 'accepted' })
+  expect(await (await post()).json()).toEqual({ status: 'duplicate' })
+  expect((await post({ ...headers, 'webhook-id': 'msg_2' })).status).toBe(401)
+  await service.says(/"event":"ended".*"sync":"patient"/)
+  service.process.kill('SIGTERM')
+  expect(await service.ended).toMatchObject({ code: 0 })
+  expect(await project.json('query', 'select * from people')).toMatchObject({ rows: [{ id: 'p1', name: 'Ada' }] })
+  expect((await project.json('status'))['syncs']).toMatchObject([{ sync: 'patient', health: 'HEALTHY' }, { sync: 'vendor', health: 'HEALTHY' }])
+})
+
+const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
+
+const TAKING = `
+import { standardSignature, Worker } from 'tidemark'
+const worker = new Worker({ name: 'office' })
+const database = worker.database('people')
+worker.sync('patient', { database: worker.database('things'), mode: 'incremental', schedule: 'manual', execute: async () => ({ changes: [], hasMore: false, nextState: 1 }) })
+worker.webhook('vendor', {
+  database, verify: standardSignature({ secret: 'HOOK_SECRET' }),
+  execute: ({ body }) => ({ changes: [{ type: 'upsert', key: body.id, record: body }], trigger: 'patient' }),
+})
+export default worker
+`
