@@ -118,7 +118,7 @@ export class Deliverer {
     const { note } = round
     if (!(await store.noteDeliveries(claim, note))) return null
     if (note.standing.disabled !== null) log.error('a webhook was disabled', { webhook: webhook.id, reason: note.standing.disabled })
-    return { ...webhook, ...note.standing }
+    return { ...webhook, ...note.standing, dead: webhook.dead + note.kept.filter(({ dead }) => dead).length }
   }
 
   async #readOn(webhook: Webhook, waiting: readonly Delivery[], now: number): Promise<FeedPage | null> {

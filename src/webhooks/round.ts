@@ -23,6 +23,8 @@ const DOWN_WAITS_MS = [30, 60, 300, 900, 3_600].map((seconds) => seconds * 1_000
 const RETRY_AFTER_MAX_MS = 86_400_000
 /** Once so many wait, the log is not read on for this webhook. */
 export const WAITING_MAX = 100
+/** So many dead letters say that the receiver and we do not understand each other. */
+export const DEAD_MAX = 1_000
 /** Not due by itself: whoever is before it in its key takes it along. */
 const BEHIND = Number.MAX_SAFE_INTEGER
 
@@ -37,6 +39,8 @@ export class Round {
   readonly #delivered: number[] = []
   readonly #kept = new Map<number, Delivery>()
   readonly #isProbe: boolean
+  #dead: number
+  #failed = 0
 
   constructor({ webhook, waiting, fresh, page, now, jitter }: RoundOptions) {
     const { position, floor, streak, retryAt, succeededAt, failedAt, lastStatus, lastAnswer, disabled } = webhook
@@ -44,6 +48,7 @@ export class Round {
     this.#jitter = jitter
     this.#stored = new Set(waiting.map(({ sequence }) => sequence))
     this.#isProbe = streak >= STREAK_MAX
+    this.#dead = webhook.dead
     if (page !== null) {
       this.#standing.position = page.scanned
       if (page.scanned >= page.floor) this.#standing.floor = page.floor
@@ -59,8 +64,6 @@ export class Round {
     const { disabled, retryAt, streak } = this.#standing
     return disabled !== null || (!this.#isProbe && streak >= STREAK_MAX) || (retryAt !== null && this.#failed > 0)
   }
-
-  #failed = 0
 
   /** Whether the chain goes on with the next. */
   settle(delivery: Delivery, rest: Chain, outcome: Outcome, startedAt: number, now: number): boolean {
@@ -88,6 +91,7 @@ export class Round {
     const nothingElse = standing.succeededAt === null || standing.succeededAt < firstAt
     if (isOut && nothingElse) standing.disabled ??= `Nothing got through since ${new Date(firstAt).toISOString()}, in ${attempts} tries.`
     const dead = isOut && !nothingElse
+    if (dead && ++this.#dead >= DEAD_MAX) standing.disabled ??= `${DEAD_MAX} messages were given up.`
     const waitMs = Math.max(this.#spread(WAITS_MS[Math.min(attempts, WAITS_MS.length) - 1]!), outcome.retryAfterMs === null ? 0 : Math.min(outcome.retryAfterMs, RETRY_AFTER_MAX_MS))
     this.#kept.set(delivery.sequence, { ...delivery, attempts, firstAt, nextAt: now + waitMs, dead, lastStatus: outcome.status, lastAnswer: outcome.answer })
     this.#keep(rest, dead ? now : BEHIND)

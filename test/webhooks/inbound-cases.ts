@@ -42,8 +42,10 @@ export function describeInbound(name: string, open: OpenHarness): void {
 
     test('XF11 Z32 of a hundred that play one message at once, over two servers, one has an effect; later ones are duplicates', async () => {
       let effects = 0
-      const execute: ExecuteWebhook = (message, context) => {
+      const execute: ExecuteWebhook = async (message, context) => {
         effects++
+        // Long enough for all of them to come in meanwhile.
+        await context.clock.sleep(300)
         return chargesOf(message, context)
       }
       const first = await openStand(open, { execute })

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Delivery, Webhook } from '../../src/contract/index.ts'
-import { ATTEMPTS_MAX, Round } from '../../src/webhooks/round.ts'
+import { messageId } from '../../src/webhooks/message.ts'
+import { ATTEMPTS_MAX, DEAD_MAX, Round } from '../../src/webhooks/round.ts'
 import type { Outcome } from '../../src/webhooks/send.ts'
 
 const FAILED: Outcome = { kind: 'failed', status: 500, answer: null, retryAfterMs: null }
@@ -43,6 +44,16 @@ describe('Z33 how often and how long', () => {
     expect(waits).toEqual([[60_000, 60_000], [24 * HOUR_MS, 24 * HOUR_MS]])
   })
 
+  test('too many dead letters disable the webhook, so that they do not pile up for ever', () => {
+    const last = deliveryOf(1, { attempts: 9, firstAt: NOW - 1 })
+    const disabled = [DEAD_MAX - 2, DEAD_MAX - 1].map((dead) => {
+      const round = roundOf({ waiting: [last], webhook: { succeededAt: NOW, dead } })
+      round.settle(last, [], FAILED, NOW, NOW)
+      return round.note.standing.disabled
+    })
+    expect(disabled).toEqual([null, '1000 messages were given up.'])
+  })
+
   test('after a dead letter the next of its key goes', () => {
     const [head, next] = [deliveryOf(1, { attempts: 9, firstAt: NOW - 1 }), deliveryOf(2)]
     const round = roundOf({ waiting: [head], fresh: [next], webhook: { succeededAt: NOW } })
@@ -56,6 +67,14 @@ describe('Z33 how often and how long', () => {
     expect(round.chains.map((chain) => chain.map(({ sequence }) => sequence))).toEqual([[4]])
     expect(round.note.kept.map(({ sequence }) => sequence)).toEqual([3])
   })
+})
+
+test('Z30 the id of a message is made of tenant, time and place, and of nothing else', () => {
+  const entry = { sequence: 7, committedAt: NOW }
+  const ids = [messageId('default', entry), messageId('acme', entry), messageId('default', { ...entry, sequence: 8 }), messageId('default', { ...entry, committedAt: NOW + 1 })]
+  expect(new Set(ids).size).toBe(4)
+  expect(messageId('default', { ...entry })).toBe(ids[0])
+  for (const id of ids) expect(id).toMatch(/^msg_[\w-]{27}$/)
 })
 
 /** Tries one delivery until it is over; another key may get through after every failure. */
