@@ -123,6 +123,20 @@ describe.skipIf(inject('postgresUrl') === '')('postgres-cdc', () => {
     }
   })
 
+  test('a page that is asked for again beside itself is read once more, and the next goes on from it', async () => {
+    const table = await makeTable()
+    const source = shop.source({ tables: [{ table }], pageSize: 1 })
+    const start = await startOf(source)
+    for (const id of [31, 32, 33, 34]) await shop.exec(`insert into ${table} values (${id}, 'x')`)
+    const context = contextOf()
+    const first = await source.delta(start, context)
+    const slow = source.delta(first.nextState, context).then(() => 'answered', () => 'given up')
+    const second = await source.delta(first.nextState, context)
+    expect(second.changes.map(({ key }) => key)).toEqual(['32'])
+    await slow
+    expect((await drain(source.delta, second.nextState!)).changes.map(({ key }) => key)).toEqual(['33', '34'])
+  })
+
   test('a large value that did not change is not in the log, and is in the record all the same', async () => {
     const large = "'start ' || repeat(md5(g::text), 300)"
     const columns = 'id int primary key, note text, code text not null unique, big text'
