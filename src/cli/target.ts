@@ -35,7 +35,7 @@ export interface WorkerTarget extends Target {
 
 export function withStoreFlags(command: Command): Command {
   return command
-    .option('--file <file>', 'the worker file (default: ./worker.ts, or .mts, .js, .mjs)')
+    .option('--file <file>', 'the worker file (default: ./worker.ts, or .mts, .js, .mjs, or tidemark.yaml)')
     .option('--store <url>', 'where the rows live: sqlite:file.db or postgres://… (default: $TIDEMARK_STORE, or sqlite:.tidemark/tidemark.db)')
     .option('--tenant <name>', 'whose data it is (default: $TIDEMARK_TENANT, or default)')
     .option('--json', 'answer in JSON, for programs')

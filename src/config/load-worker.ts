@@ -21,13 +21,14 @@ export interface LoadWorkerOptions {
 
 /** The folder of the code that runs: `src` here, `dist` when installed. */
 const PACKAGE_ROOT = fileURLToPath(new URL('..', import.meta.url))
-const CANDIDATES = ['worker.ts', 'worker.mts', 'worker.js', 'worker.mjs']
+const CANDIDATES = ['worker.ts', 'worker.mts', 'worker.js', 'worker.mjs', 'tidemark.yaml', 'tidemark.yml']
 
-/** Without a file, the first of `worker.ts`, `worker.mts`, `worker.js`, `worker.mjs` in the folder. */
+/** Without a file, the first of `worker.ts`, `worker.mts`, `worker.js`, `worker.mjs` in the folder; else its manifest, `tidemark.yaml`. */
 export async function loadWorker(file?: string, options: LoadWorkerOptions = {}): Promise<LoadedWorker> {
   const folder = options.folder ?? process.cwd()
   const path = findFile(file, folder)
-  const worker = defaultExport(await importFile(path, folder), relative(folder, path) || path)
+  const shownFile = relative(folder, path) || path
+  const worker = isManifest(path) ? await describedWorker(path, shownFile) : defaultExport(await importFile(path, folder), shownFile)
   const stem = basename(path, extname(path))
   worker.name ??= nameFrom((worker instanceof AdoptedWorker && stem === 'index' ? packageName(path) : null) ?? stem)
   return { worker, file: path }
@@ -38,6 +39,16 @@ function findFile(file: string | undefined, folder: string): string {
   const found = candidates.map((candidate) => resolve(folder, candidate)).find((path) => statSync(path, { throwIfNoEntry: false })?.isFile())
   if (found !== undefined) return found
   throw new SyncError('WORKER_NOT_FOUND', file === undefined ? `There is no worker.ts in ${folder}.` : `There is no file ${resolve(folder, file)}.`)
+}
+
+export function isManifest(path: string): boolean {
+  return /^\.ya?ml$/.test(extname(path))
+}
+
+/** Loaded when there is one: a worker of code starts without what reads YAML. */
+async function describedWorker(path: string, shownFile: string): Promise<WorkerLike> {
+  const { workerOf } = await import('./manifest/manifest.ts')
+  return workerOf(path, shownFile)
 }
 
 /** Runs the user's file, TypeScript or not. */

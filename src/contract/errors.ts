@@ -73,6 +73,7 @@ export const ERROR_CODES = {
   SCHEMA_INVALID: entry('fix', 'input', 'A schema is a Standard Schema (zod, valibot, arktype) or a JSON Schema object.'),
   WORKER_NOT_FOUND: entry('fix', 'input', 'Name the file with --file, or run `tidemark init` to make one.'),
   WORKER_INVALID: entry('fix', 'input', 'A worker file default-exports `new Worker()`.'),
+  MANIFEST_INVALID: entry('fix', 'input', 'Correct the manifest at the line and column that the message names. docs/reference/manifest.schema.json says what it may hold, and editors can check it.'),
   PACKAGE_UNFIT: entry('fix', 'environment', 'Install the named release of the package beside the worker file.'),
   SECRET_MISSING: entry('fix', 'environment', 'Set it in the environment or in `.env`.'),
   ARGUMENT_INVALID: entry('fix', 'input', 'See `tidemark <verb> --help`.'),

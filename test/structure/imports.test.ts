@@ -34,8 +34,12 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   'stores/sqlite': { folders: ['contract', 'values', 'registry', 'stores/kit'], packages: ['node:fs', 'node:path', 'node:worker_threads', '@photostructure/sqlite'] },
   'stores/postgres': { folders: ['contract', 'values', 'registry', 'stores/kit'], packages: ['node:crypto', 'pg'] },
   platform: { folders: ['contract', 'values'], packages: ['node:crypto', 'node:os', 'node:timers/promises', 'node:fs', 'node:process', 'node:stream', 'node:stream/web', 'node:zlib', 'undici'] },
+  'config/manifest': {
+    folders: ['contract', 'config', 'sources/linear', 'sources/rest', 'sources/sql', 'sources/stripe'],
+    packages: ['node:fs', 'node:path', 'ajv', 'yaml'],
+  },
   config: {
-    folders: ['.', 'contract', 'values', 'engine', 'registry', 'platform', 'stores/sqlite', 'stores/postgres', 'webhooks', 'webhooks/verify'],
+    folders: ['.', 'contract', 'values', 'engine', 'registry', 'platform', 'config/manifest', 'stores/sqlite', 'stores/postgres', 'webhooks', 'webhooks/verify'],
     packages: ['node:async_hooks', 'node:crypto', 'node:fs', 'node:module', 'node:path', 'node:url', 'node:util', 'ajv', 'croner', 'jiti'],
   },
   runner: { folders: ['contract', 'engine', 'config', 'platform'], packages: [] },

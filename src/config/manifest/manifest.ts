@@ -1,0 +1,150 @@
+import type { ErrorObject } from 'ajv'
+import { Ajv } from 'ajv'
+import { readFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { isMap, isScalar, LineCounter, parseDocument, type Document, type Node } from 'yaml'
+import { isSyncError, SyncError } from '../../contract/index.ts'
+import { didYouMean } from '../closest.ts'
+import { shown } from '../names.ts'
+import type { ScheduleInput } from '../schedule.ts'
+import type { JsonSchema } from '../schema.ts'
+import { withEnvFile, type Environment } from '../settings.ts'
+import { Worker } from '../worker.ts'
+import { CONNECTORS, type OpenedStream } from './connectors.ts'
+import { MANIFEST_SCHEMA } from './schema.ts'
+import { selectStreams, type Selection } from './select.ts'
+
+/** `tidemark.yaml`, checked. */
+export interface ManifestFile {
+  readonly name?: string
+  readonly connector: keyof typeof CONNECTORS
+  readonly config: Readonly<Record<string, unknown>>
+  readonly select?: Selection
+  readonly streams: readonly ManifestStream[]
+}
+
+export interface ManifestStream {
+  readonly id: string
+  readonly key?: readonly string[]
+  readonly cursor?: string
+  readonly schema_strategy?: 'discovery' | 'declared'
+  readonly schema?: JsonSchema
+  readonly state_handling?: 'platform_registry'
+  readonly safety_window?: string
+  readonly mode?: 'incremental' | 'full_refresh'
+  readonly schedule?: ScheduleInput
+  readonly select?: readonly string[]
+  readonly options?: Readonly<Record<string, unknown>>
+}
+
+/** The worker that a manifest describes: a database and a sync, or a pair of them, for every selected stream. */
+export async function workerOf(path: string, shownFile: string, environment: Environment = process.env): Promise<Worker> {
+  const text = new ManifestText(path, shownFile)
+  const { name, connector, config, select, streams } = text.check(environment)
+  const opened = await CONNECTORS[connector].open(config, dirname(path))
+  const worker = new Worker(name === undefined ? {} : { name })
+  const selected = new Set(selectStreams(streams.map(({ id }) => id), select))
+  if (selected.size === 0) throw text.error(['select'], 'it selects none of the streams')
+  for (const [index, stream] of streams.entries()) {
+    if (!selected.has(stream.id)) continue
+    try {
+      declare(worker, stream, opened.stream(stream))
+    } catch (error) {
+      if (!isSyncError(error)) throw error
+      throw text.error(['streams', index], `${stream.id}: ${error.message}`, error.code)
+    }
+  }
+  return worker
+}
+
+/** The manifest with its secrets as names, ready for its connector. */
+export function readManifest(path: string, shownFile: string, environment: Environment = process.env): ManifestFile {
+  return new ManifestText(path, shownFile).check(environment)
+}
+
+function declare(worker: Worker, { id, schema, schedule }: ManifestStream, source: OpenedStream): void {
+  const database = worker.database(id, schema === undefined ? {} : { schema })
+  const shared = { database, ...(schedule !== undefined && { schedule }) }
+  if ('execute' in source) worker.sync(id, { ...shared, mode: source.mode, execute: source.execute })
+  else worker.track(id, { ...shared, source })
+}
+
+type Path = readonly (string | number)[]
+
+const validate = new Ajv({ strict: false, verbose: true, allowUnionTypes: true }).compile<ManifestFile>(MANIFEST_SCHEMA)
+
+/** The text of a manifest, which knows where everything in it stands. */
+class ManifestText {
+  readonly #file: string
+  readonly #folder: string
+  readonly #lines = new LineCounter()
+  readonly #document: Document
+
+  constructor(path: string, shownFile: string) {
+    this.#file = shownFile
+    this.#folder = dirname(path)
+    this.#document = parseDocument(readFileSync(path, 'utf8'), { lineCounter: this.#lines, prettyErrors: false })
+  }
+
+  check(environment: Environment): ManifestFile {
+    const [broken] = this.#document.errors
+    if (broken !== undefined) throw this.#at(broken.pos[0], broken.message, 'MANIFEST_INVALID')
+    const value: unknown = this.#document.toJS()
+    if (!validate(value)) throw this.#refused(validate.errors!.find(({ keyword }) => keyword !== 'if' && keyword !== 'anyOf') ?? validate.errors![0]!)
+    const twice = value.streams.findIndex(({ id }, index) => value.streams.findIndex((stream) => stream.id === id) !== index)
+    if (twice !== -1) throw this.error(['streams', twice, 'id'], `there are two streams ${shown(value.streams[twice]!.id)}`, 'NAME_TAKEN')
+    const full = withEnvFile(environment, this.#folder)
+    return { ...value, config: this.#resolved(value.config, ['config'], CONNECTORS[value.connector].config, full) as ManifestFile['config'] }
+  }
+
+  /** Says where: line and column of the value, or of the nearest thing around it. */
+  error(path: Path, what: string, code: SyncError['code'] = 'MANIFEST_INVALID'): SyncError {
+    for (let length = path.length; length > 0; length--) {
+      const node = this.#document.getIn(path.slice(0, length), true) as Node | undefined
+      if (node?.range) return this.#at(node.range[0], what, code)
+    }
+    return this.#at(0, what, code)
+  }
+
+  #refused({ instancePath, keyword, message, params, parentSchema }: ErrorObject): SyncError {
+    const path = instancePath.split('/').slice(1).map((part) => (/^\d+$/.test(part) ? Number(part) : part.replaceAll('~1', '/').replaceAll('~0', '~')))
+    const where = path.length === 0 ? '' : `${path.join('.')}: `
+    if (keyword === 'additionalProperties') {
+      const name = String(params['additionalProperty'])
+      const known = Object.keys((parentSchema as { properties: object }).properties)
+      const map = path.length === 0 ? this.#document.contents : this.#document.getIn(path, true)
+      const key = isMap(map) ? map.items.find((pair) => isScalar(pair.key) && pair.key.value === name)?.key : undefined
+      const what = `${where}there is no ${shown(name)}.${didYouMean(name, known) || ` There are ${known.join(', ')}.`}`
+      return isScalar(key) && key.range ? this.#at(key.range[0], what, 'MANIFEST_INVALID') : this.error(path, what)
+    }
+    // The value is not shown: it may be the secret that should not stand here.
+    const said = keyword === 'required' ? `\`${String(params['missingProperty'])}\` is missing`
+      : keyword === 'enum' ? `it is one of ${(params['allowedValues'] as string[]).join(', ')}`
+      : keyword === 'const' ? `it is ${JSON.stringify(params['allowedValue'])}`
+      : keyword === 'not' || keyword === 'pattern' ? `it is ${(parentSchema as { description?: string } | undefined)?.description ?? 'not allowed'}`
+      : (message ?? 'it is not valid')
+    return this.error(path, `${where}${said}`)
+  }
+
+  /** A value that is a secret and nothing else stays a name, looked up when it is needed; in other values it is filled in now. */
+  #resolved(value: unknown, path: Path, schema: JsonSchema, environment: Environment): unknown {
+    if (typeof value === 'string') {
+      const isSecret = typeof schema['pattern'] === 'string'
+      const name = /^\$\{(\w+)\}$/.exec(value)?.[1]
+      if (isSecret && name !== undefined) return name
+      return value.replaceAll(/\$\{(\w+)\}/g, (_, variable: string) => {
+        const found = environment[variable]
+        if (found === undefined || found === '') throw this.error(path, `${variable} is not set`, 'SECRET_MISSING')
+        return found
+      })
+    }
+    if (typeof value !== 'object' || value === null) return value
+    const properties = (schema['properties'] ?? {}) as Record<string, JsonSchema>
+    return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, this.#resolved(member, [...path, name], properties[name] ?? {}, environment)]))
+  }
+
+  #at(offset: number, what: string, code: SyncError['code']): SyncError {
+    const { line, col } = this.#lines.linePos(offset)
+    return new SyncError(code, `${this.#file}:${line}:${col}: ${what}${/[.?]$/.test(what) ? '' : '.'}`)
+  }
+}

@@ -1,0 +1,56 @@
+import { CONNECTORS } from './connectors.ts'
+import { when } from './when.ts'
+
+const NAME = { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$' } as const
+const GLOBS = { type: 'array', items: { type: 'string', minLength: 1 } } as const
+
+const STREAM = {
+  type: 'object',
+  required: ['id'],
+  additionalProperties: false,
+  properties: {
+    id: { ...NAME, description: 'The name of the stream, <namespace>.<entity>: letters, digits, "_", "-" and ".". It stays when the table behind it is renamed, for its state is kept under it.' },
+    key: { type: 'array', items: { type: 'string', minLength: 1 }, minItems: 1, uniqueItems: true, description: 'The fields that tell records apart. What the source declares unless given.' },
+    cursor: { type: 'string', minLength: 1, description: 'The field that every change raises. Without one, all of the stream is read each time.' },
+    schema_strategy: { enum: ['discovery', 'declared'], description: 'discovery: columns follow what lands. declared: records have to fit `schema`, and are put aside when they do not.' },
+    schema: { type: 'object', description: 'A JSON Schema of the records.' },
+    state_handling: { const: 'platform_registry', description: 'Where the position is kept: in the registry of the store, and nowhere else. A manifest never holds one.' },
+    safety_window: { type: 'string', pattern: '^P(?:\\d+D)?(?:T(?:\\d+H)?(?:\\d+M)?(?:\\d+(?:\\.\\d+)?S)?)?(?<![PT])$', description: 'How much every cycle reads again, as an ISO 8601 duration such as PT5M.' },
+    mode: { enum: ['incremental', 'full_refresh'], description: 'incremental where there is a cursor, unless given.' },
+    schedule: {
+      anyOf: [{ type: 'string' }, { type: 'object', required: ['cron'], additionalProperties: false, properties: { cron: { type: 'string' }, zone: { type: 'string' } } }],
+      description: 'manual, continuous, an interval from 1m to 7d, or { cron, zone }.',
+    },
+    select: { type: 'array', items: { type: 'string', minLength: 1 }, minItems: 1, uniqueItems: true, description: 'The fields to read; all unless given.' },
+    options: { type: 'object', description: 'What only streams of this connector have.' },
+  },
+  allOf: [when('schema_strategy', 'declared', { required: ['schema'] })],
+} as const
+
+/** Validates manifests, and is published as docs/reference/manifest.schema.json for editors. */
+export const MANIFEST_SCHEMA = {
+  $schema: 'http://json-schema.org/draft-07/schema#',
+  title: 'tidemark.yaml',
+  type: 'object',
+  required: ['connector', 'config', 'streams'],
+  additionalProperties: false,
+  properties: {
+    manifest_version: { const: 1 },
+    name: { ...NAME, description: 'What the registry calls the connector; the name of the file unless given.' },
+    connector: { enum: Object.keys(CONNECTORS) },
+    config: { type: 'object' },
+    select: {
+      type: 'object',
+      additionalProperties: false,
+      properties: {
+        include: { ...GLOBS, description: 'Streams to run: *, ? and {a,b} stand for what they usually do. All unless given.' },
+        exclude: { ...GLOBS, description: 'Streams to leave out, whatever `include` says.' },
+        limit: { type: 'integer', minimum: 1, description: 'At most so many streams.' },
+      },
+    },
+    streams: { type: 'array', minItems: 1, items: STREAM },
+  },
+  allOf: Object.entries(CONNECTORS).map(([name, { config, stream }]) => (
+    when('connector', name, { properties: { config, streams: { items: { ...stream.required, properties: stream.properties } } } })
+  )),
+} as const

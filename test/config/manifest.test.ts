@@ -1,0 +1,177 @@
+import { DatabaseSync } from '@photostructure/sqlite'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { loadWorker } from '../../src/config/load-worker.ts'
+import { readManifest, workerOf } from '../../src/config/manifest/manifest.ts'
+import { MANIFEST_SCHEMA } from '../../src/config/manifest/schema.ts'
+import { selectStreams } from '../../src/config/manifest/select.ts'
+import { openStore, runCycle } from '../../src/index.ts'
+
+const root = resolve(import.meta.dirname, '../..')
+const MANIFEST = `name: shop
+connector: sql
+config:
+  url: sqlite:shop.db
+streams:
+  - id: shop.customers
+    key: [id]
+    cursor: updated_at
+    schema_strategy: discovery
+    state_handling: platform_registry
+    safety_window: PT5M
+    schedule: 5m
+    options: { table: customers }
+  - id: shop.countries
+    mode: full_refresh
+    select: [code]
+    options: { table: countries }
+`
+
+let folder: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'tidemark-manifest-'))
+})
+afterEach(() => rmSync(folder, { recursive: true }))
+
+const write = (text: string, name = 'tidemark.yaml'): string => {
+  const path = join(folder, name)
+  writeFileSync(path, text)
+  return path
+}
+/** What the manifest is refused with. */
+async function refusal(text: string, environment = {}): Promise<{ code: string; message: string }> {
+  return workerOf(write(text), 'tidemark.yaml', environment).then(() => ({ code: 'accepted', message: '' }), (error: { code: string; message: string }) => ({ code: error.code, message: error.message }))
+}
+
+describe('a manifest', () => {
+  test('R22 is loaded where there is no worker.ts, by the one loader, as a worker like any other', async () => {
+    write(MANIFEST)
+    const { worker, file } = await loadWorker(undefined, { folder })
+    expect(file).toBe(join(folder, 'tidemark.yaml'))
+    expect(worker.name).toBe('shop')
+    expect(worker.manifest.syncs.map(({ name, mode, pair, schedule, databases }) => ({ name, mode, pair, schedule, databases }))).toEqual([
+      { name: 'shop.customers-backfill', mode: 'replace', pair: 'backfill', schedule: { kind: 'manual' }, databases: ['shop.customers'] },
+      { name: 'shop.customers', mode: 'incremental', pair: 'delta', schedule: { kind: 'interval', intervalMs: 300_000 }, databases: ['shop.customers'] },
+      { name: 'shop.countries', mode: 'replace', pair: null, schedule: { kind: 'interval', intervalMs: 1_800_000 }, databases: ['shop.countries'] },
+    ])
+    write('export default 1', 'worker.js')
+    await expect(loadWorker(undefined, { folder })).rejects.toMatchObject({ code: 'WORKER_INVALID' })
+    expect((await loadWorker('tidemark.yaml', { folder })).worker.name).toBe('shop')
+  })
+
+  test('R7 R8 its streams run on the engine, and their positions are in the registry, one for each', async () => {
+    const shop = new DatabaseSync(join(folder, 'shop.db'))
+    shop.exec(`CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT, updated_at TEXT NOT NULL); CREATE TABLE countries (code TEXT PRIMARY KEY NOT NULL, name TEXT)`)
+    shop.exec(`INSERT INTO customers VALUES (1, 'Ada', '2020-01-01T00:00:00Z'), (2, 'Bob', '2020-01-02T00:00:00Z'); INSERT INTO countries VALUES ('de', 'Germany')`)
+    shop.close()
+    const path = write(MANIFEST)
+    const before = readFileSync(path, 'utf8')
+    const worker = await workerOf(path, 'tidemark.yaml', {})
+    const store = await openStore(`sqlite:${join(folder, 'store.db')}`)
+    try {
+      for (const name of ['shop.customers', 'shop.countries']) expect(await runCycle(worker, name, { store }), name).toMatchObject({ stopReason: 'complete', error: null })
+      const texts = async (database: string): Promise<unknown[]> => (await store.rows({ database, limit: 10 })).map(({ text }) => JSON.parse(text) as unknown)
+      expect(await texts('shop.customers')).toMatchObject([{ id: 1, name: 'Ada' }, { id: 2, name: 'Bob' }])
+      expect(await texts('shop.countries')).toEqual([{ code: 'de' }])
+      const { committed, version } = await store.read({ worker: 'shop', sync: 'shop.customers' })
+      expect(version).toBe(1)
+      expect(JSON.parse(committed!)).toMatchObject({ cursorField: 'updated_at', cursorValue: '2020-01-02T00:00:00Z' })
+      expect((await store.read({ worker: 'shop', sync: 'shop.countries' })).committed).toBeNull()
+      expect(readFileSync(path, 'utf8')).toBe(before)
+    } finally {
+      await store.close()
+    }
+  })
+
+  test('R22 never holds a position', async () => {
+    for (const name of ['state', 'cursor_value', 'last_cursor']) expect(await refusal(MANIFEST.replace('    key: [id]', `    ${name}: 2025`))).toMatchObject({ code: 'MANIFEST_INVALID' })
+    expect((await refusal(MANIFEST.replace('platform_registry', 'connector'))).message).toBe('tidemark.yaml:10:21: streams.0.state_handling: it is "platform_registry".')
+  })
+
+  test.each([
+    ['a tab', MANIFEST.replace('  url', '\turl'), /^tidemark\.yaml:4:1: /],
+    ['a key twice', MANIFEST.replace('    key: [id]', '    id: b'), /^tidemark\.yaml:7:5: /],
+    ['an option that is not there', MANIFEST.replace('cursor:', 'curser:'), 'tidemark.yaml:8:5: streams.0: there is no "curser". Did you mean "cursor"?'],
+    ['no connector of that name', MANIFEST.replace('connector: sql', 'connector: sqll'), 'tidemark.yaml:2:12: connector: it is one of sql, rest, stripe, linear.'],
+    ['a window that is no duration', MANIFEST.replace('PT5M', '5m'), /^tidemark\.yaml:11:20: streams\.0\.safety_window: it is /],
+    ['something missing', MANIFEST.replace('  url: sqlite:shop.db', '  {}'), 'tidemark.yaml:4:3: config: `url` is missing.'],
+    ['no mode', MANIFEST.replace('full_refresh', 'sometimes'), 'tidemark.yaml:15:11: streams.1.mode: it is one of incremental, full_refresh.'],
+    ['two streams with one id', MANIFEST.replace('shop.countries', 'shop.customers'), 'tidemark.yaml:14:9: there are two streams "shop.customers".'],
+    ['a schedule that is none', MANIFEST.replace('5m\n', 'often\n'), /^tidemark\.yaml:6:5: shop\.customers: .*often/],
+    ['a declared schema that is not there', MANIFEST.replace('discovery', 'declared'), 'tidemark.yaml:6:5: streams.0: `schema` is missing.'],
+    ['a table that is no text', MANIFEST.replace('{ table: countries }', '{ table: 5 }'), 'tidemark.yaml:17:23: streams.1.options.table: must be string.'],
+    ['nothing selected', `${MANIFEST}select: { include: [crm.*] }\n`, 'tidemark.yaml:18:9: it selects none of the streams.'],
+    ['an empty file', '', /^tidemark\.yaml:1:1: /],
+  ])('with %s is refused, and the message says where', async (_, text, expected) => {
+    const { message } = await refusal(text)
+    if (typeof expected === 'string') expect(message).toBe(expected)
+    else expect(message).toMatch(expected)
+  })
+
+  test('a declared schema is that of the database', async () => {
+    const text = MANIFEST.replace('schema_strategy: discovery', 'schema_strategy: declared\n    schema: { type: object, required: [name] }')
+    expect((await workerOf(write(text), 'tidemark.yaml', {})).schemaOf('shop.customers')).toEqual({ type: 'object', required: ['name'] })
+  })
+})
+
+describe('secrets', () => {
+  test('R45 stay names until they are needed, and none is written out', async () => {
+    const manifest = readManifest(write(MANIFEST.replace('sqlite:shop.db', '${SHOP_URL}')), 'tidemark.yaml', { SHOP_URL: 'postgres://app:hunter2@db/shop' })
+    expect(manifest.config).toEqual({ url: 'SHOP_URL' })
+    for (const [connector, config] of [['sql', 'url: postgres://app:hunter2@db/shop'], ['stripe', 'api_key: hunter2'], ['rest', 'base_url: x, auth: { kind: bearer, token: hunter2 }']]) {
+      const { code, message } = await refusal(`connector: ${connector}\nconfig: { ${config} }\nstreams:\n  - id: a\n    key: [id]\n    options: { path: /a, page: { kind: none } }\n`.replace(connector === 'rest' ? 'nothing' : /    (?:key|options):.*\n/g, ''))
+      expect(code, connector).toBe('MANIFEST_INVALID')
+      expect(message).toContain('write ${NAME} here')
+      expect(message).not.toContain('hunter2')
+    }
+  })
+
+  test('other values are filled in from the environment and .env, as text and never as YAML', async () => {
+    const rest = 'connector: rest\nconfig:\n  base_url: https://${HOST}/v1\nstreams: [{ id: a, key: [id], options: { path: /a, page: { kind: none } } }]\n'
+    expect(await refusal(rest)).toEqual({ code: 'SECRET_MISSING', message: 'tidemark.yaml:3:13: HOST is not set.' })
+    write('HOST=api.example.com', '.env')
+    expect(readManifest(write(rest), 'tidemark.yaml', {}).config).toEqual({ base_url: 'https://api.example.com/v1' })
+    expect(readManifest(write(rest), 'tidemark.yaml', { HOST: 'x\nauth: 1' }).config).toEqual({ base_url: 'https://x\nauth: 1/v1' })
+  })
+})
+
+describe('the selection of streams', () => {
+  const ids = ['shop.orders', 'shop.order_lines', 'shop.audit', 'crm.people', 'crm.audit']
+
+  test.each([
+    [{}, ids],
+    [{ include: ['shop.*'] }, ['shop.orders', 'shop.order_lines', 'shop.audit']],
+    [{ include: ['shop.*'], exclude: ['*.audit'] }, ['shop.orders', 'shop.order_lines']],
+    [{ include: ['crm.audit'], exclude: ['*.audit'] }, []],
+    [{ include: ['{shop,crm}.audit', 'shop.order?'] }, ['shop.orders', 'shop.audit', 'crm.audit']],
+    [{ include: ['shop.order'] }, []],
+    [{ include: ['shop?orders'] }, ['shop.orders']],
+    [{ include: ['s.op.*', '(shop).*', '[a-z]*', '{shop'] }, []],
+    [{ limit: 2 }, ['shop.orders', 'shop.order_lines']],
+    [{ exclude: ['shop.orders'], limit: 1 }, ['shop.order_lines']],
+  ])('%j', (selection, selected) => {
+    expect(selectStreams(ids, selection)).toEqual(selected)
+  })
+})
+
+describe('documents', () => {
+  test('the published schema is the one that validates', () => {
+    const page = join(root, 'docs/reference/manifest.schema.json')
+    const text = `${JSON.stringify(MANIFEST_SCHEMA, null, 2)}\n`
+    if (process.env['TIDEMARK_UPDATE'] === '1') writeFileSync(page, text)
+    expect(readFileSync(page, 'utf8')).toBe(text)
+  })
+
+  test('every manifest of the guide loads', async () => {
+    const guide = readFileSync(join(root, 'docs/guides/manifests.md'), 'utf8')
+    const syncs: string[][] = []
+    for (const [, text] of guide.matchAll(/^```yaml\n([\s\S]*?)^```/gm)) syncs.push((await workerOf(write(text!), 'tidemark.yaml', {})).manifest.syncs.map(({ name }) => name))
+    expect(syncs).toEqual([
+      ['shop.customers-backfill', 'shop.customers', 'shop.countries'],
+      ['stripe.customers-backfill', 'stripe.customers', 'stripe.invoices-backfill', 'stripe.invoices'],
+      ['crm.contacts-backfill', 'crm.contacts'],
+    ])
+  })
+})
