@@ -3,6 +3,7 @@ import { advise, adviseVerb } from './advise.ts'
 import { check, checkVerb } from './check.ts'
 import type { Act, Cli } from './cli.ts'
 import { doctor, doctorVerb } from './doctor.ts'
+import { exportRows, exportVerb } from './export.ts'
 import { init, initVerb } from './init.ts'
 import { keysCreate, keysList, keysNew, keysRevoke, keysRotate, keysVerbs } from './keys.ts'
 import { mcp, mcpVerb } from './mcp.ts'
@@ -66,7 +67,7 @@ export function createProgram(cli: Cli, onExit: (code: number) => void): Command
 
   const verbs = [
     does(initVerb(), init), does(adviseVerb(), advise), does(checkVerb(), check), does(previewVerb(), preview), does(runVerb(), run), does(startVerb(), start), does(statusVerb(), status),
-    does(queryVerb(), query), does(typesVerb(), types), does(whyVerb(), why), state, does(pauseVerb(), pause), does(resumeVerb(), resume), does(triggerVerb(), trigger), keys, webhooks,
+    does(queryVerb(), query), does(exportVerb(), exportRows), does(typesVerb(), types), does(whyVerb(), why), state, does(pauseVerb(), pause), does(resumeVerb(), resume), does(triggerVerb(), trigger), keys, webhooks,
     does(mcpVerb(), mcp), does(doctorVerb(), doctor), does(simVerb(), sim),
   ]
   for (const verb of verbs) program.addCommand(verb)

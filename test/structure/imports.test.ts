@@ -55,6 +55,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
     packages: ['node:stream', 'ajv', '@modelcontextprotocol/sdk/server/index.js', '@modelcontextprotocol/sdk/server/stdio.js', '@modelcontextprotocol/sdk/types.js'],
   },
   typings: { folders: ['contract'], packages: [] },
+  export: { folders: ['contract', 'values'], packages: ['node:fs', 'node:path', 'hyparquet-writer'] },
   client: { folders: ['contract', 'values'], packages: [] },
   'client/node': { folders: ['client'], packages: ['node:fs/promises', 'node:path'] },
   'testing/simulation/vendors': {
@@ -63,7 +64,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   },
   testing: { folders: ['contract', 'values', 'engine', 'registry', 'config', 'stores/sqlite', 'stores/kit', 'runner', 'testing/simulation/vendors'], packages: ['node:assert/strict', 'node:crypto', 'node:http', 'node:net', 'node:stream', 'node:test', 'node:timers/promises', 'node:util'] },
   cli: {
-    folders: ['contract', 'values', 'engine', 'registry', 'config', 'platform', 'runner', 'server', 'webhooks', 'testing', 'testing/simulation/vendors', 'advisor', 'linter', 'mcp', 'typings', 'stores/sqlite', 'stores/postgres'],
+    folders: ['contract', 'values', 'engine', 'registry', 'config', 'platform', 'runner', 'server', 'webhooks', 'testing', 'testing/simulation/vendors', 'advisor', 'linter', 'mcp', 'typings', 'export', 'stores/sqlite', 'stores/postgres'],
     packages: ['node:fs', 'node:fs/promises', 'node:path', 'node:process', 'node:readline/promises', 'node:url', 'node:util', 'node:os', 'node:crypto', 'node:child_process', 'node:timers/promises', 'commander', 'picocolors', 'pg', '@photostructure/sqlite'],
   },
   advisor: { folders: [], packages: [] },

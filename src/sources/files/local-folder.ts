@@ -18,7 +18,7 @@ export class LocalFolder implements Folder {
     const entries = await readdir(this.name, { recursive: true, withFileTypes: true }).catch((error: unknown) => {
       throw failureOf(error, this.name)
     })
-    const paths = entries.filter((entry) => entry.isFile()).map((entry) => relative(this.name, join(entry.parentPath, entry.name)).replaceAll(sep, '/'))
+    const paths = entries.map((entry) => relative(this.name, join(entry.parentPath, entry.name)).replaceAll(sep, '/'))
     const files: ListedFile[] = []
     for (let at = 0; at < paths.length; at += LOOKS_AT_ONCE) {
       signal.throwIfAborted()

@@ -135,7 +135,6 @@ class PageOfFiles {
     await this.#opened(path, refused, async (file) => {
       const { tag } = await file.version()
       const sha256 = await digestOf(file, this.#context.signal)
-      if ((await file.version()).tag !== tag) return
       const known = this.#manifest.get(path)
       if (known?.sum === sumOf(sha256)) return void this.#manifest.set(path, { ...known, tag })
       this.#reading = { path, sha256, tag, before: known?.rows ?? 0, row: 0, offset: 0 }

@@ -67,6 +67,16 @@ describe('a folder is followed', () => {
     expect((await box.stage.state('rows')).manifest).not.toBe(manifest)
   })
 
+  test('a replacement of the same size and with the same time is seen', async () => {
+    await open()
+    for (const n of [1, 2]) {
+      box.put('a.ndjson', lines({ n }))
+      utimesSync(join(box.folder, 'a.ndjson'), 1, 1)
+      await box.counts()
+      expect(await box.rows()).toEqual({ 'a.ndjson#1': { n } })
+    }
+  })
+
   test('a file that is still being written is left alone, and one with the name of something unfinished always', async () => {
     await open()
     const { execute } = files({ folder: box.folder, settleMs: 10_000 })
@@ -130,6 +140,7 @@ describe('a folder is followed', () => {
     box.remove('a.ndjson')
     expect((await kept.execute(nextState, contextOf())).changes).toEqual([])
     expect(await box.counts()).toEqual({ deleted: 5 })
+    expect([...unpackManifest((await box.stage.state('rows')).manifest).keys()]).toEqual(['b.ndjson'])
     expect(await box.counts()).toEqual({})
     expect(Object.keys(await box.rows())).toEqual(['b.ndjson#1'])
     box.remove('b.ndjson')

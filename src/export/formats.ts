@@ -1,0 +1,103 @@
+import { closeSync, openSync, writeSync } from 'node:fs'
+import { ParquetWriter, fileWriter } from 'hyparquet-writer'
+import { cellOf, type CellType, type ExportColumn, type ExportItem } from './columns.ts'
+
+export const FORMATS = ['parquet', 'csv', 'ndjson'] as const
+export type ExportFormat = (typeof FORMATS)[number]
+
+/** Takes items a page at a time; what it was given is in the file once it is finished. */
+export interface ItemWriter {
+  write(items: readonly ExportItem[]): void
+  finish(): void
+}
+
+export function openWriter(format: ExportFormat, file: string, columns: readonly ExportColumn[]): ItemWriter {
+  switch (format) {
+    case 'parquet':
+      return parquetWriter(file, columns)
+    case 'csv':
+      return lineWriter(file, `${columns.map(({ name }) => quoted(name)).join(',')}\n`, (item) => columns.map((column) => csvCell(column, item)).join(','))
+    case 'ndjson':
+      return lineWriter(file, '', jsonLine)
+    default:
+      return format satisfies never
+  }
+}
+
+function lineWriter(file: string, head: string, lineOf: (item: ExportItem) => string): ItemWriter {
+  const descriptor = openSync(file, 'w')
+  writeSync(descriptor, head)
+  return {
+    write: (items) => writeAll(descriptor, Buffer.from(items.map((item) => `${lineOf(item)}\n`).join(''))),
+    finish: () => closeSync(descriptor),
+  }
+}
+
+function writeAll(descriptor: number, bytes: Buffer): void {
+  for (let at = 0; at < bytes.length;) at += writeSync(descriptor, bytes, at)
+}
+
+/** The record as its own text: no number in it is ever read. */
+function jsonLine({ database, key, action, sequence, committedAt, upstreamAt, text }: ExportItem): string {
+  const envelope = JSON.stringify({ _key: key, _action: action, _sequence: sequence, _committed_at: instantText(committedAt), _upstream_at: upstreamAt, _database: database })
+  return `${envelope.slice(0, -1)},"record":${text ?? 'null'}}`
+}
+
+// ── CSV ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Nothing is null; the empty text is a pair of quotes. */
+function csvCell(column: ExportColumn, item: ExportItem): string {
+  const cell = cellOf(column, item)
+  if (cell === null) return ''
+  if (column.type === 'instant') return instantText(cell as number)
+  return typeof cell === 'string' ? quoted(cell) : String(cell)
+}
+
+function quoted(text: string): string {
+  return `"${text.replaceAll('"', '""')}"`
+}
+
+function instantText(ms: number): string {
+  return new Date(ms).toISOString()
+}
+
+// ── Parquet ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** So many are held in memory, as one group of the file. */
+const GROUP_ROWS = 20_000
+
+const ELEMENTS = {
+  boolean: { type: 'BOOLEAN' },
+  double: { type: 'DOUBLE' },
+  instant: { type: 'INT64', converted_type: 'TIMESTAMP_MILLIS' },
+  integer: { type: 'INT64' },
+  json: { type: 'BYTE_ARRAY', converted_type: 'UTF8' },
+  text: { type: 'BYTE_ARRAY', converted_type: 'UTF8' },
+} as const satisfies Record<CellType, object>
+
+function parquetWriter(file: string, columns: readonly ExportColumn[]): ItemWriter {
+  const schema = [{ name: 'root', num_children: columns.length }, ...columns.map(({ name, type }) => ({ name, repetition_type: 'OPTIONAL' as const, ...ELEMENTS[type] }))]
+  const parquet = new ParquetWriter({ writer: fileWriter(file), schema, statistics: true })
+  let pending: ExportItem[] = []
+  const flush = (): void => {
+    if (pending.length === 0) return
+    const group = pending
+    pending = []
+    void parquet.write({ rowGroupSize: group.length, columnData: columns.map((column) => ({ name: column.name, data: group.map((item) => parquetCell(column, item)) })) })
+  }
+  return {
+    write: (items) => {
+      pending.push(...items)
+      if (pending.length >= GROUP_ROWS) flush()
+    },
+    finish: () => {
+      flush()
+      void parquet.finish()
+    },
+  }
+}
+
+function parquetCell(column: ExportColumn, item: ExportItem): unknown {
+  const cell = cellOf(column, item)
+  return column.type === 'instant' && cell !== null ? new Date(cell as number) : cell
+}

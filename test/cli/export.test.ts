@@ -1,0 +1,28 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { expectGolden } from './golden.ts'
+import { people, Project } from './project.ts'
+
+test('export: a database, only what changed since, and the log', async () => {
+  const project = Project.withWorker()
+  await project.run('run', 'people-list')
+  expectGolden('export', project, await project.run('export', 'people', '--to', 'out/people.csv', '--json'))
+  expect(readFileSync(join(project.folder, 'out/people.csv'), 'utf8').split('\n')).toHaveLength(7)
+  await project.run('export', 'people', '--to', 'out/since.ndjson', '--since-last')
+  project.source({ people: people(6) })
+  await project.run('run', 'people-list')
+  expectGolden('export-since-last', project, await project.run('export', 'people', '--to', 'out/since.ndjson', '--since-last', '--json'))
+  const nothing = await project.run('export', 'people', '--to', 'out/since.ndjson', '--since-last')
+  expect(nothing).toMatchObject({ code: 0, stdout: 'Nothing has changed since the last export.\n' })
+  expect(await project.run('export', 'log', '--to', 'out/log.parquet')).toMatchObject({ code: 0, stdout: 'Wrote 6 rows to out/log.parquet.\n' })
+  expect(readdirSync(join(project.folder, 'out')).toSorted()).toEqual(['log.parquet', 'people.csv', 'since.0-5.ndjson', 'since.5-6.ndjson', 'since.ndjson.position'])
+})
+
+test('export: what is not there, or has no known ending, is refused', async () => {
+  const project = Project.withWorker()
+  expect(await project.run('export', 'people', '--to', 'people.csv')).toMatchObject({ code: 3 })
+  await project.run('run', 'people-list')
+  expectGolden('export-unknown', project, await project.run('export', 'nobody', '--to', 'people.csv', '--json'))
+  expect(await project.run('export', 'people', '--to', 'people.xlsx')).toMatchObject({ code: 2 })
+})
