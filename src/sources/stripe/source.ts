@@ -167,7 +167,7 @@ class Account {
     let first: Event | undefined
     let safeMs = context.cycle.startedAt - LAG_MS
     for (let pages = 0; pages < FIRST_EVENT_PAGES_MAX; pages++) {
-      const { events, hasMore, serverTime } = await this.#events({ ...(first !== undefined && { starting_after: first.id }), limit: this.#limit }, context)
+      const { events, hasMore, serverTime } = await this.#events({ ...(first !== undefined && { starting_after: first.id }), limit: PAGE_MAX }, context)
       if (serverTime !== null) safeMs = Math.min(safeMs, serverTime - LAG_MS)
       first = events.at(-1) ?? first
       if (!hasMore) return first && { event: first, safeMs }
@@ -238,6 +238,8 @@ class Account {
   }
 }
 
+/** The most that Stripe gives: whoever looks for the end takes the largest steps. */
+const PAGE_MAX = 100
 const FIRST_EVENT_PAGES_MAX = 100
 const CURSOR_REFUSALS = { cursorRefusals: [400, 404] }
 
