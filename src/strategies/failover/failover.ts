@@ -174,11 +174,11 @@ async function attempt<Item>(options: FailoverOptions<Item>, run: Run, given: Fa
   if (replayed.note !== null) context.log.warn(NOTES[replayed.note], { provider: provider.name, operation: name })
   if (back !== null) context.log.warn('what was read has changed since; reading it again', { provider: provider.name, operation: name })
   const items = window.fresh(batch.items, operation.id)
-  const settled = options.repair?.settle({ ...batch, cursor: replayed.cursor }, back === null ? state.kept?.[name] : back.kept)
   const landed: Batch<Item> = {
     ...batch, items, cursor: replayed.cursor, isComplete: replayed.cursor.metadata?.isComplete === true,
     stats: { fetched: batch.stats.fetched, deduplicated: batch.stats.fetched - items.length, yielded: items.length },
   }
+  const settled = options.repair?.settle(withWordOf(batch, landed), back === null ? state.kept?.[name] : back.kept)
   // What was deleted may come back as it was: a window that still knew it would keep it out.
   const hasDeleted = settled !== undefined && settled.changes.length > 0
   const lastTransactionId = hasDeleted && batch.seen.length === 0 ? '' : landed.cursor.lastTransactionId
@@ -199,6 +199,12 @@ async function attempt<Item>(options: FailoverOptions<Item>, run: Run, given: Fa
   if (failure !== null) run.tried.add(provider.name)
   run.keepWindow(name, next, hasDeleted ? new DedupWindow(MANAGER_WINDOW, batch.seen.map(operation.id)) : window)
   return { batch: landed, changes: [...toChanges(items, operation.toChange, (item) => placeOf(operation.cursors(item))), ...(settled?.changes ?? [])], state: next }
+}
+
+/** A window that is opened wider sets the position back, and with it goes what the provider said of the page. The items are landed nevertheless. */
+function withWordOf<Item>({ cursor: { metadata: told } }: Batch<Item>, landed: Batch<Item>): Batch<Item> {
+  const { cursor } = landed
+  return told?.custom === undefined ? landed : { ...landed, cursor: { ...cursor, metadata: { ...cursor.metadata!, custom: told.custom } } }
 }
 
 const NOTES = {

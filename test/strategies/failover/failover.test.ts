@@ -405,3 +405,30 @@ test('EX8 XC38 where the past can change, nothing of a broken page is landed', a
   expect(await scene.keys()).toEqual([])
   await scene.close()
 })
+
+test('XC38 a repair hears what the provider said of a page also where the window is opened wider, and that this is not the end', async () => {
+  const page = (items: Tx[], word: string): ProviderPage<Tx> => ({ items, through: { type: 'blockNumber', value: 4 }, end: true, custom: word })
+  const north = scripted('north', [page(txs(1, 3), 'as north has it'), down()])
+  // Another past, in which t3 never was.
+  const south = scripted('south', [page([tx(2), tx(3, 'other')], 'as south has it'), page([...txs(1, 2), tx(3, 'other')], 'the same')])
+  const heard: unknown[] = []
+  const execute = failover<Tx>({
+    operations: { token: OPERATION }, providers: [north, south],
+    repair: {
+      check: async () => null,
+      settle: ({ seen, cursor, isComplete }) => {
+        heard.push({ seen: seen.map(({ id }) => id), word: cursor.metadata?.custom, place: cursor.primary.value, isComplete })
+        return { changes: [], kept: null }
+      },
+    },
+  })
+  await runOn(scene, execute)
+  await runOn(scene, execute)
+  expect(heard.slice(0, 2)).toEqual([
+    { seen: ['t1', 't2', 't3'], word: 'as north has it', place: 4, isComplete: true },
+    { seen: ['t2', 'other'], word: 'as south has it', place: 0, isComplete: false },
+  ])
+  // It belonged to that page: the question from further back begins without it.
+  expect(south.asked[1]).toMatchObject({ cursor: block(0), own: { metadata: { providerName: 'south' } } })
+  expect(south.asked[1]!.own!.metadata).not.toHaveProperty('custom')
+})
