@@ -103,6 +103,7 @@ describe('a manifest', () => {
     ['a declared schema that is not there', MANIFEST.replace('discovery', 'declared'), 'tidemark.yaml:6:5: streams.0: `schema` is missing.'],
     ['a table that is no text', MANIFEST.replace('{ table: countries }', '{ table: 5 }'), 'tidemark.yaml:17:23: streams.1.options.table: must be string.'],
     ['nothing selected', `${MANIFEST}select: { include: [crm.*] }\n`, 'tidemark.yaml:18:9: it selects none of the streams.'],
+    ['no streams', 'connector: sql\nconfig: { url: sqlite:shop.db }\n', 'tidemark.yaml:1:1: `streams` is missing; `tidemark discover` lists what there is.'],
     ['an empty file', '', /^tidemark\.yaml:1:1: /],
   ])('with %s is refused, and the message says where', async (_, text, expected) => {
     const { message } = await refusal(text)

@@ -21,6 +21,8 @@ export interface Connector {
   readonly stream: { readonly required?: JsonSchema; readonly properties: Readonly<Record<string, JsonSchema>> }
   /** The source's code is loaded only here. */
   open(config: any, folder: string): Promise<OpenedConnector>
+  /** Whether changes are followed without a cursor to be named. */
+  readonly isFollowed?: boolean
   discover?(config: any, folder: string, context: Pick<SyncContext, 'secrets' | 'signal'>): Promise<DiscoveredStream[]>
 }
 
@@ -99,20 +101,21 @@ export const CONNECTORS: Readonly<Record<'sql' | 'rest' | 'stripe' | 'linear', C
       }
     },
   },
-  stripe: vendor({ api_key: SECRET, base_url: TEXT }, async (config) => {
+  stripe: vendor(true, { api_key: SECRET, base_url: TEXT }, async (config) => {
     const { stripe } = await import('../../sources/stripe/source.ts')
     return stripe({ apiKey: config.api_key, ...given({ baseUrl: config.base_url }) })
   }),
-  linear: vendor({ api_key: SECRET, base_url: TEXT }, async (config) => {
+  linear: vendor(false, { api_key: SECRET, base_url: TEXT }, async (config) => {
     const { linear } = await import('../../sources/linear/source.ts')
     return linear({ apiKey: config.api_key, ...given({ baseUrl: config.base_url }) })
   }),
 }
 
 /** A system whose streams, keys and cursors are known: `options.stream` names one, or the end of the stream's id. */
-function vendor(config: Record<string, JsonSchema>, open: (config: any) => Promise<Readonly<Record<string, OpenedStream>>>): Connector {
+function vendor(isFollowed: boolean, config: Record<string, JsonSchema>, open: (config: any) => Promise<Readonly<Record<string, OpenedStream>>>): Connector {
   const known = { not: {}, description: 'known of this connector, and cannot be chosen' }
   return {
+    isFollowed,
     config: object(config, ['api_key']),
     stream: { properties: { options: object({ stream: TEXT }), key: known, cursor: known, select: known, safety_window: known } },
     async open(given) {

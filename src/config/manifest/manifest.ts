@@ -41,6 +41,7 @@ export interface ManifestStream {
 export async function workerOf(path: string, shownFile: string, environment: Environment = process.env): Promise<Worker> {
   const text = new ManifestText(path, shownFile)
   const { name, connector, config, select, streams } = text.check(environment)
+  if (streams.length === 0) throw text.error(['streams'], '`streams` is missing; `tidemark discover` lists what there is')
   const opened = await CONNECTORS[connector].open(config, dirname(path))
   const worker = new Worker(name === undefined ? {} : { name })
   const selected = new Set(selectStreams(streams.map(({ id }) => id), select))
@@ -91,10 +92,11 @@ class ManifestText {
     if (broken !== undefined) throw this.#at(broken.pos[0], broken.message, 'MANIFEST_INVALID')
     const value: unknown = this.#document.toJS()
     if (!validate(value)) throw this.#refused(validate.errors!.find(({ keyword }) => keyword !== 'if' && keyword !== 'anyOf') ?? validate.errors![0]!)
-    const twice = value.streams.findIndex(({ id }, index) => value.streams.findIndex((stream) => stream.id === id) !== index)
-    if (twice !== -1) throw this.error(['streams', twice, 'id'], `there are two streams ${shown(value.streams[twice]!.id)}`, 'NAME_TAKEN')
+    const { streams = [] } = value as Partial<ManifestFile>
+    const twice = streams.findIndex(({ id }, index) => streams.findIndex((stream) => stream.id === id) !== index)
+    if (twice !== -1) throw this.error(['streams', twice, 'id'], `there are two streams ${shown(streams[twice]!.id)}`, 'NAME_TAKEN')
     const full = withEnvFile(environment, this.#folder)
-    return { ...value, config: this.#resolved(value.config, ['config'], CONNECTORS[value.connector].config, full) as ManifestFile['config'] }
+    return { ...value, streams, config: this.#resolved(value.config, ['config'], CONNECTORS[value.connector].config, full) as ManifestFile['config'] }
   }
 
   /** Says where: line and column of the value, or of the nearest thing around it. */

@@ -32,7 +32,7 @@ export const MANIFEST_SCHEMA = {
   $schema: 'http://json-schema.org/draft-07/schema#',
   title: 'tidemark.yaml',
   type: 'object',
-  required: ['connector', 'config', 'streams'],
+  required: ['connector', 'config'],
   additionalProperties: false,
   properties: {
     manifest_version: { const: 1 },
@@ -48,7 +48,7 @@ export const MANIFEST_SCHEMA = {
         limit: { type: 'integer', minimum: 1, description: 'At most so many streams.' },
       },
     },
-    streams: { type: 'array', minItems: 1, items: STREAM },
+    streams: { type: 'array', items: STREAM, description: 'Needed to run; `tidemark discover` lists what there is.' },
   },
   allOf: Object.entries(CONNECTORS).map(([name, { config, stream }]) => (
     when('connector', name, { properties: { config, streams: { items: { ...stream.required, properties: stream.properties } } } })

@@ -1,0 +1,43 @@
+import { DatabaseSync } from '@photostructure/sqlite'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { Project } from './project.ts'
+
+/** A database of somebody's, and a manifest that names it and no streams. */
+function projectWithShop(): Project {
+  const project = new Project()
+  const shop = new DatabaseSync(join(project.folder, 'shop.db'))
+  shop.exec('CREATE TABLE customers (id INTEGER PRIMARY KEY, updated_at TEXT NOT NULL); CREATE TABLE notes (text TEXT)')
+  shop.exec("INSERT INTO customers VALUES (1, '2026-01-01T00:00:00Z')")
+  shop.close()
+  project.write('tidemark.yaml', 'connector: sql\nconfig: { url: sqlite:shop.db }\n')
+  return project
+}
+
+describe('discover', () => {
+  test('RX2 lists streams with keys and cursors; without a key it asks for one, without a cursor it proposes a full refresh', async () => {
+    const { code, stdout } = await projectWithShop().run('discover', '--json')
+    expect(code).toBe(0)
+    expect(JSON.parse(stdout)).toEqual({
+      connector: 'sql',
+      streams: [
+        { id: 'customers', key: ['id'], cursor: 'updated_at', candidates: ['id', 'updated_at'], needs: null, mode: 'incremental' },
+        { id: 'notes', key: [], cursor: null, candidates: [], needs: 'key', mode: 'full_refresh' },
+      ],
+    })
+  })
+
+  test('shows people the same as a table', async () => {
+    const { stdout } = await projectWithShop().run('discover')
+    expect(stdout.trimEnd().split('\n').map((line) => line.split(/ {2,}/))).toEqual([
+      ['STREAM', 'KEY', 'CURSOR', 'MODE'], ['customers', 'id', 'updated_at', 'incremental'], ['notes', 'none: name one', 'none', 'full_refresh'],
+    ])
+  })
+
+  test('says when there is no manifest, and when its source tells no streams', async () => {
+    const project = new Project()
+    expect(await project.run('discover')).toMatchObject({ code: 2, stderr: expect.stringContaining('There is no file') as string })
+    project.write('tidemark.yaml', 'connector: rest\nconfig: { base_url: https://api.example.com }\n')
+    expect(await project.run('discover')).toMatchObject({ code: 2, stderr: expect.stringContaining('The connector rest cannot list streams') as string })
+  })
+})
