@@ -57,11 +57,11 @@ async function exportAll(store: Store, { database, file }: ExportRequest, format
 async function exportSinceLast(store: Store, request: ExportRequest, format: ExportFormat): Promise<Exported> {
   const { database } = request
   const note = `${request.file}.position`
-  const last = finishedSince(request.file, readPlace(note, database))
+  const last = finishedSince(request.file, readPlace(note, database), database)
   const { position, committedAt, floor, afterCommittedAt } = await store.feed({ after: last?.sequence ?? 0, limit: 0, scanMax: 0 })
   if (last !== null) {
     if (floor > last.sequence || position < last.sequence || (last.committedAt !== null && afterCommittedAt !== null && afterCommittedAt !== last.committedAt)) {
-      throw new SyncError('HISTORY_LOST', `The log no longer tells what changed since ${note}. Remove that file to export everything again.`)
+      throw new SyncError('HISTORY_LOST', `The log no longer tells what changed since ${note}. Give another file to export everything again.`)
     }
     if (position === last.sequence) return { file: null, rows: 0, position }
   }
@@ -166,7 +166,7 @@ function readPlace(note: string, database: string | null): ExportPlace | null {
   try {
     place = JSON.parse(readFileSync(note, 'utf8')) as ExportPlace
   } catch (error) {
-    throw new SyncError('STATE_UNREADABLE', `${note} is not what was written. Remove it to export everything again.`, { cause: error })
+    throw new SyncError('STATE_UNREADABLE', `${note} is not what was written. Remove it: the names of the files tell the place too.`, { cause: error })
   }
   if (place.database !== database || !Number.isSafeInteger(place.sequence)) throw new SyncError('ARGUMENT_INVALID', `${note} is of another export. Give this one another file.`)
   return place
@@ -177,13 +177,17 @@ function writePlace(note: string, place: ExportPlace): void {
   settle(`${note}.part`, note)
 }
 
-/** Where the file that follows a place ends, when there already is one. */
-function finishedSince(file: string, last: ExportPlace | null): ExportPlace | null {
+/** Where the files that follow a place end, when there already are some. */
+function finishedSince(file: string, noted: ExportPlace | null, database: string | null): ExportPlace | null {
   const extension = extname(file)
-  const start = `${basename(file, extension)}.${last?.sequence ?? 0}-`
-  const next = readdirSync(dirname(file)).find((name) => name.startsWith(start) && name.endsWith(extension) && /^\d+$/.test(name.slice(start.length, -extension.length)))
-  if (next === undefined) return last
-  return { database: last?.database ?? null, sequence: Number(next.slice(start.length, -extension.length)), committedAt: null }
+  const names = readdirSync(dirname(file))
+  for (let last = noted; ;) {
+    const start = `${basename(file, extension)}.${last?.sequence ?? 0}-`
+    const ends = names.filter((name) => name.startsWith(start) && name.endsWith(extension)).map((name) => name.slice(start.length, -extension.length))
+    const next = Number(ends.find((end) => /^\d+$/.test(end)))
+    if (!(next > (last?.sequence ?? 0))) return last
+    last = { database, sequence: next, committedAt: null }
+  }
 }
 
 function partName(file: string, from: number, until: number): string {

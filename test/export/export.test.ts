@@ -142,7 +142,11 @@ describe('since the last time', () => {
     writeFileSync(join(folder, 't.ndjson.position'), note)
     await land(upsert('c', { n: 1 }))
     expect(await write('t.ndjson', { sinceLast: true })).toMatchObject({ rows: 1 })
-    expect(parts()).toEqual(['t.0-1.ndjson', 't.1-2.ndjson', 't.2-3.ndjson'])
+    // Nor when the note is lost: the names tell the place.
+    rmSync(join(folder, 't.ndjson.position'))
+    await land(upsert('d', { n: 1 }))
+    expect(await write('t.ndjson', { sinceLast: true })).toMatchObject({ rows: 1 })
+    expect(parts()).toEqual(['t.0-1.ndjson', 't.1-2.ndjson', 't.2-3.ndjson', 't.3-4.ndjson'])
   })
 
   test('a store that was set back, a note of another export and one that is no note are refused', async () => {

@@ -10,6 +10,7 @@ import { checkState, packManifest, sumOf, unpackManifest, type FilesState, type 
 
 export type { CsvOptions } from './csv.ts'
 export type { FileVersion, Folder, ListedFile, OpenFile } from './folder.ts'
+export { s3Folder, type S3Options } from './s3-folder.ts'
 export type { FilesState } from './state.ts'
 
 export interface FilesOptions {

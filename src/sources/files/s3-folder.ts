@@ -1,0 +1,116 @@
+import { hash } from 'node:crypto'
+import type { S3Client } from '@aws-sdk/client-s3'
+import { SyncError, type ErrorCode } from '../../contract/index.ts'
+import type { FileVersion, Folder, ListedFile, OpenFile } from './folder.ts'
+
+export interface S3Options {
+  readonly bucket: string
+  /** Only what lies below it, such as `sales/orders/`; paths are told without it. */
+  readonly prefix?: string
+  /** As the AWS client takes it; its own ways to find region and credentials hold where nothing is given. */
+  readonly client?: {
+    readonly region?: string
+    readonly endpoint?: string
+    readonly forcePathStyle?: boolean
+    readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string; readonly sessionToken?: string }
+    readonly [option: string]: unknown
+  }
+}
+
+/** A bucket of S3, or of whatever speaks its protocol: `files({ folder: s3Folder({ bucket: 'sales', prefix: 'orders/' }) })`. */
+export function s3Folder(options: S3Options): Folder {
+  return new S3Folder(options)
+}
+
+class S3Folder implements Folder {
+  readonly name: string
+  readonly #options: S3Options
+  #loaded: Promise<{ client: S3Client; sdk: Sdk }> | undefined
+
+  constructor(options: S3Options) {
+    this.#options = options
+    this.name = `s3://${options.bucket}/${options.prefix ?? ''}`
+  }
+
+  async list(signal: AbortSignal): Promise<ListedFile[]> {
+    const { client, sdk } = await this.#load()
+    const { bucket, prefix = '' } = this.#options
+    const files: ListedFile[] = []
+    let token: string | undefined
+    do {
+      const page = await this.#ask(() => client.send(new sdk.ListObjectsV2Command({ Bucket: bucket, Prefix: prefix, ContinuationToken: token }), { abortSignal: signal }))
+      for (const object of page.Contents ?? []) {
+        const path = object.Key!.slice(prefix.length)
+        if (isPlain(path)) files.push({ path, version: versionOf(object.ETag, object.Size, object.LastModified) })
+      }
+      token = page.NextContinuationToken
+    } while (token !== undefined)
+    return files
+  }
+
+  async open(path: string): Promise<OpenFile | null> {
+    const { client, sdk } = await this.#load()
+    const place = { Bucket: this.#options.bucket, Key: `${this.#options.prefix ?? ''}${path}` }
+    const look = async () => await this.#ask(() => client.send(new sdk.HeadObjectCommand(place)))
+    let head: Awaited<ReturnType<typeof look>>
+    try {
+      head = await look()
+    } catch (error) {
+      if ((error as SyncError).code === 'SOURCE_NOT_FOUND') return null
+      throw error
+    }
+    return {
+      size: head.ContentLength ?? 0,
+      version: async () => {
+        const { ETag, ContentLength, LastModified } = await look()
+        return versionOf(ETag, ContentLength, LastModified)
+      },
+      read: async (start, end) => {
+        if (end <= start) return Buffer.alloc(0)
+        const { Body, ETag } = await this.#ask(() => client.send(new sdk.GetObjectCommand({ ...place, Range: `bytes=${start}-${end - 1}`, IfMatch: head.ETag })))
+        const bytes = Buffer.from(await Body!.transformToByteArray())
+        // Not every server heeds the condition.
+        if (ETag !== head.ETag) throw new SyncError('SOURCE_UNAVAILABLE', `${this.name}: ${path} was replaced while it was read.`)
+        return bytes
+      },
+      [Symbol.asyncDispose]: async () => {},
+    }
+  }
+
+  #load(): Promise<{ client: S3Client; sdk: Sdk }> {
+    return (this.#loaded ??= load().then((sdk) => ({ sdk, client: new sdk.S3Client(this.#options.client ?? {}) })))
+  }
+
+  async #ask<T>(send: () => Promise<T>): Promise<T> {
+    try {
+      return await send()
+    } catch (error) {
+      const status = (error as { $metadata?: { httpStatusCode?: number } }).$metadata?.httpStatusCode
+      throw new SyncError(CODES[status ?? 0] ?? 'SOURCE_UNAVAILABLE', `${this.name} answered ${status ?? 'nothing'} (${(error as Error).name}).`, { cause: error })
+    }
+  }
+}
+
+type Sdk = typeof import('@aws-sdk/client-s3')
+
+/** Only who reads from S3 needs it. */
+async function load(): Promise<Sdk> {
+  try {
+    return await import('@aws-sdk/client-s3')
+  } catch (error) {
+    throw new SyncError('PACKAGE_UNFIT', 'To read from S3, the package @aws-sdk/client-s3 is needed: npm install @aws-sdk/client-s3', { cause: error })
+  }
+}
+
+const CODES: Record<number, ErrorCode> = { 401: 'AUTH_REJECTED', 403: 'SOURCE_FORBIDDEN', 404: 'SOURCE_NOT_FOUND', 429: 'RATE_LIMITED', 503: 'RATE_LIMITED' }
+
+/** A key may be anything; only what reads like a path below the prefix is one. */
+function isPlain(path: string): boolean {
+  return path !== '' && !path.endsWith('/') && !path.startsWith('/') && !path.includes('\0') && !path.split('/').includes('..')
+}
+
+/** To whole seconds, as the headers tell it: the listing knows more. */
+function versionOf(tag: string | undefined, size: number | undefined, at: Date | undefined): FileVersion {
+  const seconds = Math.floor((at?.getTime() ?? 0) / 1_000)
+  return { tag: hash('sha256', `${tag} ${size} ${seconds}`, 'base64').slice(0, 8), changedAtMs: (seconds + 1) * 1_000 }
+}
