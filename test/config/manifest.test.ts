@@ -104,6 +104,8 @@ describe('a manifest', () => {
     ['a table that is no text', MANIFEST.replace('{ table: countries }', '{ table: 5 }'), 'tidemark.yaml:17:23: streams.1.options.table: must be string.'],
     ['nothing selected', `${MANIFEST}select: { include: [crm.*] }\n`, 'tidemark.yaml:18:9: it selects none of the streams.'],
     ['no streams', 'connector: sql\nconfig: { url: sqlite:shop.db }\n', 'tidemark.yaml:1:1: `streams` is missing; `tidemark discover` lists what there is.'],
+    ['an incremental stream without a cursor', MANIFEST.replace('mode: full_refresh', 'mode: incremental'), /^tidemark\.yaml:14:5: shop\.countries: it cannot be incremental, .*`cursor`\.$/],
+    ['a safety window of a full refresh', MANIFEST.replace('mode: full_refresh', 'safety_window: PT5M'), 'tidemark.yaml:14:5: shop.countries: a full refresh has no safety window.'],
     ['an empty file', '', /^tidemark\.yaml:1:1: /],
   ])('with %s is refused, and the message says where', async (_, text, expected) => {
     const { message } = await refusal(text)

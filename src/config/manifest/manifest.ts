@@ -63,7 +63,10 @@ export function readManifest(path: string, shownFile: string, environment: Envir
   return new ManifestText(path, shownFile).check(environment)
 }
 
-function declare(worker: Worker, { id, schema, schedule }: ManifestStream, source: OpenedStream): void {
+function declare(worker: Worker, { id, schema, schedule, mode, safety_window: safetyWindow }: ManifestStream, source: OpenedStream): void {
+  // Read whole each time, it would do neither, and nobody would notice.
+  if ('execute' in source && mode === 'incremental') throw new SyncError('SYNC_INVALID', 'it cannot be incremental, for nothing says how its changes are followed; name its `cursor`')
+  if ('execute' in source && safetyWindow !== undefined) throw new SyncError('SYNC_INVALID', 'a full refresh has no safety window')
   const database = worker.database(id, schema === undefined ? {} : { schema })
   const shared = { database, ...(schedule !== undefined && { schedule }) }
   if ('execute' in source) worker.sync(id, { ...shared, mode: source.mode, execute: source.execute })
