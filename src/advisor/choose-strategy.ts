@@ -47,7 +47,7 @@ export function chooseStrategy(given: Answers): Advice {
   return {
     mode,
     source: known !== null ? `tidemark/sources/${given.api}` : isDeclarative(answers) ? 'tidemark/sources/rest' : null,
-    backfill: { mode: 'replace', strategy: backfill, state: STATE_SHAPES[backfill] },
+    backfill: { mode: 'replace', strategy: backfill, state: known?.backfillKeeps ? { ...STATE_SHAPES[backfill], ...known.backfillKeeps } : STATE_SHAPES[backfill] },
     delta: delta === null ? null : { mode: 'incremental', strategy: delta, state: deletesBy === null ? STATE_SHAPES[delta] : flipFlopShape(delta, deletesBy) },
     deletes: mode === 'replace' ? 'swept' : deletesIn(answers),
     deletesBy,

@@ -1,5 +1,5 @@
 import type { Answers, KnownApi } from './answers.ts'
-import type { Strategy } from './state-shapes.ts'
+import type { Shape, Strategy } from './state-shapes.ts'
 
 /** An API that has a source here: what its own documents answer, and how it is declared. */
 export interface Known {
@@ -12,6 +12,8 @@ export interface Known {
   readonly maker?: string
   /** How deletions that are told elsewhere are read, where not by time and id. */
   readonly deletesBy?: Strategy
+  /** What its backfill keeps besides the strategy's own. */
+  readonly backfillKeeps?: Shape
   /** Where not the usual. */
   readonly schedule?: string
 }
@@ -27,6 +29,8 @@ export const KNOWN_APIS: Readonly<Record<KnownApi, Known>> = {
     answers: { changes: 'events', deletes: 'told', paging: 'token', http: 'other', lagSeconds: 10 },
     stream: "stripe({ apiKey: 'STRIPE_KEY' }).customers",
     name: 'customers',
+    // Stripe's clock when the cycle began.
+    backfillKeeps: { since: 'number | null' },
   },
   hubspot: {
     answers: { changes: 'timestamp', deletes: 'elsewhere', paging: 'token', order: 'one-field', lagSeconds: 10 },

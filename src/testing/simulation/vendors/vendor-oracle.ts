@@ -26,7 +26,7 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
   owesBackfill = false
   readonly #options: VendorOracleOptions
   /** The write that each key last landed as. */
-  readonly #writes = new Map<string, { readonly write: number; readonly sync: string }>()
+  readonly #writes = new Map<string, { readonly write: number }>()
   /** When another sync last landed a page with the key on it: key → sync → true time. */
   readonly #sighted = new Map<string, Map<string, number>>()
   /** Since when the delta has had a place: what is written from then on, it must tell. */
@@ -70,9 +70,9 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
     }
     const write = stream.writeOf(JSON.parse(text!) as JsonObject)
     const before = this.#writes.get(key)
-    const isPast = facts.mode === 'incremental' && facts.promise.tellsPast === true && before?.sync !== facts.sync
+    const isPast = facts.mode === 'incremental' && facts.promise.tellsPast === true
     if (before !== undefined && !(write >= before.write) && !isPast) this.violate('O4', `${key} went from write ${before.write} to ${write}`)
-    this.#writes.set(key, { write, sync: facts.sync })
+    this.#writes.set(key, { write })
   }
 
   // ── O1, O9, O14: every completed cycle ─────────────────────────────────────────────────────────────────────────────

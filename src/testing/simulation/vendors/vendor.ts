@@ -67,8 +67,9 @@ export interface DeltaPromise {
   /** Of a complete cycle, by the state it leaves: what it has told of. */
   tells(state: any): { readonly changes: boolean; readonly deletes: boolean }
   /**
-   * What it tells is as things were, and a listing says only from when on it is right. So what happened while a page was listed may
-   * take its rows back for a while, until the delta has come to the present.
+   * What it tells is as things were, and a reading of things as they are, by a listing or by the delta itself where an event was cut,
+   * says only from when on it is right. So what happened while it was under way may take its rows back for a while, until the delta
+   * has come to the present.
    */
   readonly tellsPast?: true
   /** How many cycles tell of everything. */
