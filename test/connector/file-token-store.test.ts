@@ -2,7 +2,7 @@ import { fork, type ChildProcess } from 'node:child_process'
 import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { fileTokens } from '../../src/connector/index.ts'
 import type { Tokens } from '../../src/sources/kit/token-store.ts'
 import { buildPackage, type Build } from '../process/build.ts'
@@ -52,6 +52,8 @@ describe('tokens in files', () => {
   })
 
   test('without a key one is made, for its owner alone, and found the next time', async () => {
+    vi.stubEnv('TIDEMARK_KEY', '')
+    onTestFinished(() => void vi.unstubAllEnvs())
     const open = fileTokens({ folder, key: '' })
     await open('a').write(0, TOKENS)
     expect(statSync(join(folder, 'key')).mode & 0o777).toBe(0o600)

@@ -8,7 +8,8 @@ import { openStore } from '../../src/config/open-store.ts'
 type Fields = Record<string, unknown>
 
 const root = resolve(import.meta.dirname, '../..')
-const examples = readdirSync(join(root, 'examples')).filter((name) => existsSync(join(root, 'examples', name, 'worker.ts')))
+/** Those that are a worker alone; others bring a program of their own, and a test of it. */
+const examples = readdirSync(join(root, 'examples')).filter((name) => existsSync(join(root, 'examples', name, 'worker.ts')) && !existsSync(join(root, 'examples', name, 'run.mjs')))
 
 /** Where a worker asks for less than the vendor has, or calls it something else. */
 const LANDED: Readonly<Record<string, (record: Fields) => Fields>> = {

@@ -18,8 +18,10 @@ function ask(stand: Stand, path: string, headers: Record<string, string>): Promi
 test('AD4 a page from memory says what the page itself said, to the same callers and no others', async () => {
   const stand = await Stand.open(openHarness)
   await (await stand.driver()).cycle(Array.from({ length: 10 }, (_, n) => upsert(`k${n}`, { n })))
-  const path = '/agents/v1/changes?limit=5'
   const known = { authorization: `Bearer ${stand.key}` }
+  // The first page is never kept: a compacted log must not be begun again with old cursors.
+  const first = await ask(stand, '/agents/v1/changes?limit=4', known)
+  const path = `/agents/v1/changes?limit=4&cursor=${first.body.page.nextCursor}`
   const cold = await ask(stand, path, known)
   // Read once more would show a row that is gone from the store: so the second answer is from memory.
   const store = stand.store as unknown as { feed: unknown }
@@ -36,8 +38,7 @@ test('AD4 a page from memory says what the page itself said, to the same callers
   const lesser = await addKey(stand.store, ['things:read'])
   const poor = await addKey(stand.store, ['*:read'], { rateLimit: 2 })
   store.feed = feed
-  expect((await ask(stand, path, { authorization: `Bearer ${other}` })).body.data).toEqual([])
-  expect((await ask(stand, path, { authorization: `Bearer ${other}` })).body.data).toEqual([])
+  for (let n = 0; n < 2; n++) expect((await ask(stand, path, { authorization: `Bearer ${other}` })).status).toBe(400)
   expect([(await ask(stand, path, {})).status, (await ask(stand, path, { authorization: `Bearer ${stand.key}x` })).status]).toEqual([401, 401])
   for (let n = 0; n < 2; n++) expect((await ask(stand, path, { authorization: `Bearer ${lesser}` })).status).toBe(403)
   const statuses: number[] = []

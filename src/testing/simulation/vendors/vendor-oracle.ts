@@ -31,6 +31,8 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
   readonly #sighted = new Map<string, Map<string, number>>()
   /** Since when the delta has had a place: what is written from then on, it must tell. */
   #followsSince: number | null = null
+  /** The backfill gave it its place: what lies before that is the backfill's to tell. */
+  #isAnchored = false
   #firstDelta: { readonly beganAt: number; readonly endedAt: number } | null = null
 
   constructor(options: VendorOracleOptions) {
@@ -47,6 +49,7 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
   #noteSet({ move }: Commit, { kind }: { kind: string }): void {
     if (move.kind !== 'set' || kind !== 'landed') return
     this.#followsSince = move.state === null ? null : this.#options.now()
+    this.#isAnchored = move.state !== null
   }
 
   // ── O2, O4: every change ───────────────────────────────────────────────────────────────────────────────────────────
@@ -89,7 +92,7 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
     const follows = (this.#followsSince ??= this.#options.now())
     this.#firstDelta ??= { beganAt, endedAt: this.#options.now() }
     const { promise } = facts
-    this.#judgeDelta(facts.sync, promise, promise.begins === 'first' ? 0 : follows, inflight, beganAt, promise.tells(JSON.parse(state ?? 'null')))
+    this.#judgeDelta(facts.sync, promise, promise.begins === 'first' && !this.#isAnchored ? 0 : follows, inflight, beganAt, promise.tells(JSON.parse(state ?? 'null')))
   }
 
   /** What stood still from before the cycle to its end is there, and what was gone before is not. */
