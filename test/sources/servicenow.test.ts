@@ -89,6 +89,16 @@ describe('the delta', () => {
     expect(await stage.rows()).toEqual(truth())
   })
 
+  test('an anchor stands on a whole second, as the rows do, so that one of its own second does not stand before it', async () => {
+    const { anchor } = servicenow({ instanceUrl: 'https://example.service-now.com', user: 'SN_USER', password: 'SN_PASSWORD' }).table('incident')
+    const startedAt = stage.scene.clock.now() + 700
+    // An answer without a date: the horizon is that of the runner's clock, which does not stand on a second.
+    const context = { cycle: { startedAt }, clock: { now: () => startedAt, sleep: () => Promise.resolve() }, secrets: { get: () => 'x' }, fetch: () => Promise.resolve(Response.json({ result: [] })) } as unknown as Parameters<typeof anchor>[0]
+    const { deltaCursor } = await anchor(context)
+    expect(Date.parse(deltaCursor!.cursorTimestamp!) % SECOND).toBe(0)
+    expect(Date.parse(deltaCursor!.cursorTimestamp!)).toBe(startedAt - 700 - 15 * SECOND)
+  })
+
   test('N68 N69 N72: changes and what the audit says was deleted are read by turns, each from its own place', async () => {
     const [first] = fill(3)
     await stage.backfill()

@@ -60,7 +60,7 @@ export function servicenow({ instanceUrl, user, password, auth, limit = 100, lag
         backfill: by({ ...rows, isEnd: (items, { cycle }, isCounted) => items.length === 0 || (isCounted && items.length < limit && items.every((row) => Date.parse(instantOf(textOf(row, 'sys_updated_on'))) >= cycle.startedAt)) }),
         delta: flipFlop({ delta: changes, deletes }),
         anchor: async (context) => {
-          const place = await changes.anchor(context)
+          const place = wholeSecond(await changes.anchor(context))
           return { phase: 'delta', ...(place !== undefined && { deltaCursor: place, deletesCursor: place }) }
         },
       }
@@ -117,6 +117,11 @@ function instantOf(text: string): string {
 
 function literalOf(timestamp: string): string {
   return canonicalInstant(timestamp)!.slice(0, 19).replace('T', ' ')
+}
+
+/** Rows are stamped with whole seconds. A place within one would stand behind rows of its own second, which are asked for with it. */
+function wholeSecond(place: KeysetState | undefined): KeysetState | undefined {
+  return place?.cursorTimestamp == null ? place : { ...place, cursorTimestamp: instantOf(literalOf(place.cursorTimestamp)) }
 }
 
 function upsert(row: JsonObject): Change {
