@@ -93,7 +93,7 @@ describe('the delta', () => {
     const { anchor } = servicenow({ instanceUrl: 'https://example.service-now.com', user: 'SN_USER', password: 'SN_PASSWORD' }).table('incident')
     const startedAt = stage.scene.clock.now() + 700
     // An answer without a date: the horizon is that of the runner's clock, which does not stand on a second.
-    const context = { cycle: { startedAt }, clock: { now: () => startedAt, sleep: () => Promise.resolve() }, secrets: { get: () => 'x' }, fetch: () => Promise.resolve(Response.json({ result: [] })) } as unknown as Parameters<typeof anchor>[0]
+    const context = { signal: new AbortController().signal, cycle: { startedAt }, clock: { now: () => startedAt, sleep: () => Promise.resolve() }, secrets: { get: () => 'x' }, fetch: () => Promise.resolve(Response.json({ result: [] })) } as unknown as Parameters<typeof anchor>[0]
     const { deltaCursor } = await anchor(context)
     expect(Date.parse(deltaCursor!.cursorTimestamp!) % SECOND).toBe(0)
     expect(Date.parse(deltaCursor!.cursorTimestamp!)).toBe(startedAt - 700 - 15 * SECOND)
