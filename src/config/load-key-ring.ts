@@ -8,15 +8,15 @@ import type { StoreLocation } from './store-url.ts'
 
 /**
  * The keys that states are sealed with: from TIDEMARK_KEY_FILE, from TIDEMARK_KEY, or beside a SQLite file, where the first
- * use makes one. A PostgreSQL is shared by processes on many machines; a key made on one of them would lock the others out.
+ * use makes one; `isNew` when nothing is sealed yet. A PostgreSQL is shared by processes on many machines; a key made on one of them would lock the others out.
  */
-export function loadKeyRing(location: StoreLocation, environment: Environment, folder: string): KeyRing {
+export function loadKeyRing(location: StoreLocation, environment: Environment, folder: string, isNew = true): KeyRing {
   const file = keyFileOf(location, environment, folder)
   if (file !== null && environment['TIDEMARK_KEY_FILE']) return readKeyFile(file)
   const inline = environment['TIDEMARK_KEY']
   if (inline !== undefined && inline !== '') return parseKeyRing(inline, 'TIDEMARK_KEY')
   if (location.kind === 'postgres') throw new SyncError('KEYS_MISSING', 'A PostgreSQL store needs a key to seal states with, the same for every process that uses it.')
-  return file === null ? new KeyRing([makeMasterKey(randomBytes)]) : keyBeside(file)
+  return file === null ? new KeyRing([makeMasterKey(randomBytes)]) : keyBeside(file, isNew)
 }
 
 /** The file that holds the keys; null when they are in the environment, or nowhere. */
@@ -39,10 +39,12 @@ export function addKeyToFile(file: string): KeyRing {
   return readKeyFile(file)
 }
 
-function keyBeside(file: string): KeyRing {
+/** Where something is sealed already, a new key would open none of it and hide that the right one is missing. */
+function keyBeside(file: string, isNew: boolean): KeyRing {
   try {
     return readKeyFile(file)
   } catch (error) {
+    if (!isNew) throw error
     if ((error as SyncError).cause === undefined || ((error as SyncError).cause as NodeJS.ErrnoException).code !== 'ENOENT') throw error
   }
   makeKeyFile(file)

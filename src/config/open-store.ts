@@ -24,7 +24,7 @@ export async function openStore(url: string, options: OpenStoreOptions = {}): Pr
   const given = location.kind === 'postgres' ? loadKeyRing(location, environment, folder) : null
   const store = await openLocation(location, tenant)
   try {
-    return sealStore(store, given ?? loadKeyRing(location, environment, folder), randomBytes)
+    return sealStore(store, given ?? loadKeyRing(location, environment, folder, (await store.dataKeys()).length === 0), randomBytes)
   } catch (error) {
     await store.close()
     throw error

@@ -41,6 +41,23 @@ describe('the keys that states are sealed with', () => {
     expect(readFileSync(join(folder, 'app.db.key'), 'utf8')).toBe('not a key at all')
   })
 
+  test('Z5 a key file that went missing is not made anew over what it sealed: the error names it, and with it all is as it was', async () => {
+    const url = `sqlite:${join(folder, 'app.db')}`
+    const store = await openStore(url, { environment: {} })
+    const driver = await SyncDriver.take(store)
+    await driver.set('"a"')
+    await driver.release()
+    await store.close()
+    const key = readFileSync(join(folder, 'app.db.key'))
+    rmSync(join(folder, 'app.db.key'))
+    await expect(openStore(url, { environment: {} })).rejects.toMatchObject({ code: 'KEYS_MISSING', message: expect.stringContaining('app.db.key') })
+    expect(existsSync(join(folder, 'app.db.key'))).toBe(false)
+    writeFileSync(join(folder, 'app.db.key'), key, { mode: 0o600 })
+    const again = await openStore(url, { environment: {} })
+    expect((await again.read(driver.ref)).committed).toBe('"a"')
+    await again.close()
+  })
+
   test('Z5 a store opened with another key says which one it wants, and begins nothing', async () => {
     const url = `sqlite:${join(folder, 'app.db')}`
     const store = await openStore(url, { environment: { TIDEMARK_KEY: KEY } })
