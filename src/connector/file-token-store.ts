@@ -1,13 +1,17 @@
-import { createCipheriv, createDecipheriv, randomBytes, scryptSync } from 'node:crypto'
+import { randomBytes, scryptSync } from 'node:crypto'
 import { link, mkdir, open, readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { SyncError } from '../contract/index.ts'
+import { seal, unseal } from '../registry/seal.ts'
 import type { StoredTokens, Tokens, TokenStore } from '../sources/kit/token-store.ts'
 
 export interface FileTokensOptions {
   /** Made when it is missing, for its owner alone. */
   readonly folder: string
-  /** What the tokens are encrypted with; the variable TIDEMARK_KEY unless given, and without it a key made in the folder. */
+  /**
+   * What the tokens are encrypted with; the variable TIDEMARK_KEY unless given, and without it a key made in the folder. Several with
+   * commas between them: the first seals, the others still open what they sealed.
+   */
   readonly key?: string
 }
 
@@ -43,7 +47,7 @@ class FileTokenStore implements TokenStore {
         if (version === undefined) return null
         try {
           const file = this.#file(version)
-          return { ...opened(cipher, await readFile(file), this.#place(version), file), version }
+          return { ...opened(cipher, await readFile(file, 'utf8'), this.#place(version), file), version }
         } catch (error) {
           // Replaced while it was looked for.
           if (codeOf(error) !== 'ENOENT') throw error
@@ -111,26 +115,25 @@ class FileTokenStore implements TokenStore {
 }
 
 interface Cipher {
-  readonly key: Buffer
+  /** The first seals; all of them open. */
+  readonly keys: readonly Buffer[]
 }
 
 /** Not in the tokens' own files: who has one of those alone has nothing. */
 const KEY_FILE = 'key'
-const NONCE_BYTES = 12
-const TAG_BYTES = 16
 
 async function prepare(folder: string, given: string | undefined): Promise<Cipher> {
   await mkdir(folder, { recursive: true, mode: 0o700 })
   // Set to nothing is not set.
   const secret = given || (await madeKey(join(folder, KEY_FILE)))
-  return { key: scryptSync(secret, 'tidemark tokens', 32) }
+  return { keys: secret.split(/[\s,]+/).filter((word) => word !== '').map((word) => scryptSync(word, 'tidemark tokens', 32)) }
 }
 
 /** Whoever comes first makes it; all others read it. */
 async function madeKey(file: string): Promise<string> {
   const draft = `${file}.${randomBytes(6).toString('hex')}`
   try {
-    await writeDurably(draft, Buffer.from(randomBytes(32).toString('base64')))
+    await writeDurably(draft, randomBytes(32).toString('base64'))
     await link(draft, file)
   } catch (error) {
     if (codeOf(error) !== 'EEXIST') throw error
@@ -140,25 +143,22 @@ async function madeKey(file: string): Promise<string> {
   return readFile(file, 'utf8')
 }
 
-function sealed({ key }: Cipher, tokens: Tokens, place: string): Buffer {
-  const nonce = randomBytes(NONCE_BYTES)
-  const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(place))
-  return Buffer.concat([nonce, cipher.update(JSON.stringify(tokens)), cipher.final(), cipher.getAuthTag()])
+function sealed({ keys }: Cipher, tokens: Tokens, place: string): string {
+  return seal(keys[0]!, JSON.stringify(tokens), place, randomBytes)
 }
 
-function opened({ key }: Cipher, bytes: Buffer, place: string, file: string): Tokens {
-  try {
-    const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, NONCE_BYTES)).setAAD(Buffer.from(place)).setAuthTag(bytes.subarray(-TAG_BYTES))
-    return JSON.parse(Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()]).toString()) as Tokens
-  } catch (cause) {
-    throw new SyncError('STATE_UNREADABLE', `The tokens in ${file} were written with another key, or are damaged.`, { cause })
+function opened({ keys }: Cipher, text: string, place: string, file: string): Tokens {
+  for (const key of keys) {
+    const bytes = unseal(key, text, place)
+    if (bytes !== null) return JSON.parse(bytes.toString()) as Tokens
   }
+  throw new SyncError('STATE_UNREADABLE', `The tokens in ${file} were written with another key, or are damaged.`)
 }
 
-async function writeDurably(file: string, bytes: Buffer): Promise<void> {
+async function writeDurably(file: string, text: string): Promise<void> {
   const handle = await open(file, 'wx', 0o600)
   try {
-    await handle.writeFile(bytes)
+    await handle.writeFile(text)
     await handle.sync()
   } finally {
     await handle.close()

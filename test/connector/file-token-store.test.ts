@@ -60,6 +60,15 @@ describe('tokens in files', () => {
     expect(await fileTokens({ folder, key: '' })('a').read()).toMatchObject({ accessToken: 'access-abc' })
   })
 
+  test('a key is followed by another: the first of several seals, and the others open what they sealed', async () => {
+    await fileTokens({ folder, key: 'old' })('a').write(0, TOKENS)
+    const both = fileTokens({ folder, key: 'new,old' })('a')
+    expect(await both.read()).toMatchObject({ version: 1, accessToken: 'access-abc' })
+    expect(await both.write(1, TOKENS)).toBe(true)
+    expect(await fileTokens({ folder, key: 'new' })('a').read()).toMatchObject({ version: 2 })
+    await expect(fileTokens({ folder, key: 'old' })('a').read()).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
+  })
+
   test('the newest and the one before it are kept, and drafts that somebody died over are cleared away', async () => {
     const tokens = fileTokens({ folder, key: 'k' })('a')
     await tokens.write(0, TOKENS)

@@ -14,7 +14,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   strategies: { folders: ['contract', 'values'], packages: [] },
   'sources/kit': { folders: ['contract', 'values'], packages: ['node:crypto', 'node:util'] },
   'sources/kit/postgres': { folders: ['contract', 'values'], packages: ['pg'] },
-  connector: { folders: ['contract', 'sources/kit'], packages: ['node:crypto', 'node:fs/promises', 'node:path'] },
+  connector: { folders: ['contract', 'registry', 'sources/kit'], packages: ['node:crypto', 'node:fs/promises', 'node:path'] },
   'sources/rest': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
   'sources/airtable': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
   'sources/bookmarks': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
