@@ -17,6 +17,11 @@ if (!existsSync('node_modules')) run('npm', ['ci'])
 installDebianPackages([
   { name: 'postgresql', missing: () => !hasPostgres() },
   { name: 'mariadb-server', missing: () => !existsSync('/usr/sbin/mariadbd') },
+  // librdkafka carries a mock of a whole Kafka cluster; a small C program starts it.
+  { name: 'librdkafka-dev', missing: () => !existsSync('/usr/include/librdkafka/rdkafka_mock.h') },
+  { name: 'gcc', missing: () => spawnSync('cc', ['--version']).status !== 0 },
+  { name: 'chromium', missing: () => !existsSync('/usr/bin/chromium') },
+  { name: 'fonts-dejavu-core', missing: () => !existsSync('/usr/share/fonts/truetype/dejavu') },
 ])
 
 step('build', () => run('npm', ['run', '--silent', 'build']))
