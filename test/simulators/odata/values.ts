@@ -1,0 +1,97 @@
+/** The types of properties that the simulator knows. `Edm.DateTime` is of version 2 alone, `Edm.Date` of version 4 alone. */
+export type EdmType = 'Edm.String' | 'Edm.Boolean' | 'Edm.Int32' | 'Edm.Int64' | 'Edm.Decimal' | 'Edm.Double' | 'Edm.Guid' | 'Edm.DateTimeOffset' | 'Edm.DateTime' | 'Edm.Date'
+
+/** As a test writes it: Int64 and Decimal may be text so that no digit is lost; times are ISO text with up to seven places. */
+export type EdmValue = string | number | boolean | null
+
+/** What may be compared with what. */
+export type EdmClass = 'text' | 'truth' | 'number' | 'guid' | 'offset' | 'datetime' | 'date'
+
+export interface Comparable {
+  readonly class: EdmClass
+  readonly value: string | bigint | boolean | null
+}
+
+const CLASSES: Record<EdmType, EdmClass> = {
+  'Edm.String': 'text', 'Edm.Boolean': 'truth', 'Edm.Int32': 'number', 'Edm.Int64': 'number', 'Edm.Decimal': 'number', 'Edm.Double': 'number',
+  'Edm.Guid': 'guid', 'Edm.DateTimeOffset': 'offset', 'Edm.DateTime': 'datetime', 'Edm.Date': 'date',
+}
+
+export function comparableOf(type: EdmType, value: EdmValue): Comparable {
+  const of = CLASSES[type]
+  return { class: of, value: value === null ? null : comparable(of, String(value)) }
+}
+
+export function comparable(of: EdmClass, text: string): string | bigint | boolean {
+  switch (of) {
+    case 'text':
+    case 'date':
+      return text
+    case 'guid':
+      return text.toLowerCase()
+    case 'truth':
+      return text === 'true'
+    case 'number':
+      return scaled(text)
+    case 'offset':
+    case 'datetime':
+      return ticks(text)
+  }
+}
+
+export function compare(a: Comparable['value'], b: Comparable['value']): number {
+  // Null comes first where it is sorted by.
+  if (a === null || b === null) return Number(a !== null) - Number(b !== null)
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
+const PLACES = 18
+
+/** Exact: a number as a whole count of its last place, so that no Int64 and no Decimal is rounded. */
+function scaled(text: string): bigint {
+  const match = /^([+-]?)(\d+)(?:\.(\d{1,18}))?$/.exec(text)
+  if (match === null) return BigInt(Math.round(Number(text) * 1e6)) * 10n ** BigInt(PLACES - 6)
+  const digits = BigInt(match[2]! + (match[3] ?? '').padEnd(PLACES, '0'))
+  return match[1] === '-' ? -digits : digits
+}
+
+/** Hundred nanoseconds since 1970: times are compared in full, whatever the JSON shows of them. */
+function ticks(text: string): bigint {
+  const fraction = /\.(\d+)/.exec(text)?.[1] ?? ''
+  const whole = text.replace(/\.\d+/, '')
+  const ms = Date.parse(/(?:Z|[+-]\d\d:\d\d)$/.test(whole) ? whole : `${whole}Z`)
+  if (Number.isNaN(ms)) throw new TypeError(`${text} is no time.`)
+  return BigInt(ms) * 10_000n + BigInt(fraction.slice(0, 7).padEnd(7, '0'))
+}
+
+/** A number that JSON.stringify must not round: `bareNumbers` takes the quotes away. */
+const BARE = '\u0000bare:'
+
+export function bareNumbers(text: string): string {
+  return text.replaceAll(/"\\u0000bare:([^"]*)"/g, '$1')
+}
+
+export function renderV4(type: EdmType, value: EdmValue, ieee754Compatible: boolean): unknown {
+  if (value === null || (type !== 'Edm.Int64' && type !== 'Edm.Decimal')) return value
+  return ieee754Compatible ? String(value) : BARE + String(value)
+}
+
+/** Version 2 shows milliseconds, though the server knows more; 64-bit numbers, decimals and doubles are text. */
+export function renderV2(type: EdmType, value: EdmValue): unknown {
+  if (value === null) return null
+  if (type === 'Edm.Int64' || type === 'Edm.Decimal' || type === 'Edm.Double') return String(value)
+  if (type !== 'Edm.DateTime' && type !== 'Edm.DateTimeOffset') return value
+  const ms = Number(ticks(String(value)) / 10_000n)
+  return type === 'Edm.DateTime' ? `/Date(${ms})/` : `/Date(${ms}+0000)/`
+}
+
+/** A value as it stands in the key of an address. */
+export function keyLiteral(version: 2 | 4, type: EdmType, value: EdmValue): string {
+  if (type === 'Edm.String') return `'${String(value).replaceAll("'", "''")}'`
+  if (version === 4) return String(value)
+  if (type === 'Edm.Guid') return `guid'${String(value)}'`
+  if (type === 'Edm.Int64') return `${String(value)}L`
+  if (type === 'Edm.DateTime') return `datetime'${String(value)}'`
+  if (type === 'Edm.DateTimeOffset') return `datetimeoffset'${String(value)}'`
+  return String(value)
+}
