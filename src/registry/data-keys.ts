@@ -21,6 +21,11 @@ export class DataKeys {
     this.#random = random
   }
 
+  /** Null until one was asked for. */
+  get newest(): DataKey | null {
+    return this.#newest
+  }
+
   /** The newest; the first is made when it is needed, and not before. */
   async current(at: number): Promise<DataKey> {
     if (this.#newest === null) await this.#load()

@@ -1,6 +1,6 @@
-import { SyncError, type Begun, type Checkpoint, type Commit, type CommitOutcome, type Inflight, type Lease, type Move, type StateText, type Store, type SyncRef, type Webhook } from '../contract/index.ts'
+import { SyncError, type Begun, type Checkpoint, type Commit, type CommitOutcome, type Inflight, type Lease, type StateText, type Store, type SyncRef, type Webhook } from '../contract/index.ts'
 import { canonicalInstant } from '../values/instant.ts'
-import { DataKeys } from './data-keys.ts'
+import { DataKeys, type DataKey } from './data-keys.ts'
 import type { KeyRing } from './key-ring.ts'
 import { seal, unseal, type RandomBytes } from './seal.ts'
 
@@ -10,7 +10,8 @@ import { seal, unseal, type RandomBytes } from './seal.ts'
  * sealed; people want to query it.
  */
 export function sealStore(store: Store, ring: KeyRing, random: RandomBytes): Store {
-  const states = new States(store, new DataKeys(store, ring, random), random)
+  const keys = new DataKeys(store, ring, random)
+  const states = new States(store, keys, random)
   return {
     ...methodsOf(store),
     tenant: store.tenant,
@@ -29,15 +30,16 @@ export function sealStore(store: Store, ring: KeyRing, random: RandomBytes): Sto
       const begun = await store.begin(lease, request)
       return begun === null ? null : states.openBegun(lease, begun)
     },
-    commit: async (commit) => states.openOutcome(commit.lease.ref, await store.commit(await states.sealCommit(commit))),
+    // Nothing is waited for once the key is known: the next page, already being read, would be prepared before this one is sent off.
+    commit: async (commit) => states.openOutcome(commit.lease.ref, await store.commit(states.sealCommit(commit, keys.newest ?? (await keys.current(commit.at))))),
     read: async (ref) => states.openCheckpoint(ref, await store.read(ref)),
     // Whoever could read these in a backup could make cursors of their own.
     cursorSecrets: async (offer) => {
-      const secrets = await store.cursorSecrets({ ...offer, secret: (await states.seal(OF_TENANT, offer.secret, CURSOR_SECRET, offer.createdAt))! })
+      const secrets = await store.cursorSecrets({ ...offer, secret: await states.seal(OF_TENANT, offer.secret, CURSOR_SECRET, offer.createdAt) })
       return Promise.all(secrets.map(async (known) => ({ ...known, secret: (await states.open(OF_TENANT, known.secret, [CURSOR_SECRET]))! })))
     },
     // Whoever could read these could sign in our name.
-    putWebhook: async (settings, place) => store.putWebhook({ ...settings, secrets: (await states.seal(ofWebhook(settings.id), settings.secrets, WEBHOOK_SECRETS, settings.createdAt))! }, place),
+    putWebhook: async (settings, place) => store.putWebhook({ ...settings, secrets: await states.seal(ofWebhook(settings.id), settings.secrets, WEBHOOK_SECRETS, settings.createdAt) }, place),
     webhooks: async () => Promise.all((await store.webhooks()).map((webhook) => states.openWebhook(webhook))),
     claimWebhook: async (id, request) => {
       const claim = await store.claimWebhook(id, request)
@@ -89,23 +91,23 @@ class States {
     this.#random = random
   }
 
-  async sealCommit(commit: Commit): Promise<Commit> {
-    return { ...commit, move: await this.#sealMove(commit.lease.ref, commit) }
-  }
-
-  async #sealMove(ref: SyncRef, { move, version, at }: Commit): Promise<Move> {
-    if (move.kind === 'abandon') return move
+  sealCommit(commit: Commit, key: DataKey): Commit {
+    const { move, version, lease: { ref } } = commit
+    if (move.kind === 'abandon') return commit
     const place = move.kind === 'continue' ? inflightAt(move.cycle, move.page) : committedAt(version + 1)
-    const state = await this.seal(ref, move.state, place, at)
-    if (move.kind === 'set') return { ...move, state }
+    const state = this.#sealWith(key, ref, move.state, place)
+    if (move.kind === 'set') return { ...commit, move: { ...move, state } }
     // A time is for everybody to see; the cursor of a source without times is a piece of its state.
-    const tidemark = move.tidemark === null || canonicalInstant(move.tidemark) !== null ? move.tidemark : await this.seal(ref, move.tidemark, TIDEMARK, at)
-    return { ...move, state, tidemark, scope: await this.seal(ref, move.scope, SCOPE, at) }
+    const tidemark = move.tidemark === null || canonicalInstant(move.tidemark) !== null ? move.tidemark : this.#sealWith(key, ref, move.tidemark, TIDEMARK)
+    return { ...commit, move: { ...move, state, tidemark, scope: this.#sealWith(key, ref, move.scope, SCOPE) } }
   }
 
-  async seal(ref: SyncRef, text: string | null, place: Place, at: number): Promise<string | null> {
+  async seal(ref: SyncRef, text: string, place: Place, at: number): Promise<string> {
+    return this.#sealWith(await this.#keys.current(at), ref, text, place)!
+  }
+
+  #sealWith(key: DataKey, ref: SyncRef, text: string | null, place: Place): string | null {
     if (text === null) return null
-    const key = await this.#keys.current(at)
     return [PREFIX, FORMAT, key.id, place, seal(key.bytes, text, this.#proof(ref, key.id, place), this.#random)].join('.')
   }
 

@@ -110,6 +110,19 @@ describe('a sealed store', () => {
     expect(filesHold(CANARY)).not.toEqual([])
   })
 
+  test('a page is handed on at once when the key is known: the page read ahead would otherwise be prepared first, and nothing be done at the same time', async () => {
+    let arrived = 0
+    raw.commit = ((commit: typeof raw.commit) => (...args: Parameters<typeof raw.commit>) => (arrived++, commit.apply(raw, args)))(raw.commit)
+    store = sealStore(raw, new KeyRing([first]), randomBytes)
+    const driver = await landed()
+    await driver.begin()
+    const draft = await driver.draft({ kind: 'continue', cycle: driver.inflight!.cycle, page: 1, state: '1', tidemark: null, scope: 'all' }, [upsert('a', { n: 1 })])
+    arrived = 0
+    const answer = store.commit(draft)
+    expect(arrived).toBe(1)
+    expect(await answer).toMatchObject({ kind: 'landed' })
+  })
+
   test('Z6 the secrets of webhooks are not in any file as they are, and those of one do not serve another', async () => {
     const settings = { id: 'a', url: 'https://example.com', databases: null, actions: null, allow: [], secrets: CANARY, createdAt: 1_000 }
     await store.putWebhook(settings, { position: 0, floor: 0 })
