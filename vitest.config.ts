@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
@@ -9,6 +10,8 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 120_000,
     pool: 'forks',
+    // Most of a test is waiting for a process or a server: a core is not kept free for the reporter.
+    maxWorkers: Math.max(2, availableParallelism()),
     // For the stores that need a key to be given: any will do.
     env: { TIDEMARK_KEY: Buffer.alloc(32, 'tidemark').toString('base64') },
   },
