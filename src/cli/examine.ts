@@ -1,8 +1,9 @@
 import { accessSync, constants, existsSync, readFileSync, statfsSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { parseStoreUrl } from '../config/store-url.ts'
-import { isSyncError, type Store } from '../contract/index.ts'
+import { isSyncError, type Store, type Webhook } from '../contract/index.ts'
 import { systemClock } from '../platform/clock.ts'
+import { PAUSED } from '../webhooks/manage.ts'
 import type { Cli } from './cli.ts'
 import { grouped } from './counts.ts'
 import { duration } from './duration.ts'
@@ -32,6 +33,7 @@ export async function examine(cli: Cli, flags: TargetFlags): Promise<Finding[]> 
     findings.push(ok('store', store === null ? `${target.store} does not exist yet; the first run makes it` : `${target.store} opens and its tables are known`))
     findings.push(await examineClock(store))
     if ('worker' in target) for (const { name } of target.worker.manifest.syncs) findings.push(...(await examineSync(store, target, name)))
+    for (const webhook of (await store?.webhooks()) ?? []) findings.push(examineWebhook(webhook))
   } catch (error) {
     findings.push(troubleIn('store', error, `Check that the store runs and that --store or TIDEMARK_STORE is right: ${target.store}`))
   } finally {
@@ -134,6 +136,15 @@ async function examineSync(store: Store | null, target: WorkerTarget, name: stri
   if (held?.dead === true) findings.push(warn(`lease of ${name}`, `${held.by} is gone and left it behind`, `npx tidemark run ${name}`))
   if (quarantined > 0) findings.push(warn(`quarantine of ${name}`, count(quarantined, 'record'), `npx tidemark query "select * from ${quarantineTable(target)}"`))
   return findings
+}
+
+function examineWebhook(webhook: Webhook): Finding {
+  const { id, disabled, streak, dead, lastStatus, lastAnswer } = webhook
+  const check = `webhook ${id}`
+  if (disabled !== null) return warn(check, `disabled: ${disabled}`, disabled.startsWith(PAUSED) ? `npx tidemark webhooks resume ${id}` : `npx tidemark webhooks test ${id}, and then replay ${id}`)
+  if (streak > 0) return warn(check, `${count(streak, 'message')} in a row did not get through, the last with ${lastStatus ?? lastAnswer ?? 'no answer'}`, `npx tidemark webhooks test ${id}`)
+  if (dead > 0) return warn(check, `${count(dead, 'message')} given up`, `npx tidemark webhooks dead ${id}, and then replay ${id}`)
+  return ok(check, 'enabled')
 }
 
 function quarantineTable({ settings }: Target): string {

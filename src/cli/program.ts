@@ -23,7 +23,7 @@ import { status, statusVerb } from './status.ts'
 import { trigger, triggerVerb } from './trigger.ts'
 import { types, typesVerb } from './types.ts'
 import {
-  webhooksAdd, webhooksDead, webhooksList, webhooksRemove, webhooksReplay, webhooksRotate, webhooksTest, webhooksVerbs,
+  webhooksAdd, webhooksDead, webhooksList, webhooksPause, webhooksRemove, webhooksReplay, webhooksResume, webhooksRotate, webhooksTest, webhooksVerbs,
 } from './webhooks.ts'
 import { why, whyVerb } from './why.ts'
 
@@ -61,6 +61,8 @@ export function createProgram(cli: Cli, onExit: (code: number) => void): Command
   webhooks.addCommand(does(hookVerbs.add, webhooksAdd))
   webhooks.addCommand(does(hookVerbs.list, webhooksList))
   webhooks.addCommand(does(hookVerbs.test, webhooksTest))
+  webhooks.addCommand(does(hookVerbs.pause, webhooksPause))
+  webhooks.addCommand(does(hookVerbs.resume, webhooksResume))
   webhooks.addCommand(does(hookVerbs.replay, webhooksReplay))
   webhooks.addCommand(does(hookVerbs.dead, webhooksDead))
   webhooks.addCommand(does(hookVerbs.rotate, webhooksRotate))

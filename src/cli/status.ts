@@ -1,8 +1,9 @@
 import { Command, Option } from 'commander'
 import type { ManifestSync } from '../config/worker.ts'
-import type { Store, SyncRef } from '../contract/index.ts'
+import type { Store, SyncRef, Webhook } from '../contract/index.ts'
 import { systemClock } from '../platform/clock.ts'
 import type { Health } from '../runner/health.ts'
+import { stateOf, webhookDocument } from '../webhooks/manage.ts'
 import { countArgument } from './arguments.ts'
 import type { Act, Cli } from './cli.ts'
 import { describeCounts, grouped } from './counts.ts'
@@ -43,19 +44,19 @@ export const status: Act<[StatusFlags]> = async (cli, flags) => {
   const seconds = typeof flags.watch === 'number' ? flags.watch : WATCH_SECONDS
   const signal = AbortSignal.any([cli.listenForStop(), cli.terminal.closed])
   while (!signal.aborted) {
-    const standings = await lookAt(target)
+    const view = await lookAt(target)
     if (cli.terminal.isLive) cli.terminal.clear()
     announce(cli, target)
-    showOnce(cli, target, standings, flags)
+    showOnce(cli, target, view, flags)
     await systemClock.sleep(seconds * 1_000, signal).catch(() => {})
   }
 }
 
-function showOnce(cli: Cli, target: Target | WorkerTarget, standings: readonly Standing[], { all, reveal }: StatusFlags): void {
+function showOnce(cli: Cli, target: Target | WorkerTarget, { standings, webhooks, position }: View, { all, reveal }: StatusFlags): void {
   const { terminal } = cli
   const now = systemClock.now()
   if (terminal.json) {
-    terminal.document({ ...targetDocument(target), at: isoTime(now), syncs: standings.map((standing) => standingDocument(standing, reveal === true)) })
+    terminal.document({ ...targetDocument(target), at: isoTime(now), syncs: standings.map((standing) => standingDocument(standing, reveal === true)), webhooks: webhooks.map((webhook) => webhookDocument(webhook, position)) })
     return
   }
   if (standings.length === 0) {
@@ -64,15 +65,23 @@ function showOnce(cli: Cli, target: Target | WorkerTarget, standings: readonly S
   }
   terminal.print(...standingTable(cli, standings, now, { all: all === true, reveal: reveal === true }))
   for (const standing of standings) terminal.print(...remarksOn(cli, standing, now))
+  for (const webhook of webhooks) terminal.print(webhookLine(cli, webhook, position))
 }
 
-async function lookAt(target: Target | WorkerTarget): Promise<Standing[]> {
+/** The webhooks are of the tenant, not of a worker. */
+interface View {
+  readonly standings: readonly Standing[]
+  readonly webhooks: readonly Webhook[]
+  readonly position: number
+}
+
+async function lookAt(target: Target | WorkerTarget): Promise<View> {
   const store = await openForReading(target)
   try {
     const now = systemClock.now()
     const standings: Standing[] = []
     for (const { ref, declared } of await syncsOf(store, target)) standings.push(await standingOf(store, ref, declared, now))
-    return standings
+    return { standings, webhooks: (await store?.webhooks()) ?? [], position: (await store?.position()) ?? 0 }
   } finally {
     await store?.close()
   }
@@ -167,4 +176,12 @@ function remarksOn({ terminal: { colors } }: Cli, standing: Standing, now: numbe
   } else if (inflight !== null) lines.push(`${colors.yellow('•')} ${sync}: cycle ${inflight.cycle} is unfinished after ${grouped(inflight.page)} pages; the next run continues it.`)
   if (quarantined > 0) lines.push(`${colors.yellow('•')} ${sync}: ${quarantined >= QUARANTINED_MAX ? `at least ${grouped(QUARANTINED_MAX)}` : grouped(quarantined)} ${quarantined === 1 ? 'record is' : 'records are'} in quarantine.`)
   return lines
+}
+
+function webhookLine({ terminal: { colors } }: Cli, webhook: Webhook, position: number): string {
+  const { id, position: read, waiting, dead, disabled } = webhook
+  const marks = { enabled: colors.green('✓'), failing: colors.yellow('•'), disabled: colors.red('✗') }
+  const state = stateOf(webhook)
+  const counts = [[position - read, 'behind'], [waiting, 'waiting'], [dead, 'given up']] as const
+  return `${marks[state]} webhook ${id}: ${disabled === null ? state : `disabled: ${printable(disabled)}`}${counts.filter(([number]) => number > 0).map(([number, what]) => `, ${grouped(number)} ${what}`).join('')}`
 }

@@ -1,13 +1,13 @@
-import { randomBytes } from 'node:crypto'
 import { Command, InvalidArgumentError } from 'commander'
-import { SyncError, type Action, type Delivery, type Store, type Webhook, type WebhookAllowance, type WebhookPlace } from '../contract/index.ts'
+import type { Action, Store, Webhook, WebhookAllowance } from '../contract/index.ts'
 import { systemClock } from '../platform/clock.ts'
 import { checkWebhookUrl } from '../webhooks/check-url.ts'
-import { probeOf } from '../webhooks/message.ts'
-import { newSecret, rotated, secretsOf, secretsText } from '../webhooks/secrets.ts'
+import {
+  ACTIONS, addWebhook, ALLOWANCES, deliveryDocument, findWebhook, pauseWebhook, replayWebhook, resumeWebhook, rotateWebhook, shownUrl, testWebhook, webhookDocument,
+} from '../webhooks/manage.ts'
 import { createSender } from '../webhooks/send.ts'
-import { signatureHeaders } from '../webhooks/sign.ts'
 import { canonicalInstant, instantMs } from '../values/instant.ts'
+import { actorName } from './actor.ts'
 import { countOrZeroArgument } from './arguments.ts'
 import type { Act, Cli } from './cli.ts'
 import { isoTime } from './json-document.ts'
@@ -29,11 +29,9 @@ interface ReplayFlags extends TargetFlags {
   readonly all?: boolean
 }
 
-const ACTIONS = ['created', 'updated', 'deleted'] as const
-const ALLOWANCES = ['http', 'private', 'port'] as const
 const HOUR_MS = 3_600_000
 
-type WebhookVerb = 'add' | 'list' | 'test' | 'replay' | 'dead' | 'rotate' | 'remove'
+type WebhookVerb = 'add' | 'list' | 'test' | 'pause' | 'resume' | 'replay' | 'dead' | 'rotate' | 'remove'
 
 export function webhooksVerbs(): Record<WebhookVerb, Command> {
   const verb = (name: string): Command => withStoreFlags(new Command(name))
@@ -53,6 +51,14 @@ export function webhooksVerbs(): Record<WebhookVerb, Command> {
     test: verb('test')
       .summary('send a test message now')
       .description('Sends a test message to a webhook now and shows the answer: its status and a little of its text.')
+      .argument(...id),
+    pause: verb('pause')
+      .summary('send nothing until it is resumed')
+      .description('Sends nothing to a webhook until it is resumed; what changes meanwhile is sent then.')
+      .argument(...id),
+    resume: verb('resume')
+      .summary('go on where it was paused or disabled')
+      .description('Lets a webhook go on where it was paused or disabled. What was given up stays so; see replay.')
       .argument(...id),
     replay: verb('replay')
       .summary('try again what was given up, or send everything since a time once more')
@@ -77,15 +83,11 @@ export function webhooksVerbs(): Record<WebhookVerb, Command> {
   }
 }
 
-export const webhooksAdd: Act<[string, AddFlags]> = async (cli, text, flags) => {
-  const url = checkWebhookUrl(text, flags.allow).href
+export const webhooksAdd: Act<[string, AddFlags]> = async (cli, url, { databases = null, actions = null, allow, all = false, ...flags }) => {
+  checkWebhookUrl(url, allow)
   await writing(cli, flags, async (target, store) => {
-    const secret = newSecret()
-    const id = `wh_${randomBytes(8).toString('hex')}`
-    await store.putWebhook({
-      id, url, databases: flags.databases ?? null, actions: flags.actions ?? null, allow: flags.allow, secrets: secretsText([{ secret, endsAt: null }]), createdAt: systemClock.now(),
-    }, await placeOf(store, flags.all === true ? 0 : null))
-    show(cli, target, await find(store, id), { secret, said: `Webhook ${id} is sent ${flags.all === true ? 'everything' : 'what changes from now on'}. \`tidemark start\` delivers.` })
+    const { webhook, secret } = await addWebhook(store, { url, databases, actions, allow, all }, systemClock.now())
+    await show(cli, target, store, webhook, { secret, said: `Webhook ${webhook.id} is sent ${all ? 'everything' : 'what changes from now on'}. \`tidemark start\` delivers.` })
   })
 }
 
@@ -93,7 +95,7 @@ export const webhooksList: Act<[TargetFlags]> = async (cli, flags) => {
   await reading(cli, flags, async (target, store) => {
     const webhooks = (await store?.webhooks()) ?? []
     const position = (await store?.position()) ?? 0
-    if (cli.terminal.json) return cli.terminal.document({ ...targetDocument(target), webhooks: webhooks.map((webhook) => documentOf(webhook, position)) })
+    if (cli.terminal.json) return cli.terminal.document({ ...targetDocument(target), webhooks: webhooks.map((webhook) => webhookDocument(webhook, position)) })
     if (webhooks.length === 0) return cli.terminal.print('There are no webhooks. `tidemark webhooks add <url>` makes one.')
     cli.terminal.print(...table(['ID', 'URL', 'FOR', 'BEHIND', 'WAITING', 'DEAD', 'LAST', 'STATUS'], webhooks.map((webhook) => [
       webhook.id, printable(shownUrl(webhook.url)), filterOf(webhook), String(position - webhook.position), String(webhook.waiting), String(webhook.dead),
@@ -105,11 +107,9 @@ export const webhooksList: Act<[TargetFlags]> = async (cli, flags) => {
 export const webhooksTest: Act<[string, TargetFlags]> = async (cli, id, flags) => {
   let failed = false
   await writing(cli, flags, async (target, store) => {
-    const { url, allow, secrets } = await find(store, id)
-    const now = systemClock.now()
-    const { messageId, body } = probeOf({ now, nonce: randomBytes(8).toString('hex') })
+    const webhook = await findWebhook(store, id)
     const send = createSender()
-    const { kind, status, answer } = await send({ url, allow, body, headers: signatureHeaders(secretsOf(secrets, now).map(({ secret }) => secret), messageId, now, body) })
+    const { kind, messageId, status, answer } = await testWebhook(webhook, send, systemClock.now())
     await send.close()
     failed = kind !== 'delivered'
     if (cli.terminal.json) cli.terminal.document({ ...targetDocument(target), webhook: id, messageId, delivered: !failed, status, answer })
@@ -118,20 +118,30 @@ export const webhooksTest: Act<[string, TargetFlags]> = async (cli, id, flags) =
   return failed ? 1 : 0
 }
 
-export const webhooksReplay: Act<[string, ReplayFlags]> = async (cli, id, flags) => {
+export const webhooksPause: Act<[string, TargetFlags]> = async (cli, id, flags) => {
   await writing(cli, flags, async (target, store) => {
-    await find(store, id)
-    const since = flags.all === true ? 0 : flags.since === undefined ? null : await store.sequenceBefore(flags.since)
-    const revived = await store.restartWebhook(id, { at: systemClock.now(), ...(since !== null && { place: await placeOf(store, since) }) })
-    show(cli, target, await find(store, id), {
-      said: since === null ? `Webhook ${id} is enabled; ${revived} that were given up are tried again.` : `Webhook ${id} is enabled; everything after sequence ${since} is sent once more.`,
+    await show(cli, target, store, await pauseWebhook(store, id, actorName()), { said: `Webhook ${id} is paused. \`tidemark webhooks resume ${id}\` lets it go on.` })
+  })
+}
+
+export const webhooksResume: Act<[string, TargetFlags]> = async (cli, id, flags) => {
+  await writing(cli, flags, async (target, store) => {
+    await show(cli, target, store, await resumeWebhook(store, id), { said: `Webhook ${id} goes on where it stands.` })
+  })
+}
+
+export const webhooksReplay: Act<[string, ReplayFlags]> = async (cli, id, { since, all, ...flags }) => {
+  await writing(cli, flags, async (target, store) => {
+    const { webhook, after, revived } = await replayWebhook(store, id, { since, all }, systemClock.now())
+    await show(cli, target, store, webhook, {
+      said: after === null ? `Webhook ${id} is enabled; ${revived} that were given up are tried again.` : `Webhook ${id} is enabled; everything after sequence ${after} is sent once more.`,
     })
   })
 }
 
 export const webhooksDead: Act<[string, TargetFlags]> = async (cli, id, flags) => {
   await reading(cli, flags, async (target, store) => {
-    if (store !== null) await find(store, id)
+    if (store !== null) await findWebhook(store, id)
     const dead = (await store?.deliveries({ webhook: id, dead: true, limit: 1_000 })) ?? []
     if (cli.terminal.json) return cli.terminal.document({ ...targetDocument(target), webhook: id, dead: dead.map(deliveryDocument) })
     if (dead.length === 0) return cli.terminal.print('Nothing was given up.')
@@ -144,29 +154,21 @@ export const webhooksDead: Act<[string, TargetFlags]> = async (cli, id, flags) =
 
 export const webhooksRotate: Act<[string, TargetFlags & { readonly overlap: number }]> = async (cli, id, flags) => {
   await writing(cli, flags, async (target, store) => {
-    const webhook = await find(store, id)
-    const secret = newSecret()
     const now = systemClock.now()
-    await store.putWebhook({ ...webhook, secrets: rotated(webhook.secrets, secret, now, flags.overlap * HOUR_MS) }, webhook)
-    show(cli, target, await find(store, id), { secret, said: `The secret before it signs as well until ${isoTime(now + flags.overlap * HOUR_MS)}.` })
+    const { webhook, secret } = await rotateWebhook(store, id, flags.overlap * HOUR_MS, now)
+    await show(cli, target, store, webhook, { secret, said: `The secret before it signs as well until ${isoTime(now + flags.overlap * HOUR_MS)}.` })
   })
 }
 
 export const webhooksRemove: Act<[string, TargetFlags & { readonly yes?: boolean }]> = async (cli, id, flags) => {
   await writing(cli, flags, async (target, store) => {
-    const webhook = await find(store, id)
-    const document = documentOf(webhook, await store.position())
+    const webhook = await findWebhook(store, id)
+    const document = webhookDocument(webhook, await store.position())
     if (flags.yes !== true) throw new RefusedError('CONFIRMATION_NEEDED', `Nothing was changed: webhook ${id} (tenant ${target.tenant}, ${webhook.waiting + webhook.dead} messages kept) is removed only with --yes.`, { webhook: document })
     await store.removeWebhook(id)
     if (cli.terminal.json) cli.terminal.document({ ...targetDocument(target), removed: document })
     else cli.terminal.remark(`Webhook ${id} is removed.`)
   })
-}
-
-/** A place in the log as it is now; null for its end. */
-async function placeOf(store: Store, position: number | null): Promise<WebhookPlace> {
-  const page = await store.feed({ after: 0, limit: 0, scanMax: 1 })
-  return { position: position ?? page.position, floor: page.floor }
 }
 
 async function writing(cli: Cli, flags: TargetFlags, body: (target: Target, store: Store) => Promise<void>): Promise<void> {
@@ -191,35 +193,10 @@ async function reading(cli: Cli, flags: TargetFlags, body: (target: Target, stor
   }
 }
 
-async function find(store: Store, id: string): Promise<Webhook> {
-  const found = (await store.webhooks()).find((webhook) => webhook.id === id)
-  if (found === undefined) throw new SyncError('WEBHOOK_UNKNOWN', `There is no webhook ${JSON.stringify(id.slice(0, 80))} for tenant ${store.tenant}.`)
-  return found
-}
-
-function show({ terminal }: Cli, target: Target, webhook: Webhook, { secret, said }: { secret?: string; said: string }): void {
-  if (terminal.json) return terminal.document({ ...targetDocument(target), webhook: { ...documentOf(webhook, null), ...(secret !== undefined && { secret }) } })
+async function show({ terminal }: Cli, target: Target, store: Store, webhook: Webhook, { secret, said }: { secret?: string; said: string }): Promise<void> {
+  if (terminal.json) return terminal.document({ ...targetDocument(target), webhook: { ...webhookDocument(webhook, await store.position()), ...(secret !== undefined && { secret }) } })
   if (secret !== undefined) terminal.print(secret)
   terminal.remark(said, ...(secret === undefined ? [] : [terminal.colors.dim('Keep the secret now: it is not shown again.')]))
-}
-
-function documentOf(webhook: Webhook, newest: number | null): object {
-  const { id, url, databases, actions, allow, createdAt, position, waiting, dead, streak, retryAt, succeededAt, failedAt, lastStatus, lastAnswer, disabled } = webhook
-  return {
-    id, url: shownUrl(url), databases, actions, allow, createdAt: isoTime(createdAt), enabled: disabled === null, disabled, position, ...(newest !== null && { behind: newest - position }),
-    waiting, dead, streak, retryAt: isoTime(retryAt), succeededAt: isoTime(succeededAt), failedAt: isoTime(failedAt), lastStatus, lastAnswer,
-  }
-}
-
-/** Without the body: it is the record. */
-function deliveryDocument({ sequence, messageId, database, key, attempts, firstAt, lastStatus, lastAnswer }: Delivery): object {
-  return { messageId, sequence, database, key, attempts, firstAt: isoTime(firstAt), lastStatus, lastAnswer }
-}
-
-/** What comes after the question mark is often a token. */
-function shownUrl(text: string): string {
-  const { origin, pathname, search } = new URL(text)
-  return `${origin}${pathname}${search === '' ? '' : '?…'}`
 }
 
 function filterOf({ databases, actions }: Webhook): string {

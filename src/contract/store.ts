@@ -97,6 +97,8 @@ export interface Store {
   removeWebhook(id: string): Promise<boolean>
   /** Enables it, makes every delivery due, and goes back or on to a place. How many dead ones are tried again; null without such a webhook. Whoever delivers has to claim anew. */
   restartWebhook(id: string, request: { at: number; place?: WebhookPlace }): Promise<number | null>
+  /** Stops it for a reason, or lets it go on (null); what waits and what was given up stay as they are. False when there is none. Whoever delivers has to claim anew. */
+  switchWebhook(id: string, disabled: string | null): Promise<boolean>
   /** As `acquire` does for a sync; null when somebody else has it, or it is disabled or gone. */
   claimWebhook(id: string, request: AcquireRequest): Promise<(WebhookClaim & { readonly webhook: Webhook }) | null>
   renewWebhook(claim: WebhookClaim, request: { ttlMs: number; at: number }): Promise<boolean>

@@ -65,10 +65,10 @@ export async function readPage(store: Store, seal: Seal, request: PageRequest, n
 }
 
 /** Inclusive: the first whole millisecond that is not before it. */
-export function parseTime(text: string): number {
+export function parseTime(text: string, name = 'updatedSince'): number {
   const canonical = STRICT.test(text) ? canonicalInstant(text) : null
   if (canonical === null) {
-    throw new FeedError('time_invalid', '`updatedSince` is not an RFC 3339 time with a zone, such as 2026-01-31T12:00:00.123Z. A + has to be written as %2B.')
+    throw new FeedError('time_invalid', `\`${name}\` is not an RFC 3339 time with a zone, such as 2026-01-31T12:00:00.123Z. In a URL a + has to be written as %2B.`)
   }
   return instantMs(canonical) + (canonical.slice(23, 26) === '000' ? 0 : 1)
 }

@@ -27,7 +27,7 @@ export const metaRoutes: readonly Route[] = [
   {
     method: 'GET', path: '/metrics', id: 'getMetrics', access: { kind: 'control', scope: 'sync:read' }, answer: { type: 'string' }, media: 'text/plain', summary: 'Figures for Prometheus.',
     async handle({ reply, caller, hall }) {
-      const text = await hall.metrics.text(await countHealths(hall, caller.store), await caller.store.position())
+      const text = await hall.metrics.text(await countHealths(hall, caller.store), caller.store)
       return reply.type(hall.metrics.contentType).send(text)
     },
   },

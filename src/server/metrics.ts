@@ -1,4 +1,6 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import type { Store, Webhook } from '../contract/index.ts'
+import { stateOf, type WebhookState } from '../webhooks/manage.ts'
 
 /** Labels have few values, whatever is asked: a route by its pattern, a status by its class. Nobody's names (XF16). */
 export class Metrics {
@@ -7,8 +9,6 @@ export class Metrics {
   readonly #seconds = new Histogram({
     name: 'tidemark_http_request_seconds', help: 'Time to answer.', labelNames: ['route'], buckets: [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10], registers: [this.#registry],
   })
-  readonly #syncs = new Gauge({ name: 'tidemark_syncs', help: 'Syncs by health.', labelNames: ['health'], registers: [this.#registry] })
-  readonly #position = new Gauge({ name: 'tidemark_feed_position', help: 'The newest sequence of the feed.', registers: [this.#registry] })
 
   /** Found once, so that noting costs next to nothing. */
   readonly #series = new Map<string, { requests: Counter.Internal; seconds: Histogram.Internal<'route'> }>()
@@ -28,9 +28,27 @@ export class Metrics {
     return this.#registry.contentType
   }
 
-  text(healths: Readonly<Record<string, number>>, position: number): Promise<string> {
-    for (const [health, count] of Object.entries(healths)) this.#syncs.set({ health }, count)
-    this.#position.set(position)
-    return this.#registry.metrics()
+  /** What is of the caller's tenant is gathered anew for each answer: two tenants that ask at once must not see each other's. */
+  async text(healths: Readonly<Record<string, number>>, store: Store): Promise<string> {
+    const position = await store.position()
+    const webhooks = await store.webhooks()
+    const states: Record<WebhookState, number> = { enabled: 0, failing: 0, disabled: 0 }
+    for (const webhook of webhooks) states[stateOf(webhook)]++
+    const own = new Registry()
+    const gauge = (name: string, help: string, value: number): void => new Gauge({ name, help, registers: [own] }).set(value)
+    const gauges = (name: string, help: string, label: string, values: Readonly<Record<string, number>>): void => {
+      const all = new Gauge({ name, help, labelNames: [label], registers: [own] })
+      for (const [value, count] of Object.entries(values)) all.set({ [label]: value }, count)
+    }
+    gauges('tidemark_syncs', 'Syncs by health.', 'health', healths)
+    gauge('tidemark_feed_position', 'The newest sequence of the feed.', position)
+    gauges('tidemark_webhooks', 'Webhooks by state.', 'state', states)
+    gauges('tidemark_webhook_deliveries', 'Messages that wait to be tried again, and those that were given up.', 'state', { waiting: sum(webhooks, 'waiting'), dead: sum(webhooks, 'dead') })
+    gauge('tidemark_webhook_behind', 'Entries of the feed that the webhook furthest behind has not read.', Math.max(0, ...webhooks.map((webhook) => position - webhook.position)))
+    return `${await this.#registry.metrics()}${await own.metrics()}`
   }
+}
+
+function sum(webhooks: readonly Webhook[], count: 'waiting' | 'dead'): number {
+  return webhooks.reduce((total, webhook) => total + webhook[count], 0)
 }

@@ -29,7 +29,7 @@ export function openApiDocument(routes: readonly Route[], version: string): Reco
 const TAGS = { feed: 'Lists and changes.', control: 'Syncs: where they stand, and what to do with them.', server: 'The server itself.' }
 
 function operation(route: Route): Record<string, unknown> {
-  const { id, summary, access, params, query, answer, media = 'application/json', path, rawBytesMax } = route
+  const { id, summary, access, params, query, body, answer, media = 'application/json', path, rawBytesMax } = route
   const parameters = [...parametersOf(params, 'path'), ...parametersOf(query, 'query')]
   const errors = rawBytesMax !== undefined ? [401, 404, 405, 413, 503] : access.kind === 'public' ? [405, 503] : [400, 401, 403, 404, 405, 429, 503]
   return {
@@ -37,6 +37,7 @@ function operation(route: Route): Record<string, unknown> {
     ...(access.kind === 'public' ? { security: [] } : {}),
     ...(access.kind === 'scope' || access.kind === 'control' ? { description: `Needs the scope \`${access.scope.replace(/^:(\w+)/, '<$1>')}\`${access.kind === 'control' ? ', unless the server listens to this machine alone' : ''}.` } : {}),
     ...(parameters.length > 0 && { parameters }),
+    ...(body !== undefined && { requestBody: { required: body['required'] !== undefined, content: { 'application/json': { schema: body } } } }),
     ...(rawBytesMax !== undefined && { requestBody: { description: `As its sender writes it; at most ${rawBytesMax} bytes.`, required: true, content: { '*/*': { schema: {} } } } }),
     responses: {
       200: { description: 'As asked.', content: { [media]: { schema: answer }, ...(id === 'listChanges' && { 'text/event-stream': { schema: { type: 'string' } } }) } },

@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Ports } from '../contract/index.ts'
 import type { DeclaredSync } from '../runner/declared-sync.ts'
 import type { InboundWebhooks } from '../webhooks/inbound.ts'
+import type { Send } from '../webhooks/send.ts'
 import type { Caller, Callers } from './callers.ts'
 import type { Metrics } from './metrics.ts'
 import type { PageCache } from './page-cache.ts'
@@ -11,7 +12,7 @@ import type { TideWatch } from './tide-watch.ts'
 
 /** One address, with all that is checked and told of it. */
 export interface Route {
-  readonly method: 'GET' | 'POST'
+  readonly method: 'GET' | 'POST' | 'DELETE'
   /** With `:name` for what varies. */
   readonly path: string
   readonly id: string
@@ -19,6 +20,8 @@ export interface Route {
   readonly access: Access
   readonly params?: JsonSchema
   readonly query?: JsonSchema
+  /** Of a JSON body; one that requires nothing may be left out whole. */
+  readonly body?: JsonSchema
   /** By media type; JSON unless said otherwise. */
   readonly answer: JsonSchema
   readonly media?: string
@@ -46,6 +49,8 @@ export interface Hall {
   readonly syncs: readonly DeclaredSync[]
   /** Null when the worker takes no webhooks. */
   readonly inbound: InboundWebhooks | null
+  /** Sends a message to a webhook, for a try. */
+  readonly send: Send
   readonly callers: Callers
   readonly seals: Seals
   readonly tide: TideWatch
@@ -58,6 +63,10 @@ export interface Hall {
 }
 
 export const COMPRESS_MIN_BYTES = 2_048
+
+export function sendData(reply: FastifyReply, data: unknown): FastifyReply {
+  return sendJson(reply, JSON.stringify({ data }))
+}
 
 /** Text that is JSON already; packed where that is wanted and worth it. */
 export function sendJson(reply: FastifyReply, text: string | Buffer): FastifyReply {

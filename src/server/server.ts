@@ -6,6 +6,7 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, 
 import type { Ports, Store } from '../contract/index.ts'
 import type { DeclaredSync } from '../runner/declared-sync.ts'
 import type { InboundWebhooks } from '../webhooks/inbound.ts'
+import { createSender } from '../webhooks/send.ts'
 import { allows } from './api-key.ts'
 import { Callers, type Caller } from './callers.ts'
 import { controlRoutes } from './control-routes.ts'
@@ -21,6 +22,7 @@ import { COMPRESS_MIN_BYTES, type Access, type Hall, type Route } from './route.
 import { Seals } from './seals.ts'
 import { TideWatch } from './tide-watch.ts'
 import { toHttpError } from './to-http-error.ts'
+import { webhookControlRoutes } from './webhook-control-routes.ts'
 import { webhookRoutes } from './webhook-routes.ts'
 
 export interface ServerOptions {
@@ -43,7 +45,7 @@ export interface Server {
   close(): Promise<void>
 }
 
-export const ROUTES: readonly Route[] = [...metaRoutes, ...feedRoutes, ...controlRoutes, ...webhookRoutes]
+export const ROUTES: readonly Route[] = [...metaRoutes, ...feedRoutes, ...controlRoutes, ...webhookControlRoutes, ...webhookRoutes]
 
 const HEADERS_MAX_BYTES = 16_384
 const BODY_MAX_BYTES = 65_536
@@ -52,8 +54,9 @@ const PATH_PART_MAX = 3_200
 
 export function createServer({ store, ports, version, syncs = [], inbound, host = '127.0.0.1' }: ServerOptions): Server {
   const stop = new AbortController()
+  const send = createSender()
   const hall: Hall = {
-    ports, version, syncs, inbound: inbound ?? null, routes: ROUTES, stopping: stop.signal, streams: new Map(),
+    ports, version, syncs, inbound: inbound ?? null, routes: ROUTES, send, stopping: stop.signal, streams: new Map(),
     callers: new Callers(store, ports.clock), seals: new Seals(ports.clock), tide: new TideWatch(ports.clock, stop.signal), metrics: new Metrics(), pages: new PageCache(),
   }
   const nextId = requestIds()
@@ -94,6 +97,7 @@ export function createServer({ store, ports, version, syncs = [], inbound, host 
     async close() {
       stop.abort(new Error('the server stops'))
       await app.close()
+      await send.close()
     },
   }
 }
@@ -113,7 +117,11 @@ function addRoute(app: FastifyInstance, route: Route, hall: Hall, onlyThisMachin
   const callers = new WeakMap<FastifyRequest, Caller>()
   app.route({
     method: route.method, url: route.path, ...(route.rawBytesMax !== undefined && { bodyLimit: route.rawBytesMax }),
-    schema: { ...(route.params && { params: route.params }), ...(route.query && { querystring: route.query }) },
+    schema: { ...(route.params && { params: route.params }), ...(route.query && { querystring: route.query }), ...(route.body && { body: route.body }) },
+    preValidation: (request, _reply, next) => {
+      if (route.body !== undefined) request.body ??= {}
+      next()
+    },
     // Before anything is parsed: who may not ask learns nothing about what would be valid.
     onRequest: (request, reply, next) => {
       const enter = (caller: Caller): void => {

@@ -16,6 +16,8 @@ export function toHttpError(thrown: unknown): HttpError {
     return new HttpError('INVALID_REQUEST', thrown.message, { details: { reason: thrown.reason, ...(thrown.restart !== null && { restart: thrown.restart }) } })
   }
   if (isSyncError(thrown)) {
+    if (thrown.code === 'WEBHOOK_UNKNOWN') return new HttpError('NOT_FOUND', 'There is no such webhook. GET /api/webhooks lists them.')
+    if (thrown.code === 'WEBHOOK_URL_REFUSED') return new HttpError('INVALID_REQUEST', thrown.message, { details: { reason: 'webhook_url_refused' } })
     return thrown.code.startsWith('STORE_')
       ? new HttpError('SERVICE_UNAVAILABLE', 'The store cannot be asked at the moment. Ask again in a few seconds.', { headers: { 'retry-after': '5' } })
       : new HttpError('INTERNAL_ERROR', UNEXPECTED)

@@ -6,7 +6,7 @@ import { Project, type Answer } from './project.ts'
 
 const ALLOW = ['--allow', 'http,private,port']
 
-test('Z29 Z37 webhooks: add, list, test, rotate, replay, dead and remove; the secret is shown once', async () => {
+test('Z29 Z37 webhooks: add, list, test, rotate, pause, resume, replay, dead and remove; the secret is shown once', async () => {
   const project = Project.withWorker()
   const receiver = await Receiver.open((_, response) => void response.writeHead(202).end('thank\u001b[31m you'))
   const hide = masking(receiver)
@@ -18,6 +18,13 @@ test('Z29 Z37 webhooks: add, list, test, rotate, replay, dead and remove; the se
   const [probe] = receiver.received
   expect(new Official(secret).verify(probe!.body, probe!.headers as Record<string, string>)).toMatchObject({ resourceType: 'tidemark.test' })
   expectGolden('webhooks-rotate', project, hide(await project.run('webhooks', 'rotate', id, '--json')))
+  expectGolden('webhooks-pause', project, hide(await project.run('webhooks', 'pause', id, '--json')))
+  expect((await project.run('status')).stdout).toMatch(/✗ webhook wh_\w+: disabled: Paused by cli:/)
+  expect(await project.json('status')).toMatchObject({ webhooks: [{ id, enabled: false, state: 'disabled' }] })
+  expect((await project.json('doctor'))['checks']).toContainEqual({ check: `webhook ${id}`, verdict: 'warn', message: expect.stringMatching(/^disabled: Paused by/), fix: `npx tidemark webhooks resume ${id}` })
+  expectGolden('webhooks-resume', project, hide(await project.run('webhooks', 'resume', id, '--json')))
+  expect((await project.run('status')).stdout).toMatch(/✓ webhook wh_\w+: enabled/)
+  expect((await project.json('doctor'))['checks']).toContainEqual({ check: `webhook ${id}`, verdict: 'ok', message: 'enabled', fix: null })
   expectGolden('webhooks-replay', project, hide(await project.run('webhooks', 'replay', id, '--all', '--json')))
   expectGolden('webhooks-dead', project, hide(await project.run('webhooks', 'dead', id, '--json')))
   const listed = await project.run('webhooks', 'list', '--json')
@@ -52,7 +59,7 @@ test('start delivers what its syncs land', async () => {
 
 function masking({ port }: Receiver): (answer: Answer) => Answer {
   return ({ code, stdout, stderr }) => ({
-    code, stderr, stdout: stdout.replaceAll(String(port), '<port>').replaceAll(/whsec_[A-Za-z0-9+/]{43}=/g, 'whsec_<secret>').replaceAll(/wh_[0-9a-f]{16}/g, 'wh_<id>').replaceAll(/msg_test_[0-9a-f]{16}/g, 'msg_test_<nonce>'),
+    code, stderr, stdout: stdout.replaceAll(/Paused by cli:[^"]*\./g, 'Paused by <actor>.').replaceAll(String(port), '<port>').replaceAll(/whsec_[A-Za-z0-9+/]{43}=/g, 'whsec_<secret>').replaceAll(/wh_[0-9a-f]{16}/g, 'wh_<id>').replaceAll(/msg_test_[0-9a-f]{16}/g, 'msg_test_<nonce>'),
   })
 }
 

@@ -4,6 +4,7 @@ import { parseApiKey } from '../../src/server/api-key.ts'
 import { SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
 import { Stream } from './feed-cases.ts'
+import { WEBHOOK } from './route-samples.ts'
 import { addKey, Stand, type Answer } from './stand.ts'
 
 async function filled(options: Parameters<typeof Stand.open>[1] = {}): Promise<Stand> {
@@ -187,6 +188,21 @@ describe('the server', () => {
     expect(series.toSorted()).toEqual(['tidemark_http_requests_total{route="/agents/v1/:database/:key",status="4xx"} 30', 'tidemark_http_requests_total{route="none",status="4xx"} 30'])
     expect(text).toContain('tidemark_syncs{health="HEALTHY"} 1')
     expect(text).toContain('tidemark_feed_position 2')
+  })
+
+  test('AX10 metrics tell how the webhooks are, without naming one', async () => {
+    const stand = await filled()
+    const place = (position: number): { position: number; floor: number } => ({ position, floor: 0 })
+    for (const [id, position] of [['wh_1', 2], ['wh_2', 1], ['wh_3', 0]] as const) await stand.store.putWebhook({ ...WEBHOOK, id }, place(position))
+    const claim = (await stand.store.claimWebhook('wh_2', { holder: 'h', ttlMs: 60_000, at: Date.now() }))!
+    const delivery = { messageId: 'm', database: 'things', key: 'a', body: '', attempts: 1, firstAt: 1, nextAt: 1, lastStatus: null, lastAnswer: null }
+    await stand.store.noteDeliveries(claim, { standing: { ...claim.webhook, streak: 3 }, delivered: [], kept: [{ ...delivery, sequence: 1, dead: false }, { ...delivery, sequence: 2, dead: true }] })
+    await stand.store.switchWebhook('wh_3', 'enough')
+    const { text } = await stand.get('/metrics', { key: null })
+    expect(text.split('\n').filter((line) => line.startsWith('tidemark_webhook'))).toEqual([
+      'tidemark_webhooks{state="enabled"} 1', 'tidemark_webhooks{state="failing"} 1', 'tidemark_webhooks{state="disabled"} 1',
+      'tidemark_webhook_deliveries{state="waiting"} 1', 'tidemark_webhook_deliveries{state="dead"} 1', 'tidemark_webhook_behind 2',
+    ])
   })
 
   test('large answers are compressed for who asks, and stay what they are', async () => {

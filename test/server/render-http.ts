@@ -22,8 +22,8 @@ export function renderHttp(routes: readonly Route[]): string {
   ].join('\n').trimEnd() + '\n'
 }
 
-function renderRoute({ method, path, summary, access, params, query }: Route): string {
-  const rows = [...members(params, 'path'), ...members(query, 'query')]
+function renderRoute({ method, path, summary, access, params, query, body }: Route): string {
+  const rows = [...members(params, 'path'), ...members(query, 'query'), ...members(body, 'body')]
   return [
     `## ${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}\n`, `${summary} ${whoMay(access)}\n`,
     ...(rows.length === 0 ? [] : ['| parameter | type | |', '|---|---|---|', ...rows, '']),
@@ -45,11 +45,11 @@ function whoMay(access: Access): string {
   }
 }
 
-function members(schema: JsonSchema | undefined, place?: 'path' | 'query'): string[] {
+function members(schema: JsonSchema | undefined, place?: 'path' | 'query' | 'body'): string[] {
   return Object.entries((schema?.['properties'] ?? {}) as Record<string, JsonSchema>).map(([name, member]) => {
     const { description = '', minimum, maximum, default: usual } = member as { description?: string; minimum?: number; maximum?: number; default?: unknown }
     const range = maximum === undefined ? '' : ` ${minimum} to ${maximum}${usual === undefined ? '' : `, ${String(usual)} when absent`}.`
-    return `| \`${name}\`${place === 'path' ? ' (path)' : ''} | ${typeOf(member)} | ${`${description}${range}`.trim()} |`
+    return `| \`${name}\`${place === undefined || place === 'query' ? '' : ` (${place})`} | ${typeOf(member)} | ${`${description}${range}`.trim()} |`
   })
 }
 

@@ -64,6 +64,7 @@ function storeOf(session: Session): Store {
     putWebhook: (settings, place) => webhooks.putWebhook(session, settings, place),
     removeWebhook: (id) => webhooks.removeWebhook(session, id),
     restartWebhook: (id, request) => webhooks.restartWebhook(session, id, request),
+    switchWebhook: (id, disabled) => webhooks.switchWebhook(session, id, disabled),
     claimWebhook: (id, request) => webhooks.claimWebhook(session, id, request),
     renewWebhook: (claim, request) => webhooks.renewWebhook(session, claim, request),
     releaseWebhook: (claim) => webhooks.releaseWebhook(session, claim),

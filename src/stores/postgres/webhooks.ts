@@ -52,6 +52,12 @@ export function restartWebhook({ connection, tenant }: Session, id: string, { at
   })
 }
 
+export function switchWebhook({ connection, tenant }: Session, id: string, disabled: string | null): Promise<boolean> {
+  return connection.write(tenant, async (transaction) => (await transaction.run(
+    'update tidemark.webhooks set disabled = $3, streak = 0, retry_at = null, epoch = epoch + 1, holder = null, held_until = null where tenant_id = $1 and webhook_id = $2', tenant, id, disabled,
+  )) > 0)
+}
+
 export function claimWebhook({ connection, tenant }: Session, id: string, request: AcquireRequest): Promise<(WebhookClaim & { webhook: Webhook }) | null> {
   return connection.write(tenant, async (transaction) => {
     const taken = await transaction.get<{ epoch: number }>(

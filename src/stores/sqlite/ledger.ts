@@ -156,6 +156,10 @@ export class Ledger {
     return hooks.restartWebhook(this.#session, id, request)
   }
 
+  switchWebhook(id: string, disabled: string | null): boolean {
+    return hooks.switchWebhook(this.#session, id, disabled)
+  }
+
   claimWebhook(id: string, request: AcquireRequest): (WebhookClaim & { webhook: Webhook }) | null {
     return hooks.claimWebhook(this.#session, id, request)
   }

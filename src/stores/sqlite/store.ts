@@ -78,6 +78,7 @@ function bindStore(tenant: string, calls: LedgerCalls): Store {
     putWebhook: (...args) => calls.call(tenant, 'putWebhook', ...args),
     removeWebhook: (...args) => calls.call(tenant, 'removeWebhook', ...args),
     restartWebhook: (...args) => calls.call(tenant, 'restartWebhook', ...args),
+    switchWebhook: (...args) => calls.call(tenant, 'switchWebhook', ...args),
     claimWebhook: (...args) => calls.call(tenant, 'claimWebhook', ...args),
     renewWebhook: (...args) => calls.call(tenant, 'renewWebhook', ...args),
     releaseWebhook: (...args) => calls.call(tenant, 'releaseWebhook', ...args),

@@ -42,6 +42,12 @@ export function restartWebhook({ connection, tenantId }: Session, id: string, { 
   })
 }
 
+export function switchWebhook({ connection, tenantId }: Session, id: string, disabled: string | null): boolean {
+  return connection.write(() => connection.run(
+    'update tidemark_webhooks set disabled = ?, streak = 0, retry_at = null, epoch = epoch + 1, holder = null, held_until = null where tenant_id = ? and webhook_id = ?', disabled, tenantId, id,
+  ).changes > 0)
+}
+
 export function claimWebhook({ connection, tenantId }: Session, id: string, request: AcquireRequest): (WebhookClaim & { webhook: Webhook }) | null {
   return connection.write(() => {
     const found = connection.get<WebhookRow & LeaseRow>(`${WEBHOOKS} where w.tenant_id = ? and w.webhook_id = ?`, tenantId, id)

@@ -75,6 +75,23 @@ export const webhookCases: readonly StoreCase[] = [
     assert.deepEqual((await store.deliveries({ webhook: 'a', dead: false, limit: 9 })).map(({ sequence }) => sequence), [5])
     assert.deepEqual([(await store.webhooks())[0]!.position, (await store.webhooks())[0]!.floor], [5, 1])
   }),
+  rule('a webhook can be stopped and let go on: who delivers is fenced, and nothing that is kept is touched', async ({ store }) => {
+    await store.putWebhook(webhookOf('a'), PLACE)
+    const claim = (await store.claimWebhook('a', TAKE))!
+    const kept = [deliveryOf(5, { dead: true }), deliveryOf(6, { attempts: 3 })]
+    await store.noteDeliveries(claim, { standing: { ...FRESH, streak: 9, retryAt: START + 9 }, delivered: [], kept })
+    assert.equal(await store.switchWebhook('a', 'enough'), true)
+    assert.equal((await store.webhooks())[0]!.disabled, 'enough')
+    assert.equal(await store.noteDeliveries(claim, { standing: { ...FRESH, position: 99 }, delivered: [6], kept: [] }), false)
+    assert.equal(await store.claimWebhook('a', TAKE), null)
+    assert.equal(await store.switchWebhook('a', null), true)
+    const { webhook } = (await store.claimWebhook('a', TAKE))!
+    assert.deepEqual([webhook.disabled, webhook.streak, webhook.retryAt, webhook.position], [null, 0, null, 7])
+    assert.deepEqual([await store.deliveries({ webhook: 'a', dead: true, limit: 9 }), await store.deliveries({ webhook: 'a', dead: false, limit: 9 })], [[kept[0]], [kept[1]]])
+    assert.equal(await store.forTenant('acme').switchWebhook('a', 'not theirs'), false)
+    assert.equal(await store.switchWebhook('b', null), false)
+    assert.equal((await store.webhooks())[0]!.disabled, null)
+  }),
   rule('Z32 of many that bring one message at once, one has it', async ({ store, reopen }) => {
     const message = { source: 'office/stripe', id: 'evt_1' }
     const claim = { at: START, busyMs: 30_000, forgetBefore: START - 1_000 }

@@ -1,0 +1,137 @@
+import type { Action, Webhook, WebhookAllowance } from '../contract/index.ts'
+import { parseTime } from '../feed/read-page.ts'
+import {
+  ACTIONS, addWebhook, ALLOWANCES, deliveryDocument, findWebhook, pauseWebhook, replayWebhook, resumeWebhook, rotateWebhook, testWebhook, webhookDocument,
+} from '../webhooks/manage.ts'
+import { HttpError } from './http-error.ts'
+import { sendData, type Ask, type Route } from './route.ts'
+import { object, RECENT_QUERY } from './schemas.ts'
+
+const access = { kind: 'control', scope: 'admin' } as const
+
+const TEXT = { type: 'string' }
+const TEXT_OR_NULL = { type: ['string', 'null'] }
+const COUNT = { type: 'integer' }
+const COUNT_OR_NULL = { type: ['integer', 'null'] }
+const WORDS_OR_NULL = { type: ['array', 'null'], items: TEXT }
+const params = object({ webhook: { ...TEXT, minLength: 1, maxLength: 63, description: 'The id of a webhook.' } })
+
+const WEBHOOK = {
+  id: TEXT, url: { ...TEXT, description: 'Without its query.' }, databases: WORDS_OR_NULL, actions: WORDS_OR_NULL, allow: { type: 'array', items: TEXT }, createdAt: TEXT,
+  enabled: { type: 'boolean' }, disabled: { ...TEXT_OR_NULL, description: 'Why nothing is sent.' }, state: { ...TEXT, enum: ['enabled', 'failing', 'disabled'] },
+  position: COUNT, behind: COUNT, waiting: COUNT, dead: COUNT, streak: COUNT, retryAt: TEXT_OR_NULL, succeededAt: TEXT_OR_NULL, failedAt: TEXT_OR_NULL, lastStatus: COUNT_OR_NULL, lastAnswer: TEXT_OR_NULL,
+}
+const ONE = object({ data: object(WEBHOOK) })
+const WITH_SECRET = object({ data: object({ ...WEBHOOK, secret: { ...TEXT, description: 'Shown this once.' } }) })
+const DELIVERY = object({
+  messageId: TEXT, sequence: COUNT, database: TEXT, key: TEXT, attempts: COUNT, firstAt: TEXT_OR_NULL, nextAt: TEXT_OR_NULL, dead: { type: 'boolean' }, lastStatus: COUNT_OR_NULL, lastAnswer: TEXT_OR_NULL,
+})
+const DELIVERIES = object({ data: { type: 'array', items: DELIVERY } })
+
+/** Members that are not known are refused: a filter with a slip in its name would let everything through. */
+function bodyOf(properties: Readonly<Record<string, unknown>>, required: readonly string[] = []) {
+  return { ...object(properties, required), additionalProperties: false }
+}
+
+/** Where changes are sent to, for the console and for scripts: what `tidemark webhooks` shows and does. */
+export const webhookControlRoutes: readonly Route[] = [
+  {
+    method: 'GET', path: '/api/webhooks', id: 'listWebhooks', access, answer: object({ data: { type: 'array', items: object(WEBHOOK) } }), summary: 'The webhooks and where they stand. Secrets are never shown.',
+    async handle({ caller: { store }, reply }) {
+      const newest = await store.position()
+      return sendData(reply, (await store.webhooks()).map((webhook) => webhookDocument(webhook, newest)))
+    },
+  },
+  {
+    method: 'POST', path: '/api/webhooks', id: 'addWebhook', access, answer: WITH_SECRET, summary: 'Sends changes to a URL, signed by Standard Webhooks. The secret is shown in this answer alone.',
+    body: bodyOf({
+      url: { ...TEXT, minLength: 1, maxLength: 2_048, description: 'A public https URL.' },
+      databases: { type: ['array', 'null'], items: { ...TEXT, minLength: 1, maxLength: 63 }, minItems: 1, maxItems: 1_000, description: 'Only changes of these; all when absent.' },
+      actions: { type: ['array', 'null'], items: { ...TEXT, enum: ACTIONS }, minItems: 1, maxItems: 3, description: 'Only these; all when absent.' },
+      allow: { type: 'array', items: { ...TEXT, enum: ALLOWANCES }, maxItems: 3, description: 'What is otherwise refused; only for who asks from this machine without a key.' },
+      all: { type: 'boolean', default: false, description: 'Begin with everything the log holds, not with what comes from now on.' },
+    }, ['url']),
+    async handle(ask) {
+      const { url, databases = null, actions = null, allow = [], all = false } = ask.request.body as NewWebhookBody
+      // A key may belong to somebody who must not reach what this machine reaches.
+      if (allow.length > 0 && ask.caller.id !== null) throw new HttpError('FORBIDDEN', 'With a key `allow` cannot be given. `tidemark webhooks add --allow` can, on the machine of the store.')
+      const { webhook, secret } = await addWebhook(ask.caller.store, { url, databases, actions, allow, all }, ask.hall.ports.clock.now())
+      return await sendWebhook(ask, webhook, { secret })
+    },
+  },
+  {
+    method: 'GET', path: '/api/webhooks/:webhook', id: 'getWebhook', access, params, answer: ONE, summary: 'Where one webhook stands.',
+    handle: async (ask) => sendWebhook(ask, await found(ask)),
+  },
+  {
+    method: 'GET', path: '/api/webhooks/:webhook/deliveries', id: 'listWebhookDeliveries', access, params, query: RECENT_QUERY, answer: DELIVERIES, summary: 'What waits to be tried again, in the order of the log; without the records.',
+    handle: (ask) => sendDeliveries(ask, false),
+  },
+  {
+    method: 'GET', path: '/api/webhooks/:webhook/dead', id: 'listWebhookDead', access, params, query: RECENT_QUERY, answer: DELIVERIES, summary: 'What was given up, in the order of the log; without the records.',
+    handle: (ask) => sendDeliveries(ask, true),
+  },
+  {
+    method: 'POST', path: '/api/webhooks/:webhook/test', id: 'testWebhook', access, params, summary: 'Sends a test message now, and tells what came of it.',
+    answer: object({ data: object({ messageId: TEXT, delivered: { type: 'boolean' }, status: COUNT_OR_NULL, answer: { ...TEXT_OR_NULL, description: 'A little of the answer, or why there was none.' } }) }),
+    async handle(ask) {
+      const { messageId, kind, status, answer } = await testWebhook(await found(ask), ask.hall.send, ask.hall.ports.clock.now())
+      return sendData(ask.reply, { messageId, delivered: kind === 'delivered', status, answer })
+    },
+  },
+  {
+    method: 'POST', path: '/api/webhooks/:webhook/pause', id: 'pauseWebhook', access, params, answer: ONE, summary: 'Sends nothing until somebody resumes it.',
+    handle: async (ask) => sendWebhook(ask, await pauseWebhook(ask.caller.store, ask.params['webhook']!, `api:${ask.caller.name}`)),
+  },
+  {
+    method: 'POST', path: '/api/webhooks/:webhook/resume', id: 'resumeWebhook', access, params, answer: ONE, summary: 'Goes on where it was paused or disabled; what was given up stays so.',
+    handle: async (ask) => sendWebhook(ask, await resumeWebhook(ask.caller.store, ask.params['webhook']!)),
+  },
+  {
+    method: 'POST', path: '/api/webhooks/:webhook/replay', id: 'replayWebhook', access, params, answer: ONE, summary: 'Enables it and tries again what waits or was given up; with a time or `all`, everything from there once more, with the same ids.',
+    body: bodyOf({ since: { ...TEXT, maxLength: 64, description: 'RFC 3339 with a zone, inclusive.' }, all: { type: 'boolean', default: false, description: 'Everything the log holds.' } }),
+    async handle(ask) {
+      const { since, all } = ask.request.body as { since?: string; all?: boolean }
+      const { webhook } = await replayWebhook(ask.caller.store, ask.params['webhook']!, { all, since: since === undefined ? undefined : parseTime(since, 'since') }, ask.hall.ports.clock.now())
+      return await sendWebhook(ask, webhook)
+    },
+  },
+  {
+    method: 'POST', path: '/api/webhooks/:webhook/rotate', id: 'rotateWebhook', access, params, answer: WITH_SECRET, summary: 'Makes the successor of its secret; both sign until the overlap is over. The secret is shown in this answer alone.',
+    body: bodyOf({ overlapHours: { ...COUNT, minimum: 0, maximum: 720, default: 24, description: 'How long both sign.' } }),
+    async handle(ask) {
+      const { overlapHours } = ask.request.body as { overlapHours: number }
+      const { webhook, secret } = await rotateWebhook(ask.caller.store, ask.params['webhook']!, overlapHours * 3_600_000, ask.hall.ports.clock.now())
+      return await sendWebhook(ask, webhook, { secret })
+    },
+  },
+  {
+    method: 'DELETE', path: '/api/webhooks/:webhook', id: 'removeWebhook', access, params, answer: ONE, summary: 'Removes it and everything that waits for it; tells what it was.',
+    async handle(ask) {
+      const webhook = await found(ask)
+      await ask.caller.store.removeWebhook(webhook.id)
+      return await sendWebhook(ask, webhook)
+    },
+  },
+]
+
+interface NewWebhookBody {
+  readonly url: string
+  readonly databases?: readonly string[] | null
+  readonly actions?: readonly Action[] | null
+  readonly allow?: readonly WebhookAllowance[]
+  readonly all?: boolean
+}
+
+function found({ caller, params: { webhook } }: Ask): Promise<Webhook> {
+  return findWebhook(caller.store, webhook!)
+}
+
+async function sendWebhook({ caller, reply }: Ask, webhook: Webhook, more: { secret?: string } = {}): Promise<unknown> {
+  return sendData(reply, { ...webhookDocument(webhook, await caller.store.position()), ...more })
+}
+
+async function sendDeliveries(ask: Ask, dead: boolean): Promise<unknown> {
+  const { id } = await found(ask)
+  return sendData(ask.reply, (await ask.caller.store.deliveries({ webhook: id, dead, limit: Number(ask.query['limit']) })).map(deliveryDocument))
+}

@@ -1,0 +1,131 @@
+import { describe, expect, test } from 'vitest'
+import type { Route } from '../../src/server/route.ts'
+import { ROUTES } from '../../src/server/server.ts'
+import { upsert } from '../../src/testing/store-cases/harness.ts'
+import { openHarness } from '../stores/sqlite-harness.ts'
+import { BODIES, pathOf, WEBHOOK } from './route-samples.ts'
+import { addKey, Stand } from './stand.ts'
+
+const ALL_SCOPES = ['changes:read', '*:read', 'things:read', 'sync:read', 'sync:write', 'admin']
+const CANARY = 'canary'
+
+class World {
+  readonly stand: Stand
+  private constructor(stand: Stand) {
+    this.stand = stand
+  }
+
+  /** Two tenants; the first has something of everything that a route can show or change. */
+  static async open(host = '0.0.0.0'): Promise<World> {
+    const stand = await Stand.open(openHarness, { host })
+    await (await stand.driver()).cycle([upsert('b', { text: CANARY })])
+    await stand.store.putWebhook({ ...WEBHOOK, url: `${WEBHOOK.url}${CANARY}` }, { position: 0, floor: 0 })
+    return new World(stand)
+  }
+
+  async ask(route: Route, key: string | null, headers: Record<string, string> = {}): Promise<{ status: number; text: string }> {
+    const body = BODIES[route.id]
+    const { port } = new URL(this.stand.url)
+    const response = await fetch(`http://127.0.0.1:${port}${pathOf(route)}`, {
+      method: route.method, headers: { ...(key !== null && { authorization: `Bearer ${key}` }), ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    })
+    return { status: response.status, text: await response.text() }
+  }
+
+  /** Everything that a route could have changed. */
+  async state(): Promise<string> {
+    const { store } = this.stand
+    return JSON.stringify([await store.webhooks(), await store.read({ worker: 'crm', sync: 'delta' }), await store.position(), await store.apiKeys()])
+  }
+}
+
+const closed = ROUTES.filter(({ access }) => access.kind !== 'public')
+const scoped = closed.filter(({ access }) => access.kind !== 'key')
+
+describe('Z43 every route', () => {
+  test('is in this table: what is open to everybody is named', () => {
+    expect(ROUTES.filter(({ access }) => access.kind === 'public').map(({ id }) => id).toSorted()).toEqual(['getHealth', 'getOpenApi', 'getReadiness', 'receiveWebhook'])
+    for (const { id, body } of ROUTES) if (body?.['required'] !== undefined) expect(BODIES, id).toHaveProperty(id)
+  })
+
+  test('refuses whoever has no key, a wrong one, or one that has ended, and changes nothing', async () => {
+    const world = await World.open()
+    const ended = await addKey(world.stand.store, ALL_SCOPES, { endsAt: Date.now() - 1 })
+    const before = await world.state()
+    for (const route of closed) {
+      for (const key of [null, ended, `${ended}x`, `tmk_${'0'.repeat(16)}_${'A'.repeat(43)}`]) {
+        const { status, text } = await world.ask(route, key)
+        expect([route.id, status, text.includes(CANARY)]).toEqual([route.id, 401, false])
+      }
+    }
+    expect(await world.state()).toBe(before)
+  })
+
+  test('refuses every key without its scope, whatever else that may do, and changes nothing', async () => {
+    const world = await World.open()
+    const keys = new Map<string, string>()
+    for (const scope of [...ALL_SCOPES, 'others:read']) keys.set(scope, await addKey(world.stand.store, [scope]))
+    const before = await world.state()
+    for (const route of scoped) {
+      const needed = neededBy(route)
+      for (const [scope, key] of keys) {
+        if (needed.includes(scope)) continue
+        const { status, text } = await world.ask(route, key)
+        expect([route.id, scope, status, text.includes(CANARY)]).toEqual([route.id, scope, 403, false])
+      }
+    }
+    expect(await world.state()).toBe(before)
+  })
+
+  test('invariant 10 shows and changes nothing of another tenant', async () => {
+    const world = await World.open()
+    const foreign = await addKey(world.stand.store.forTenant('acme'), ALL_SCOPES)
+    const before = await world.state()
+    for (const route of closed) {
+      const { status, text } = await world.ask(route, foreign)
+      expect([route.id, text.includes(CANARY)]).toEqual([route.id, false])
+      if (/:(?:database|sync|webhook)/.test(route.path)) expect([route.id, status]).toEqual([route.id, 404])
+      else expect([route.id, status]).toEqual([route.id, 200])
+    }
+    expect(await world.state()).toBe(before)
+  })
+
+  test('answers whoever has the scope', async () => {
+    const world = await World.open()
+    const key = await addKey(world.stand.store, ['admin'])
+    for (const route of closed) expect([route.id, (await world.ask(route, key)).status]).toEqual([route.id, 200])
+  })
+
+  test('that controls is open to programs on this machine alone, and to no page of others', async () => {
+    const world = await World.open('127.0.0.1')
+    for (const route of closed) {
+      const expected = route.access.kind === 'control' ? [200, 403, 403, 403, 401] : [401, 401, 401, 401, 401]
+      const before = await world.state()
+      const refused = [
+        await world.ask(route, null, { origin: 'https://evil.example' }), await world.ask(route, null, { 'sec-fetch-site': 'cross-site' }),
+        await world.ask(route, null, { 'sec-fetch-site': 'same-site' }), await world.ask(route, 'wrong'),
+      ].map(({ status }) => status)
+      expect(await world.state()).toBe(before)
+      // A name of somebody else that leads to this machine.
+      const rebound = await world.stand.server.app.inject({ method: route.method, url: route.path, headers: { host: 'evil.example' } })
+      expect([route.id, rebound.statusCode]).toEqual([route.id, route.access.kind === 'control' ? 403 : 401])
+      expect([route.id, [(await world.ask(route, null)).status, ...refused]]).toEqual([route.id, expected])
+    }
+  })
+})
+
+/** Those of the scopes above that let somebody in. */
+function neededBy({ access }: Route): string[] {
+  if (access.kind !== 'scope' && access.kind !== 'control') return ALL_SCOPES
+  switch (access.scope) {
+    case 'changes:read':
+      return ['changes:read', '*:read', 'admin']
+    case ':database:read':
+      return ['things:read', '*:read', 'admin']
+    case 'sync:read':
+      return ['sync:read', 'sync:write', 'admin']
+    default:
+      return [access.scope, 'admin']
+  }
+}

@@ -1,0 +1,15 @@
+import type { WebhookSettings } from '../../src/contract/index.ts'
+import type { Route } from '../../src/server/route.ts'
+
+/** Nobody listens there. */
+export const WEBHOOK: WebhookSettings = {
+  id: 'wh_1', url: 'http://127.0.0.1:9/', databases: null, actions: null, allow: ['http', 'private', 'port'], secrets: '[["whsec_c2VjcmV0",null]]', createdAt: 1,
+}
+
+/** For routes whose body cannot be left out. */
+export const BODIES: Readonly<Record<string, object>> = { addWebhook: { url: 'https://hooks.example.com/x' } }
+
+/** Of the row b of things, the sync crm/delta and the webhook above. */
+export function pathOf({ path }: Route): string {
+  return path.replace(':database', 'things').replace(':key', 'b').replace(':worker', 'crm').replace(':sync', 'delta').replace(':webhook', WEBHOOK.id).replace(':name', 'none')
+}

@@ -1,0 +1,98 @@
+import { Webhook as Official } from 'standardwebhooks'
+import { describe, expect, test } from 'vitest'
+import { upsert } from '../../src/testing/store-cases/harness.ts'
+import { openHarness } from '../stores/sqlite-harness.ts'
+import { Receiver } from '../webhooks/receiver.ts'
+import { addKey, Stand, type Answer, type Body } from './stand.ts'
+
+const ALLOW = ['http', 'private', 'port']
+
+/** As the console asks: on this machine, without a key. */
+class Desk {
+  readonly stand: Stand
+  private constructor(stand: Stand) {
+    this.stand = stand
+  }
+
+  static async open(): Promise<Desk> {
+    const stand = await Stand.open(openHarness)
+    await (await stand.driver()).cycle([upsert('a', { n: 1 }), upsert('b', { n: 2 })])
+    return new Desk(stand)
+  }
+
+  get(path: string): Promise<Answer> {
+    return this.stand.get(`/api/webhooks${path}`, { key: null })
+  }
+
+  post(path: string, body?: Body, { key = null, method = 'POST' }: { key?: string | null; method?: string } = {}): Promise<Answer> {
+    return this.stand.get(`/api/webhooks${path}`, { key, method, ...(body !== undefined && { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }) })
+  }
+}
+
+describe('AX8 webhooks over HTTP', () => {
+  test('Z29 Z37 one is added, tried, listed, rotated and removed; its secrets are shown once each, and its query never', async () => {
+    const desk = await Desk.open()
+    const receiver = await Receiver.open((_, response) => void response.writeHead(202).end('thank\u001b[31m you'))
+    const { status, body: { data: { secret, ...added } } } = await desk.post('', { url: `${receiver.url}?token=sesame`, databases: ['things'], actions: ['deleted'], allow: ALLOW })
+    expect([status, added]).toEqual([200, {
+      id: expect.stringMatching(/^wh_[0-9a-f]{16}$/), url: `${receiver.url}?…`, databases: ['things'], actions: ['deleted'], allow: ALLOW, createdAt: expect.any(String),
+      enabled: true, disabled: null, state: 'enabled', position: 2, behind: 0, waiting: 0, dead: 0, streak: 0, retryAt: null, succeededAt: null, failedAt: null, lastStatus: null, lastAnswer: null,
+    }])
+    expect((await desk.post(`/${added.id}/test`)).body.data).toEqual({ messageId: expect.stringMatching(/^msg_test_/), delivered: true, status: 202, answer: 'thank [31m you' })
+    const [probe] = receiver.received
+    expect(new Official(secret).verify(probe!.body, probe!.headers as Record<string, string>)).toMatchObject({ resourceType: 'tidemark.test' })
+
+    const { body: { data: rotated } } = await desk.post(`/${added.id}/rotate`, { overlapHours: 1 })
+    expect(rotated.secret).not.toBe(secret)
+    await desk.post(`/${added.id}/test`)
+    for (const known of [secret, rotated.secret]) expect(new Official(known).verify(receiver.received[1]!.body, receiver.received[1]!.headers as Record<string, string>)).toBeDefined()
+    for (const { text } of [await desk.get(''), await desk.get(`/${added.id}`)]) expect(text).not.toMatch(/whsec_|sesame|secret/)
+    expect((await desk.get('')).body.data).toEqual([added])
+
+    expect((await desk.post(`/${added.id}`, undefined, { method: 'DELETE' })).body.data.id).toBe(added.id)
+    expect((await desk.get(`/${added.id}`)).body).toMatchObject({ error: 'NOT_FOUND', message: 'There is no such webhook. GET /api/webhooks lists them.' })
+    expect((await desk.get('')).body.data).toEqual([])
+  })
+
+  test('one that was paused says by whom, and goes on where it stood', async () => {
+    const desk = await Desk.open()
+    const { body: { data: { id } } } = await desk.post('', { url: 'https://hooks.example.com/x', all: true })
+    const { body: { data: paused } } = await desk.post(`/${id}/pause`)
+    expect(paused).toMatchObject({ enabled: false, state: 'disabled', disabled: 'Paused by api:local.', position: 0, behind: 2 })
+    expect((await desk.post(`/${id}/resume`)).body.data).toMatchObject({ enabled: true, disabled: null, position: 0 })
+    expect((await desk.post('/wh_none/pause')).status).toBe(404)
+  })
+
+  test('what waits and what was given up is listed without its records; a replay tries it again, or begins earlier', async () => {
+    const desk = await Desk.open()
+    const { store } = desk.stand
+    const { body: { data: { id } } } = await desk.post('', { url: 'https://hooks.example.com/x' })
+    const claim = (await store.claimWebhook(id, { holder: 'h', ttlMs: 60_000, at: Date.now() }))!
+    const delivery = { messageId: 'msg_1', database: 'things', key: 'a', body: '{"canary":1}', attempts: 3, firstAt: 1_000, nextAt: 2_000, lastStatus: 500, lastAnswer: 'no' }
+    const kept = [{ ...delivery, sequence: 1, dead: true }, { ...delivery, sequence: 2, dead: false, nextAt: Number.MAX_SAFE_INTEGER }]
+    await store.noteDeliveries(claim, { standing: { ...claim.webhook, streak: 2, disabled: 'gone' }, delivered: [], kept })
+    expect((await desk.get(`/${id}`)).body.data).toMatchObject({ waiting: 1, dead: 1, state: 'disabled', streak: 2 })
+    const shown = { messageId: 'msg_1', database: 'things', key: 'a', attempts: 3, firstAt: '1970-01-01T00:00:01.000Z', nextAt: null, lastStatus: 500, lastAnswer: 'no' }
+    expect((await desk.get(`/${id}/dead`)).body.data).toEqual([{ ...shown, sequence: 1, dead: true }])
+    expect((await desk.get(`/${id}/deliveries`)).body.data).toEqual([{ ...shown, sequence: 2, dead: false }])
+    expect((await desk.post(`/${id}/replay`)).body.data).toMatchObject({ enabled: true, waiting: 2, dead: 0, position: 2 })
+    expect((await desk.post(`/${id}/replay`, { all: true })).body.data).toMatchObject({ position: 0, waiting: 0 })
+    const [, newest] = (await store.changes({ after: 0, limit: 9 }))
+    expect((await desk.post(`/${id}/replay`, { since: new Date(newest!.committedAt + 1).toISOString() })).body.data).toMatchObject({ position: 2 })
+    expect((await desk.post(`/${id}/replay`, { since: 'yesterday' })).body).toMatchObject({ status: 400, message: expect.stringContaining('`since` is not an RFC 3339 time'), details: { reason: 'time_invalid' } })
+  })
+
+  test('XF13 with a key nothing private can be reached, whatever its scope; a slip in a name does not widen the filter', async () => {
+    const desk = await Desk.open()
+    const admin = await addKey(desk.stand.store, ['admin'])
+    expect((await desk.post('', { url: 'http://127.0.0.1:1/', allow: ALLOW }, { key: admin })).status).toBe(403)
+    for (const url of ['http://hooks.example.com/', 'https://127.0.0.1/', 'https://169.254.169.254/', 'https://[::1]/', 'https://2130706433/', 'https://localhost./', 'https://a:b@hooks.example.com/', 'https://hooks.example.com:22/', 'file:///etc/passwd', 'x']) {
+      const { status, body } = await desk.post('', { url }, { key: admin })
+      expect([url, status, body.details?.reason]).toEqual([url, 400, 'webhook_url_refused'])
+    }
+    for (const wrong of [{}, { url: 'https://hooks.example.com/', datbases: ['x'] }, { url: 'https://hooks.example.com/', actions: ['erased'] }, { url: 'https://hooks.example.com/', databases: [] }]) expect((await desk.post('', wrong, { key: admin })).status).toBe(400)
+    expect((await desk.post('', { url: 'https://hooks.example.com/' }, { key: await addKey(desk.stand.store, ['sync:write', '*:read']) })).status).toBe(403)
+    expect((await desk.get('')).body.data).toEqual([])
+    expect((await desk.post('', { url: 'https://hooks.example.com/' }, { key: admin })).status).toBe(200)
+  })
+})
