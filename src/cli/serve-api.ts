@@ -11,6 +11,7 @@ export interface ApiOptions {
   readonly syncs: readonly DeclaredSync[]
   readonly inbound: InboundWebhooks
   readonly host: string
+  readonly corsOrigins?: readonly string[]
   /** Absent: the default one, or any other when somebody has taken it. */
   readonly port: number | undefined
 }

@@ -24,6 +24,7 @@ interface StartFlags extends TargetFlags {
   readonly api: boolean
   readonly host: string
   readonly port?: number
+  readonly corsOrigin?: readonly string[]
   readonly keepLog?: number
 }
 
@@ -35,6 +36,7 @@ export function startVerb(): Command {
     .addOption(new Option('--grace <seconds>', 'how long to wait for pages in hand when stopped').argParser(countArgument).default(10))
     .addOption(new Option('--port <n>', `where to serve the feed; 0 takes any (default: ${DEFAULT_PORT}, or any when it is taken)`).argParser(countOrZeroArgument))
     .addOption(new Option('--host <address>', 'whom to serve; beyond this machine control needs a key as well').default('127.0.0.1'))
+    .option('--cors-origin <origin...>', 'web pages of these origins may ask, with a key (default: none)')
     .option('--no-api', 'serve nothing')
     .addOption(new Option('--keep-log <days>', 'forget older entries of the log that no row stands on, tombstones included; a reader further behind begins anew (default: keep all)').argParser(countArgument))
 }
@@ -49,7 +51,7 @@ export const start: Act<[StartFlags]> = async (cli, flags) => {
     const outside = outsideOf(cli, target)
     const syncs = syncsOf(target.worker)
     const inbound = new InboundWebhooks({ ...outside, store, holder: `webhook:${holderName()}`, isDead: isDeadHolder, webhooks: target.worker.webhooks?.() ?? [] })
-    if (flags.api) api = await serveApi({ store, ports: outside.ports, syncs, inbound, host: flags.host, port: flags.port })
+    if (flags.api) api = await serveApi({ store, ports: outside.ports, syncs, inbound, host: flags.host, port: flags.port, ...(flags.corsOrigin !== undefined && { corsOrigins: flags.corsOrigin }) })
     const runner = new Runner({
       ...outside, store, syncs, holder: holderName(), isDead: isDeadHolder, concurrency: flags.concurrency,
       onEvent: cli.terminal.json ? eventLines(cli) : eventLog(outside.ports.log),

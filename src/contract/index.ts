@@ -7,6 +7,7 @@ export type {
   CommitOutcome, CycleRecord, CycleReport, DatabaseInfo, Held, Landing, LandingCounts, LogEntry, Move, Quarantined,
   QuarantineEntry, Row, Signal, StopReason, Store, Sweep, Trail, TrailEntry, WrappedKey,
 } from './store.ts'
+export type { Consumer, ConsumerName } from './consumers.ts'
 export type {
   ApiKey, Compacted, CompactRequest, CursorSecret, CursorSecretOffer, FeedEntry, FeedPage, FeedQuery,
 } from './feed.ts'

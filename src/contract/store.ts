@@ -1,4 +1,5 @@
 import type { Checkpoint, Inflight, Lease, StateText, SyncRef } from './checkpoint.ts'
+import type { Consumer, ConsumerName } from './consumers.ts'
 import type { ErrorCode } from './errors.ts'
 import type { ApiKey, Compacted, CompactRequest, CursorSecret, CursorSecretOffer, FeedPage, FeedQuery } from './feed.ts'
 import type { Mode } from './page.ts'
@@ -87,6 +88,14 @@ export interface Store {
   addApiKey(key: Omit<ApiKey, 'tenant'>): Promise<void>
   /** False when this tenant has no such key, or it ends earlier. */
   endApiKey(id: string, at: number): Promise<boolean>
+
+  /** In the order of their names. */
+  consumers(): Promise<Consumer[]>
+  /** False, and nothing written, when its owner has so many others already. */
+  putConsumer(consumer: Consumer, bounds: { ownedMax: number }): Promise<boolean>
+  removeConsumer(name: ConsumerName): Promise<boolean>
+  /** Adds requests to a window of time that all processes share, and tells how many there are now, in the same order. Older windows than the one before it are forgotten. */
+  countRequests(window: number, counts: ReadonlyArray<readonly [who: string, count: number]>): Promise<number[]>
 
   // ── webhooks ───────────────────────────────────────────────────────────────────────────────────────────────────────
   /** Oldest first. */

@@ -27,10 +27,10 @@ export class Callers {
   readonly #stores = new Map<string, Store>()
   readonly #known = new Map<string, { key: ApiKey | null; until: number }>()
 
-  constructor(store: Store, clock: Clock) {
+  constructor(store: Store, clock: Clock, stopping: AbortSignal) {
     this.#store = store
     this.#clock = clock
-    this.#limit = new RateLimit(clock)
+    this.#limit = new RateLimit(clock, stopping)
     this.#stores.set(store.tenant, store)
   }
 
@@ -63,8 +63,8 @@ export class Callers {
     return known !== undefined && known.until > now && isKeyValid(known.key, given!.hash, now) ? known.key : null
   }
 
-  charge({ id, rateLimit }: ApiKey): Allowance {
-    return this.#limit.take(id, rateLimit)
+  charge({ id, tenant, rateLimit }: ApiKey): Allowance {
+    return this.#limit.take(id, rateLimit, this.#storeOf(tenant))
   }
 
   /** For whoever is allowed in without a key. */

@@ -10,6 +10,7 @@ import { createSender } from '../webhooks/send.ts'
 import { allows } from './api-key.ts'
 import { Callers, type Caller } from './callers.ts'
 import { controlRoutes } from './control-routes.ts'
+import { Cors } from './cors.ts'
 import { feedRoutes } from './feed-routes.ts'
 import { sendHotPage } from './hot-pages.ts'
 import { HttpError } from './http-error.ts'
@@ -35,6 +36,8 @@ export interface ServerOptions {
   readonly inbound?: InboundWebhooks
   /** This machine alone unless said otherwise. */
   readonly host?: string
+  /** Origins whose pages may ask, with a key; `*` for all. None unless said otherwise. */
+  readonly corsOrigins?: readonly string[]
 }
 
 export interface Server {
@@ -52,12 +55,13 @@ const BODY_MAX_BYTES = 65_536
 /** A key has at most 1024 bytes, each of which may be written as three. */
 const PATH_PART_MAX = 3_200
 
-export function createServer({ store, ports, version, syncs = [], inbound, host = '127.0.0.1' }: ServerOptions): Server {
+export function createServer({ store, ports, version, syncs = [], inbound, host = '127.0.0.1', corsOrigins = [] }: ServerOptions): Server {
+  const cors = new Cors(corsOrigins)
   const stop = new AbortController()
   const send = createSender()
   const hall: Hall = {
     ports, version, syncs, inbound: inbound ?? null, routes: ROUTES, send, stopping: stop.signal, streams: new Map(),
-    callers: new Callers(store, ports.clock), seals: new Seals(ports.clock), tide: new TideWatch(ports.clock, stop.signal), metrics: new Metrics(), pages: new PageCache(),
+    callers: new Callers(store, ports.clock, stop.signal), seals: new Seals(ports.clock), tide: new TideWatch(ports.clock, stop.signal), metrics: new Metrics(), pages: new PageCache(),
   }
   const nextId = requestIds()
   const app = fastify({
@@ -72,8 +76,10 @@ export function createServer({ store, ports, version, syncs = [], inbound, host 
   })
   // Hooks call back instead of promising: a promise for each would cost as much as the answer.
   app.addHook('onRequest', (request, reply, next) => {
-    void reply.header('x-request-id', request.id).header('cache-control', 'no-store').header('x-content-type-options', 'nosniff')
-    next()
+    void reply.header('x-request-id', request.id).header('cache-control', 'no-store').header('x-content-type-options', 'nosniff').headers(cors.headersFor(request.headers))
+    const preflight = cors.preflightFor(request.method, request.headers)
+    if (preflight === null) next()
+    else void reply.code(204).headers(preflight).send()
   })
   app.addHook('onResponse', (request, reply, next) => {
     hall.metrics.note(request.routeOptions.url ?? 'none', reply.statusCode, reply.elapsedTime / 1_000)

@@ -27,6 +27,8 @@ describe.skipIf(server === '')('postgres store, its walls and views', () => {
         standing: { position: 1, floor: 0, streak: 0, retryAt: null, succeededAt: null, failedAt: null, lastStatus: null, lastAnswer: null, disabled: null }, delivered: [],
         kept: [{ sequence: 1, messageId: 'm', database: 'd', key: 'k', body: '', attempts: 0, firstAt: null, nextAt: 1, dead: false, lastStatus: null, lastAnswer: null }],
       })
+      await tenant.putConsumer({ owner: 'o', name: 'n', resource: 'changes', databases: null, sequence: 1, cursor: null, checkpointAt: 1, reportedAt: 1, metadata: null }, { ownedMax: 1 })
+      await tenant.countRequests(1, [['w', 1]])
       await tenant.claimInbound({ source: 's', id: 'i' }, { at: 1, busyMs: 1, forgetBefore: 0 })
       const driver = await SyncDriver.take(tenant, { mode: 'replace' })
       await driver.begin()

@@ -2,6 +2,7 @@ import type { Store } from '../../contract/index.ts'
 import * as keys from './api-keys.ts'
 import { commit } from './commit.ts'
 import { Connection, type ConnectionOptions, type Session } from './connection.ts'
+import * as consumers from './consumers.ts'
 import * as served from './feed.ts'
 import { migrate } from './migrate.ts'
 import * as reading from './reading.ts'
@@ -60,6 +61,10 @@ function storeOf(session: Session): Store {
     apiKeys: () => keys.apiKeys(session),
     addApiKey: (key) => keys.addApiKey(session, key),
     endApiKey: (id, at) => keys.endApiKey(session, id, at),
+    consumers: () => consumers.consumers(session),
+    putConsumer: (consumer, bounds) => consumers.putConsumer(session, consumer, bounds),
+    removeConsumer: (name) => consumers.removeConsumer(session, name),
+    countRequests: (window, counts) => consumers.countRequests(session, window, counts),
     webhooks: () => webhooks.webhooks(session),
     putWebhook: (settings, place) => webhooks.putWebhook(session, settings, place),
     removeWebhook: (id) => webhooks.removeWebhook(session, id),

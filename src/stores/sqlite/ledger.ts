@@ -1,5 +1,5 @@
 import type {
-  Acquired, AcquireRequest, ApiKey, AuditEntry, BeginRequest, Begun, ChangesQuery, Checkpoint, Commit, CommitOutcome, Compacted,
+  Acquired, AcquireRequest, ApiKey, AuditEntry, BeginRequest, Begun, ChangesQuery, Checkpoint, Commit, CommitOutcome, Compacted, Consumer, ConsumerName,
   CompactRequest, CursorSecret, CursorSecretOffer, CycleRecord, CycleReport, DatabaseInfo, Delivery, DeliveryNote, FeedPage, FeedQuery,
   Held, InboundClaim, InboundMessage, Lease, LogEntry, QuarantineEntry, Row, Signal, SyncRef, Trail, Webhook, WebhookClaim, WebhookPlace,
   WebhookSettings, WrappedKey,
@@ -7,6 +7,7 @@ import type {
 import * as keys from './api-keys.ts'
 import { commit } from './commit.ts'
 import type { Session } from './connection.ts'
+import * as readers from './consumers.ts'
 import * as served from './feed.ts'
 import * as reading from './reading.ts'
 import * as registry from './registry.ts'
@@ -138,6 +139,22 @@ export class Ledger {
 
   endApiKey(id: string, at: number): boolean {
     return keys.endApiKey(this.#session, id, at)
+  }
+
+  consumers(): Consumer[] {
+    return this.#read(() => readers.consumers(this.#session))
+  }
+
+  putConsumer(consumer: Consumer, bounds: { ownedMax: number }): boolean {
+    return readers.putConsumer(this.#session, consumer, bounds)
+  }
+
+  removeConsumer(name: ConsumerName): boolean {
+    return readers.removeConsumer(this.#session, name)
+  }
+
+  countRequests(window: number, counts: ReadonlyArray<readonly [string, number]>): number[] {
+    return readers.countRequests(this.#session, window, counts)
   }
 
   webhooks(): Webhook[] {
