@@ -1,4 +1,6 @@
 import { Command, Option } from 'commander'
+import { jsonSchemaOf, type JsonSchema } from '../config/schema.ts'
+import type { WorkerLike } from '../config/worker.ts'
 import type { Log } from '../contract/index.ts'
 import { holderName, isDeadHolder } from '../platform/holder.ts'
 import { syncsOf } from '../runner/declared-sync.ts'
@@ -51,7 +53,7 @@ export const start: Act<[StartFlags]> = async (cli, flags) => {
     const outside = outsideOf(cli, target)
     const syncs = syncsOf(target.worker)
     const inbound = new InboundWebhooks({ ...outside, store, holder: `webhook:${holderName()}`, isDead: isDeadHolder, webhooks: target.worker.webhooks?.() ?? [] })
-    if (flags.api) api = await serveApi({ store, ports: outside.ports, syncs, inbound, host: flags.host, port: flags.port, ...(flags.corsOrigin !== undefined && { corsOrigins: flags.corsOrigin }) })
+    if (flags.api) api = await serveApi({ store, ports: outside.ports, syncs, schemas: schemasOf(target.worker), inbound, host: flags.host, port: flags.port, ...(flags.corsOrigin !== undefined && { corsOrigins: flags.corsOrigin }) })
     const runner = new Runner({
       ...outside, store, syncs, holder: holderName(), isDead: isDeadHolder, concurrency: flags.concurrency,
       onEvent: cli.terminal.json ? eventLines(cli) : eventLog(outside.ports.log),
@@ -69,6 +71,14 @@ export const start: Act<[StartFlags]> = async (cli, flags) => {
     await api?.close()
     await store.close()
   }
+}
+
+function schemasOf(worker: WorkerLike): Record<string, JsonSchema> {
+  const known = worker.manifest.databases.map(({ name }): [string, JsonSchema | null] => {
+    const schema = worker.schemaOf?.(name)
+    return [name, schema === undefined ? null : jsonSchemaOf(schema)]
+  })
+  return Object.fromEntries(known.filter((entry): entry is [string, JsonSchema] => entry[1] !== null))
 }
 
 function aborted(signal: AbortSignal): Promise<void> {
