@@ -36,7 +36,10 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   'stores/postgres': { folders: ['contract', 'values', 'registry', 'stores/kit'], packages: ['node:crypto', 'pg'] },
   platform: { folders: ['contract', 'values'], packages: ['node:crypto', 'node:os', 'node:timers/promises', 'node:fs', 'node:process', 'node:stream', 'node:stream/web', 'node:zlib', 'undici'] },
   'config/manifest': {
-    folders: ['contract', 'config', 'sources/linear', 'sources/rest', 'sources/sql', 'sources/stripe'],
+    folders: [
+      'contract', 'config', 'sources/kit', 'sources/airtable', 'sources/bookmarks', 'sources/files', 'sources/github', 'sources/github-stars', 'sources/hubspot', 'sources/kraken',
+      'sources/linear', 'sources/postgres-cdc', 'sources/rest', 'sources/salesforce', 'sources/servicenow', 'sources/singer', 'sources/sql', 'sources/stripe',
+    ],
     packages: ['node:fs', 'node:path', 'ajv', 'yaml'],
   },
   config: {
