@@ -2,6 +2,7 @@ import { Command } from 'commander'
 import { advise, adviseVerb } from './advise.ts'
 import { check, checkVerb } from './check.ts'
 import type { Act, Cli } from './cli.ts'
+import { demo, demoVerb } from './demo.ts'
 import { discover, discoverVerb } from './discover.ts'
 import { doctor, doctorVerb } from './doctor.ts'
 import { exportRows, exportVerb } from './export.ts'
@@ -69,7 +70,7 @@ export function createProgram(cli: Cli, onExit: (code: number) => void): Command
   webhooks.addCommand(does(hookVerbs.remove, webhooksRemove))
 
   const verbs = [
-    does(initVerb(), init), does(adviseVerb(), advise), does(checkVerb(), check), does(discoverVerb(), discover), does(previewVerb(), preview), does(runVerb(), run), does(startVerb(), start), does(statusVerb(), status),
+    does(initVerb(), init), does(demoVerb(), demo), does(adviseVerb(), advise), does(checkVerb(), check), does(discoverVerb(), discover), does(previewVerb(), preview), does(runVerb(), run), does(startVerb(), start), does(statusVerb(), status),
     does(queryVerb(), query), does(exportVerb(), exportRows), does(typesVerb(), types), does(whyVerb(), why), state, does(pauseVerb(), pause), does(resumeVerb(), resume), does(triggerVerb(), trigger), keys, webhooks,
     does(mcpVerb(), mcp), does(doctorVerb(), doctor), does(simVerb(), sim),
   ]

@@ -1,21 +1,13 @@
 import { Command, Option } from 'commander'
-import { jsonSchemaOf, type JsonSchema } from '../config/schema.ts'
-import type { WorkerLike } from '../config/worker.ts'
 import type { Log } from '../contract/index.ts'
-import { holderName, isDeadHolder } from '../platform/holder.ts'
-import { syncsOf } from '../runner/declared-sync.ts'
-import { keepLog } from '../runner/keep-log.ts'
 import type { RunnerEvent } from '../runner/runner-options.ts'
-import { Runner } from '../runner/runner.ts'
-import { Deliverer } from '../webhooks/deliverer.ts'
-import { InboundWebhooks } from '../webhooks/inbound.ts'
-import { createSender } from '../webhooks/send.ts'
 import { countArgument, countOrZeroArgument } from './arguments.ts'
 import type { Act, Cli } from './cli.ts'
 import { outsideOf } from './outside.ts'
 import { resultDocument } from './progress.ts'
 import { showTidemark } from './redact.ts'
-import { DEFAULT_PORT, serveApi, type ServedApi } from './serve-api.ts'
+import { DEFAULT_PORT, type ServedApi } from './serve-api.ts'
+import { openService } from './service.ts'
 import { describeSchedule } from './standing.ts'
 import { table } from './table.ts'
 import { announce, openTargetStore, targetDocument, withStoreFlags, workerTarget, type TargetFlags, type WorkerTarget } from './target.ts'
@@ -48,40 +40,27 @@ export const start: Act<[StartFlags]> = async (cli, flags) => {
   const target = withLogs(await workerTarget(cli, flags))
   announce(cli, target)
   const store = await openTargetStore(target)
-  let api: ServedApi | null = null
   try {
     const outside = outsideOf(cli, target)
-    const syncs = syncsOf(target.worker)
-    const inbound = new InboundWebhooks({ ...outside, store, holder: `webhook:${holderName()}`, isDead: isDeadHolder, webhooks: target.worker.webhooks?.() ?? [] })
-    if (flags.api) api = await serveApi({ store, ports: outside.ports, syncs, schemas: schemasOf(target.worker), inbound, host: flags.host, port: flags.port, ...(flags.corsOrigin !== undefined && { corsOrigins: flags.corsOrigin }) })
-    const runner = new Runner({
-      ...outside, store, syncs, holder: holderName(), isDead: isDeadHolder, concurrency: flags.concurrency,
+    const service = await openService({
+      target, store, outside, concurrency: flags.concurrency,
+      api: flags.api ? { host: flags.host, port: flags.port, ...(flags.corsOrigin !== undefined && { corsOrigins: flags.corsOrigin }) } : null,
+      keepLogMs: flags.keepLog === undefined ? undefined : flags.keepLog * 86_400_000,
       onEvent: cli.terminal.json ? eventLines(cli) : eventLog(outside.ports.log),
     })
-    const send = createSender()
-    const deliverer = new Deliverer({ store, ports: outside.ports, send, holder: holderName(), isDead: isDeadHolder })
-    showSchedules(cli, target, api)
-    deliverer.start()
-    await runner.start()
-    const keeping = flags.keepLog === undefined ? null : keepLog(store, outside.ports, flags.keepLog * 86_400_000, stopping)
-    await aborted(stopping)
-    const graceMs = flags.grace * 1_000
-    await Promise.all([runner.stop({ graceMs }), deliverer.stop({ graceMs }).then(() => send.close()), api?.close(), keeping])
+    try {
+      showSchedules(cli, target, service.api)
+      await service.start()
+      await aborted(stopping)
+    } finally {
+      await service.stop(flags.grace * 1_000)
+    }
   } finally {
-    await api?.close()
     await store.close()
   }
 }
 
-function schemasOf(worker: WorkerLike): Record<string, JsonSchema> {
-  const known = worker.manifest.databases.map(({ name }): [string, JsonSchema | null] => {
-    const schema = worker.schemaOf?.(name)
-    return [name, schema === undefined ? null : jsonSchemaOf(schema)]
-  })
-  return Object.fromEntries(known.filter((entry): entry is [string, JsonSchema] => entry[1] !== null))
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
+export function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve()
     else signal.addEventListener('abort', () => resolve(), { once: true })
@@ -102,7 +81,7 @@ function showSchedules({ terminal }: Cli, target: WorkerTarget, api: ServedApi |
   if (!terminal.json && api !== null) terminal.print(`The feed is served at ${api.url}/agents/v1. \`tidemark keys create <name>\` makes a key for it.`)
 }
 
-function eventLines({ terminal }: Cli): (event: RunnerEvent) => void {
+export function eventLines({ terminal }: Cli): (event: RunnerEvent) => void {
   return ({ kind, ...facts }) => terminal.document({
     event: kind, ...facts,
     ...('tidemark' in facts ? { tidemark: showTidemark(facts.tidemark, false) } : {}),
