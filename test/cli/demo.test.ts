@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { changes } from '../../src/client/index.ts'
 import { Project, Running } from './project.ts'
 
-test('demo: three accounts that change, refuse and stumble are followed; Ctrl-C ends it, and no port and no file is left', async () => {
+test('demo: three accounts that change, refuse and stumble are followed; Ctrl-C ends it, and no port and no file is left', { timeout: 180_000 }, async () => {
   const project = new Project()
   const temporary = join(project.folder, 'tmp')
   mkdirSync(temporary)
