@@ -16,6 +16,14 @@ export interface Store {
   readonly tenant: string
   /** The same database, for another tenant. Shares connections; close only the store that was opened. */
   forTenant(tenant: string): Store
+  /** The names of all that this database knows, sorted: the one look beyond its own. */
+  tenants(): Promise<string[]>
+  /**
+   * Erases everything of this tenant for good, with the keys of its states: what a copy elsewhere still holds of them opens
+   * no more. Its name and its sequence stay, so that nobody takes what comes later for what was, and a new trail begins
+   * with the record of the erasure. Refused while a lease runs.
+   */
+  erase(by: { actor: string; at: number }): Promise<Erased | Occupied>
   close(): Promise<void>
 
   // ── the cycle ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -140,6 +148,20 @@ export interface Held {
   readonly kind: 'held'
   readonly by: string
   readonly until: number
+}
+
+export interface Erased {
+  readonly kind: 'erased'
+  readonly syncs: number
+  /** Entries of the log, and of every other table, that are gone. */
+  readonly entries: number
+  /** Where bytes of it may still be until they are written over; null when nowhere in this database. */
+  readonly remains: string | null
+}
+
+/** Somebody works on the tenant. Nothing was erased. */
+export interface Occupied extends Held {
+  readonly ref: SyncRef
 }
 
 export interface BeginRequest {
@@ -343,7 +365,7 @@ export interface AuditEntry {
   readonly version: number
   readonly at: number
   readonly actor: string
-  /** complete, set, abandon, conflict, pause, resume; of the tenant: new-key, rewrap-key */
+  /** complete, set, abandon, conflict, pause, resume; of the tenant: new-key, rewrap-key, erase */
   readonly action: string
   readonly reason: string
   readonly cycle: number | null

@@ -1,5 +1,5 @@
 /** Version of the tables below; a database with a higher one was written by a newer tidemark and is left alone. */
-export const SCHEMA_VERSION = 6
+export const SCHEMA_VERSION = 7
 
 /** PostgreSQL before this has no views that read with the rights of whoever asks. */
 export const SERVER_VERSION_MIN = 15
@@ -406,5 +406,18 @@ create policy tenant on tidemark.${name}
   with check (tenant_id = nullif(current_setting('tidemark.tenant', true), ''));`).join('')}
 `
 
+/** Names alone, for whoever says that it lists them. */
+const ERASURE = `
+create policy listed on tidemark.tenants for select using (current_setting('tidemark.lists_tenants', true) = 'yes');
+
+-- The audit goes only with the tenant: when its syncs and the keys of their states are gone.
+create or replace function tidemark.refuse() returns trigger language plpgsql as $$
+begin
+  if tg_op = 'DELETE' and not exists (select from tidemark.registry where tenant_id = old.tenant_id)
+    and not exists (select from tidemark.data_keys where tenant_id = old.tenant_id) then return old; end if;
+  raise exception 'the audit is only ever added to';
+end $$;
+`
+
 /** What takes the tables from version n to n + 1; the first makes them. All that are needed run in one transaction. */
-export const MIGRATIONS: readonly string[] = [TABLES + WALLS + FOR_PEOPLE, STOP_WORD, SERVED, CHAIN, WEBHOOKS, CONSUMERS]
+export const MIGRATIONS: readonly string[] = [TABLES + WALLS + FOR_PEOPLE, STOP_WORD, SERVED, CHAIN, WEBHOOKS, CONSUMERS, ERASURE]

@@ -7,6 +7,7 @@ import * as served from './feed.ts'
 import { migrate } from './migrate.ts'
 import * as reading from './reading.ts'
 import * as registry from './registry.ts'
+import * as tenants from './tenants.ts'
 import * as webhooks from './webhooks.ts'
 
 export interface PostgresStoreOptions extends ConnectionOptions {
@@ -30,6 +31,8 @@ function storeOf(session: Session): Store {
   return {
     tenant,
     forTenant: (other) => storeOf({ connection, tenant: other }),
+    tenants: () => tenants.tenants(session),
+    erase: (by) => tenants.erase(session, by),
     close: () => connection.close(),
     acquire: (ref, request) => registry.acquire(session, ref, request),
     renew: (lease, request) => registry.renew(session, lease, request),

@@ -1,7 +1,7 @@
 import type {
   Acquired, AcquireRequest, ApiKey, AuditEntry, BeginRequest, Begun, ChangesQuery, Checkpoint, Commit, CommitOutcome, Compacted, Consumer, ConsumerName,
-  CompactRequest, CursorSecret, CursorSecretOffer, CycleRecord, CycleReport, DatabaseInfo, Delivery, DeliveryNote, FeedPage, FeedQuery,
-  Held, InboundClaim, InboundMessage, Lease, LogEntry, QuarantineEntry, Row, Signal, SyncRef, Trail, Webhook, WebhookClaim, WebhookPlace,
+  CompactRequest, CursorSecret, CursorSecretOffer, CycleRecord, CycleReport, DatabaseInfo, Delivery, DeliveryNote, Erased, FeedPage, FeedQuery,
+  Held, InboundClaim, InboundMessage, Lease, LogEntry, Occupied, QuarantineEntry, Row, Signal, SyncRef, Trail, Webhook, WebhookClaim, WebhookPlace,
   WebhookSettings, WrappedKey,
 } from '../../contract/index.ts'
 import * as keys from './api-keys.ts'
@@ -11,6 +11,7 @@ import * as readers from './consumers.ts'
 import * as served from './feed.ts'
 import * as reading from './reading.ts'
 import * as registry from './registry.ts'
+import * as tenants from './tenants.ts'
 import * as hooks from './webhooks.ts'
 
 /** The store's methods, at once instead of promised: SQLite answers in the thread that asks. */
@@ -19,6 +20,14 @@ export class Ledger {
 
   constructor(session: Session) {
     this.#session = session
+  }
+
+  tenants(): string[] {
+    return this.#read(() => tenants.tenants(this.#session))
+  }
+
+  erase(by: { actor: string; at: number }): Erased | Occupied {
+    return tenants.erase(this.#session, by)
   }
 
   acquire(ref: SyncRef, request: AcquireRequest): Acquired | Held {

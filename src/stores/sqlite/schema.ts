@@ -1,5 +1,5 @@
 /** Version of the tables below; a file with a higher one was written by a newer tidemark and is left alone. */
-export const SCHEMA_VERSION = 6
+export const SCHEMA_VERSION = 7
 
 /**
  * `position` = tenant × 2^40 + sequence: one integer key that clusters the log by tenant, so that a tenant's feed is a
@@ -325,5 +325,13 @@ create table tidemark_requests (
 ) strict, without rowid;
 `
 
+const ERASURE = `
+-- The audit goes only with the tenant: when its syncs and the keys of their states are gone.
+drop trigger tidemark_audit_remains;
+create trigger tidemark_audit_remains before delete on tidemark_audit
+when exists (select 1 from tidemark_registry where tenant_id = old.tenant_id) or exists (select 1 from tidemark_data_keys where tenant_id = old.tenant_id)
+begin select raise(abort, 'the audit is only ever added to'); end;
+`
+
 /** What takes the tables from version n to n + 1; the first makes them. All that are needed run in one transaction. */
-export const MIGRATIONS: readonly string[] = [TABLES, STOP_WORD, SERVED, CHAIN, WEBHOOKS, CONSUMERS]
+export const MIGRATIONS: readonly string[] = [TABLES, STOP_WORD, SERVED, CHAIN, WEBHOOKS, CONSUMERS, ERASURE]

@@ -43,6 +43,8 @@ function bindStore(tenant: string, calls: LedgerCalls): Store {
   return {
     tenant,
     forTenant: (other) => bindStore(other, calls),
+    tenants: (...args) => calls.call(tenant, 'tenants', ...args),
+    erase: (...args) => calls.call(tenant, 'erase', ...args),
     close: () => calls.close(),
     acquire: (...args) => calls.call(tenant, 'acquire', ...args),
     renew: (...args) => calls.call(tenant, 'renew', ...args),
