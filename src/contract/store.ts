@@ -211,6 +211,8 @@ export interface Commit {
    * while the page was being read, so the two cannot be ordered by reading time.
    */
   readonly readFrom: number
+  /** See Page.isHistory: `readFrom` is where the cycle began, and what was written later is not to be ordered but newer. */
+  readonly isHistory?: boolean
   /** Two source times this close count as equal (a source whose clock may step back). */
   readonly upstreamToleranceMs: number
   readonly pacers: Readonly<Record<string, number>>

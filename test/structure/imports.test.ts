@@ -28,6 +28,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   'sources/servicenow': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
   'sources/stripe': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
   'sources/sql': { folders: ['contract', 'values', 'sources/kit', 'sources/kit/postgres'], packages: ['node:fs', 'pg', 'mysql2', '@photostructure/sqlite'] },
+  'sources/kafka': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: ['kafkajs'] },
   'sources/postgres-cdc': { folders: ['contract', 'values', 'sources/kit', 'sources/kit/postgres'], packages: ['node:crypto', 'pg'] },
   'sources/files': { folders: ['contract', 'values'], packages: ['node:crypto', 'node:fs', 'node:fs/promises', 'node:path', 'node:stream', 'node:zlib', 'csv-parse', 'hyparquet', 'hyparquet-compressors', '@aws-sdk/client-s3'] },
   'sources/singer': { folders: ['contract', 'values', 'sources/kit'], packages: ['node:child_process', 'node:crypto', 'node:fs/promises', 'node:os', 'node:path', 'ajv'] },
@@ -37,7 +38,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   platform: { folders: ['contract', 'values'], packages: ['node:crypto', 'node:os', 'node:timers/promises', 'node:fs', 'node:process', 'node:stream', 'node:stream/web', 'node:zlib', 'undici'] },
   'config/manifest': {
     folders: [
-      'contract', 'config', 'sources/kit', 'sources/airtable', 'sources/bookmarks', 'sources/files', 'sources/github', 'sources/github-stars', 'sources/hubspot', 'sources/kraken',
+      'contract', 'config', 'sources/kit', 'sources/airtable', 'sources/bookmarks', 'sources/files', 'sources/github', 'sources/github-stars', 'sources/hubspot', 'sources/kafka', 'sources/kraken',
       'sources/linear', 'sources/postgres-cdc', 'sources/rest', 'sources/salesforce', 'sources/servicenow', 'sources/singer', 'sources/sql', 'sources/stripe',
     ],
     packages: ['node:fs', 'node:path', 'ajv', 'yaml'],
@@ -77,7 +78,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
 }
 
 /** Folders that reach time, chance, the network and the environment only through ports. */
-const PURE = ['contract', 'values', 'advisor', 'typings', 'registry', 'engine', 'strategies', 'sources/kit', 'sources/rest', 'sources/airtable', 'sources/bookmarks', 'sources/evm', 'sources/github', 'sources/github-stars', 'sources/hubspot', 'sources/kraken', 'sources/linear', 'sources/salesforce', 'sources/servicenow', 'sources/stripe', 'sources/kit/postgres', 'sources/sql', 'sources/postgres-cdc', 'sources/files', 'stores/kit', 'runner', 'feed']
+const PURE = ['contract', 'values', 'advisor', 'typings', 'registry', 'engine', 'strategies', 'sources/kit', 'sources/rest', 'sources/airtable', 'sources/bookmarks', 'sources/evm', 'sources/github', 'sources/github-stars', 'sources/hubspot', 'sources/kafka', 'sources/kraken', 'sources/linear', 'sources/salesforce', 'sources/servicenow', 'sources/stripe', 'sources/kit/postgres', 'sources/sql', 'sources/postgres-cdc', 'sources/files', 'stores/kit', 'runner', 'feed']
 const IMPURE = [
   /\bDate\.now\b/, /\bnew Date\(\)/, /\bMath\.random\b/, /\bset(?:Timeout|Interval|Immediate)\b/, /\bperformance\./, /\bprocess\./,
   /\bglobalThis\b/, /(?<![.\w])fetch\(/, /\brandom(?:UUID|Bytes|Int)\b/, /\bcrypto\.getRandomValues\b/, /\bqueueMicrotask\b/,
