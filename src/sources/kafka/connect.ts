@@ -47,7 +47,7 @@ function saslOf(sasl: NonNullable<KafkaOptions['sasl']>, reveal: (source: Secret
 export async function connect(config: KafkaConfig): Promise<Cluster> {
   const { Kafka, logLevel } = await load()
   // The engine tries again, with the patience and the log of the cycle.
-  const kafka = new Kafka({ ...config, logLevel: logLevel.NOTHING, connectionTimeout: 10_000, retry: { retries: 1, initialRetryTime: 100 } })
+  const kafka = new Kafka({ ...config, logLevel: logLevel.NOTHING, connectionTimeout: 5_000, retry: { retries: 1, initialRetryTime: 100 } })
   let cluster: Cluster | undefined
   kafka.consumer({
     groupId: 'none', allowAutoTopicCreation: false, readUncommitted: false,

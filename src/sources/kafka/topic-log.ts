@@ -92,6 +92,8 @@ export class TopicLog {
   async #fetch(partitions: readonly number[], next: Readonly<Record<string, string>>, maxBytes: number): Promise<FetchedPartition[]> {
     const topic = this.#topic
     try {
+      // Known already but for the first page of a cycle that is taken up again.
+      await this.#cluster.addTargetTopic(topic)
       const leaders = Object.entries(this.#cluster.findLeaderForPartitions(topic, [...partitions]))
       const answers = await Promise.all(leaders.map(async ([nodeId, led]) => {
         const broker = await this.#cluster.findBroker({ nodeId })
@@ -113,8 +115,7 @@ export class TopicLog {
 }
 
 async function ask(broker: Broker, topic: string, partitions: { partition: number; fetchOffset: string; maxBytes: number }[], maxBytes: number): Promise<FetchedPartition[]> {
-  // There is something to read, so nobody waits so long; kafkajs gives a request up when that much has passed.
-  const { responses } = (await broker.fetch({ isolationLevel: READ_COMMITTED, maxWaitTime: 5_000, minBytes: 1, maxBytes, topics: [{ topic, partitions }] })) as { responses: { partitions: FetchedPartition[] }[] }
+  const { responses } = (await broker.fetch({ isolationLevel: READ_COMMITTED, maxWaitTime: WAIT_MS, minBytes: 1, maxBytes, topics: [{ topic, partitions }] })) as { responses: { partitions: FetchedPartition[] }[] }
   return responses.flatMap((response) => response.partitions)
 }
 
