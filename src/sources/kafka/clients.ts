@@ -28,7 +28,7 @@ export class Clients {
       return await act(await cluster)
     } catch (error) {
       this.#end(name)
-      throw failureOf(error, `Kafka at ${config.brokers as string[]}`)
+      throw failureOf(error, `Kafka at ${config.brokers.join(', ')}`)
     }
   }
 

@@ -17,10 +17,10 @@ export interface KafkaOptions {
   readonly clientId?: string
 }
 
-export type SecretContext = Pick<SyncContext, 'secrets'>
-
 /** The options with their secrets: whoever has the same is the same client. */
-export function configOf({ brokers, ssl, sasl, clientId = 'tidemark' }: KafkaOptions, { secrets }: SecretContext): KafkaConfig {
+export type Config = KafkaConfig & { readonly brokers: string[] }
+
+export function configOf({ brokers, ssl, sasl, clientId = 'tidemark' }: KafkaOptions, { secrets }: Pick<SyncContext, 'secrets'>): Config {
   const reveal = (source: SecretSource): string => (source instanceof Secret ? source.reveal() : secrets.get(source))
   const revealed = (sources: Readonly<Record<string, SecretSource | undefined>>): Record<string, string> => (
     Object.fromEntries(Object.entries(sources).flatMap(([name, source]) => (source === undefined ? [] : [[name, reveal(source)]])))
@@ -44,7 +44,7 @@ function saslOf(sasl: NonNullable<KafkaOptions['sasl']>, reveal: (source: Secret
  * kafkajs reads by consumer groups alone, whose rebalances and offsets are not ours. Beneath them lies what asks brokers
  * directly; it is handed to whoever divides partitions among a group's members, and no group is ever joined for it.
  */
-export async function connect(config: KafkaConfig): Promise<Cluster> {
+export async function connect(config: Config): Promise<Cluster> {
   const { Kafka, logLevel } = await load()
   // The engine tries again, with the patience and the log of the cycle.
   const kafka = new Kafka({ ...config, logLevel: logLevel.NOTHING, connectionTimeout: 5_000, retry: { retries: 1, initialRetryTime: 100 } })

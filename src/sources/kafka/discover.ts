@@ -15,6 +15,6 @@ export async function topicsOf(options: KafkaOptions, context: Pick<SyncContext,
       await cluster.disconnect()
     }
   } catch (error) {
-    throw failureOf(error, `Kafka at ${config.brokers as string[]}`)
+    throw failureOf(error, `Kafka at ${config.brokers.join(', ')}`)
   }
 }
