@@ -1,5 +1,6 @@
 import type { Connector } from './connector.ts'
 import { files } from './files.ts'
+import { kafka } from './kafka.ts'
 import { postgresCdc } from './postgres-cdc.ts'
 import { rest } from './rest.ts'
 import { singer } from './singer.ts'
@@ -8,8 +9,8 @@ import { airtable, bookmarks, github, githubStars, hubspot, kraken, linear, sale
 
 /** What a manifest can name as `connector`. */
 export const CONNECTORS = {
-  airtable, bookmarks, files, github, 'github-stars': githubStars, hubspot, kraken, linear, 'postgres-cdc': postgresCdc, rest, salesforce, servicenow, singer, sql, stripe,
+  airtable, bookmarks, files, github, 'github-stars': githubStars, hubspot, kafka, kraken, linear, 'postgres-cdc': postgresCdc, rest, salesforce, servicenow, singer, sql, stripe,
 } as const satisfies Readonly<Record<string, Connector>> as Readonly<Record<ConnectorName, Connector>>
 
 export type ConnectorName =
-  | 'airtable' | 'bookmarks' | 'files' | 'github' | 'github-stars' | 'hubspot' | 'kraken' | 'linear' | 'postgres-cdc' | 'rest' | 'salesforce' | 'servicenow' | 'singer' | 'sql' | 'stripe'
+  | 'airtable' | 'bookmarks' | 'files' | 'github' | 'github-stars' | 'hubspot' | 'kafka' | 'kraken' | 'linear' | 'postgres-cdc' | 'rest' | 'salesforce' | 'servicenow' | 'singer' | 'sql' | 'stripe'

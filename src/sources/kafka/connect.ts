@@ -6,7 +6,7 @@ import { Secret } from '../kit/secret.ts'
 type SecretSource = string | Secret
 
 export interface KafkaOptions {
-  /** `host:port` of some brokers, which tell of the others; or a secret that holds them with commas between. */
+  /** `host:port` of some brokers, which tell of the others: a list, a text with commas between, or the secret that holds it. */
   readonly brokers: readonly string[] | SecretSource
   /** TLS: true, or the certificates where they are not those of the system, as PEM. */
   readonly ssl?: boolean | { readonly ca?: SecretSource; readonly cert?: SecretSource; readonly key?: SecretSource }
@@ -25,7 +25,8 @@ export function configOf({ brokers, ssl, sasl, clientId = 'tidemark' }: KafkaOpt
   const revealed = (sources: Readonly<Record<string, SecretSource | undefined>>): Record<string, string> => (
     Object.fromEntries(Object.entries(sources).flatMap(([name, source]) => (source === undefined ? [] : [[name, reveal(source)]])))
   )
-  const list = typeof brokers === 'string' || brokers instanceof Secret ? reveal(brokers).split(',').map((broker) => broker.trim()) : [...brokers]
+  const text = typeof brokers === 'string' ? (brokers.includes(':') ? brokers : secrets.get(brokers)) : brokers instanceof Secret ? brokers.reveal() : brokers.join(',')
+  const list = text.split(',').map((broker) => broker.trim()).filter((broker) => broker !== '')
   if (list.length === 0) throw new SyncError('SYNC_INVALID', 'kafka needs the address of at least one broker.')
   return {
     brokers: list,

@@ -5,6 +5,7 @@ import type { KafkaOptions } from './connect.ts'
 import { changeOf, type MessageOptions } from './message.ts'
 import { TopicLog, type Message } from './topic-log.ts'
 
+export { topicsOf } from './discover.ts'
 export type { KafkaOptions } from './connect.ts'
 export type { MessageOptions, MetadataField } from './message.ts'
 export type { OffsetsState } from '../../strategies/offsets.ts'

@@ -58,7 +58,7 @@ export class TopicLog {
     for (;;) {
       const unread = Object.keys(next).filter((partition) => BigInt(next[partition]!) < BigInt(until[partition]!)).map(Number)
       if (unread.length === 0 || isFull() || (messages.length > 0 && clock.now() >= lateAt)) return { messages, next }
-      const answers = await this.#fetch(unread, next, FETCH_BYTES * 4 ** empties)
+      const answers = await this.#answers(unread, next, FETCH_BYTES * 4 ** empties)
       signal.throwIfAborted()
       if (answers.every((answer) => answer.messages.length === 0)) {
         if (clock.now() >= lateAt) throw this.#nothing(answers, until)
@@ -89,7 +89,7 @@ export class TopicLog {
     }
   }
 
-  async #fetch(partitions: readonly number[], next: Readonly<Record<string, string>>, maxBytes: number): Promise<FetchedPartition[]> {
+  async #answers(partitions: readonly number[], next: Readonly<Record<string, string>>, maxBytes: number): Promise<FetchedPartition[]> {
     const topic = this.#topic
     try {
       // Known already but for the first page of a cycle that is taken up again.

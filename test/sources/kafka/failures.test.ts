@@ -111,6 +111,7 @@ describe('what a client is made of', () => {
 
   test('secrets are looked up by name, or are given; TLS and SASL are passed on', async () => {
     expect(configOf({ brokers: ['a:1', 'b:2'] }, { secrets })).toEqual({ brokers: ['a:1', 'b:2'], clientId: 'tidemark' })
+    expect(configOf({ brokers: 'a:1,b:2' }, { secrets })).toMatchObject({ brokers: ['a:1', 'b:2'] })
     expect(configOf({ brokers: 'BROKERS', ssl: true, clientId: 'shop' }, { secrets: { get: () => 'a:1, b:2' } })).toEqual({ brokers: ['a:1', 'b:2'], ssl: true, clientId: 'shop' })
     expect(configOf({ brokers: ['a:1'], ssl: { ca: 'CA', key: new Secret('pem') }, sasl: { mechanism: 'scram-sha-512', username: 'USER', password: 'PASSWORD' } }, { secrets })).toMatchObject({
       ssl: { ca: 'the CA', key: 'pem' }, sasl: { mechanism: 'scram-sha-512', username: 'the USER', password: 'the PASSWORD' },
