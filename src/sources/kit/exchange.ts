@@ -38,17 +38,32 @@ const REDIRECTS = new Set([301, 302, 303, 307, 308])
 
 /** The answer's body as JSON, exactly: bounded, whole, in a content type that says so, and in valid text. */
 export async function readJson(response: Response, place: string, limits: BodyLimits, context: SyncContext): Promise<JsonValue> {
+  const { text, bytes } = await decoded(response, place, 'JSON', isJson, limits, context)
+  try {
+    return parseJson(text)
+  } catch {
+    // Without the cause: it quotes what it could not parse.
+    throw new SyncError('SOURCE_INVALID', `${place} with ${bytes} bytes that are not whole and valid JSON.`)
+  }
+}
+
+/** The answer's body as text of one of these types: bounded and valid, and whole as far as its framing tells. */
+export async function readText(response: Response, place: string, types: readonly string[], limits: BodyLimits, context: SyncContext): Promise<string> {
+  const { text } = await decoded(response, place, types[0]!, (essence) => types.includes(essence), { ...limits, depthMax: Number.POSITIVE_INFINITY }, context)
+  return text
+}
+
+async function decoded(response: Response, place: string, wanted: string, fits: (essence: string) => boolean, limits: BodyLimits, context: SyncContext): Promise<{ text: string; bytes: number }> {
   const type = contentTypeOf(response)
-  if (type !== null && !isJson(type.essence)) {
+  if (type !== null && !fits(type.essence)) {
     await response.body?.cancel().catch(() => {})
-    throw new SyncError('SOURCE_INVALID', `${place} with ${isPlainType(type.essence) ? type.essence : 'something'} instead of JSON.`)
+    throw new SyncError('SOURCE_INVALID', `${place} with ${isPlainType(type.essence) ? type.essence : 'something'} instead of ${wanted}.`)
   }
   const bytes = await readBody({ response, place, clock: context.clock, signal: context.signal }, limits)
   try {
-    return parseJson(new TextDecoder(type?.charset ?? 'utf-8', { fatal: true }).decode(bytes))
+    return { text: new TextDecoder(type?.charset ?? 'utf-8', { fatal: true }).decode(bytes), bytes: bytes.length }
   } catch {
-    // Without the cause: it quotes what it could not parse.
-    throw new SyncError('SOURCE_INVALID', `${place} with ${bytes.length} bytes that are not whole and valid JSON.`)
+    throw new SyncError('SOURCE_INVALID', `${place} with ${bytes.length} bytes that are not whole and valid ${wanted}.`)
   }
 }
 

@@ -2,7 +2,7 @@ import { isSyncError, SyncError, type JsonValue, type SyncContext } from '../../
 import { stringifyJson } from '../../values/json.ts'
 import { anonymous, type Auth, type Credentials } from './auth.ts'
 import type { BodyLimits } from './bounded-body.ts'
-import { exchange, readJson } from './exchange.ts'
+import { exchange, readJson, readText } from './exchange.ts'
 import type { Judge, Verdict } from './judge.ts'
 import { Origin } from './origin.ts'
 import { limitWaitMs, retryAfterMs, serverTimeOf } from './retry-after.ts'
@@ -44,6 +44,8 @@ export interface RequestOptions {
   readonly answers?: readonly number[]
   /** Statuses by which the source refuses the position it was asked from, usually 400 and 410: CURSOR_REJECTED. */
   readonly cursorRefusals?: readonly number[]
+  /** Types such as `application/xml`, where the answer is text instead of JSON: its body is then one string. */
+  readonly text?: readonly string[]
 }
 
 export interface HttpAnswer {
@@ -125,7 +127,7 @@ class Client {
     const shown = isLink ? `${origin.base.pathname.replace(/\/$/, '')}/…` : url.pathname
     const place = `${method} ${shown}`
     url.search = withQuery(url.search, { ...request.query, ...revealed(credentials.query) })
-    const headers = { accept: 'application/json', ...contentType(body), ...lowercase(this.#options.headers), ...lowercase(options.headers), ...lowercase(revealed(credentials.headers)) }
+    const headers = { accept: options.text?.join(', ') ?? 'application/json', ...contentType(body), ...lowercase(this.#options.headers), ...lowercase(options.headers), ...lowercase(revealed(credentials.headers)) }
     try {
       const response = await exchange({ method, url, place, headers, body: textOf(body) }, origin, context)
       return await this.#judged(response, `${place} answered ${response.status}`, url, context, options)
@@ -139,7 +141,7 @@ class Client {
   async #judged(response: Response, place: string, url: URL, context: SyncContext, options: RequestOptions): Promise<HttpAnswer | SyncError> {
     const { status, headers } = response
     const failure = options.answers?.includes(status) === true ? null : codeOfStatus(status, headers)
-    const body = failure === null && status < 300 ? await this.#read(response, place, context) : await this.#readFailed(response, place, context)
+    const body = failure === null && status < 300 ? await this.#read(response, place, context, options) : await this.#readFailed(response, place, context)
     const verdict = this.#options.judge?.({ status, headers, body }) ?? null
     if (verdict !== null) return this.#failed(place, verdict, headers, context)
     if (failure === null) return { status, headers, body: body ?? null, serverTime: serverTimeOf(headers), url: url.href }
@@ -147,8 +149,9 @@ class Client {
     return this.#failed(place, { code, reason: '' }, headers, context)
   }
 
-  async #read(response: Response, place: string, context: SyncContext): Promise<JsonValue> {
-    return response.status === 204 || response.status === 205 ? null : readJson(response, place, this.#limits, context)
+  async #read(response: Response, place: string, context: SyncContext, { text }: RequestOptions): Promise<JsonValue> {
+    if (response.status === 204 || response.status === 205) return null
+    return text === undefined ? readJson(response, place, this.#limits, context) : readText(response, place, text, this.#limits, context)
   }
 
   async #readFailed(response: Response, place: string, context: SyncContext): Promise<JsonValue | undefined> {

@@ -47,6 +47,16 @@ describe('an answer', () => {
     expect(answer.body).toBe('ü')
   })
 
+  test('is text where that was asked for, and nothing else then', async () => {
+    const options = { text: ['application/xml', 'text/xml'] }
+    const deep = `<a>${'['.repeat(1_000)}</a>`
+    const xml = (type: string): Listener => (request, response) => response.writeHead(200, { 'content-type': type }).end(request.headers.accept === 'application/xml, text/xml' ? deep : '')
+    expect((await ask(xml('text/xml; charset=utf-8'), { options })).body).toBe(deep)
+    expect(await failureOf(ask(xml('text/html'), { options }))).toMatchObject({ code: 'SOURCE_INVALID', message: expect.stringContaining('text/html instead of application/xml') })
+    expect(await failureOf(ask(xml('application/xml; charset=utf-8'), { options, client: { limits: { bodyBytesMax: 100 } } }))).toMatchObject({ code: 'SOURCE_INVALID' })
+    expect(await failureOf(ask((_, response) => response.writeHead(200, { 'content-type': 'text/xml' }).end(Buffer.from([0xff])), { options }))).toMatchObject({ code: 'SOURCE_INVALID', message: expect.stringContaining('not whole and valid application/xml') })
+  })
+
   test('without a content type is taken at its word', async () => {
     expect((await ask((_, response) => response.writeHead(200).end('[1]'))).body).toEqual([1])
   })
