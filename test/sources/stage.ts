@@ -3,7 +3,7 @@ import type { TrackSource } from '../../src/config/track-options.ts'
 import type { Execute, Mode } from '../../src/contract/index.ts'
 import type { CycleResult } from '../../src/engine/cycle-options.ts'
 import type { Limits, SyncPlan } from '../../src/engine/sync-plan.ts'
-import { asFetch, type Fields, type LoggedRequest, type SimulatorPorts, type VendorSimulator } from '../../src/testing/simulators/index.ts'
+import { asFetch, type ApiSimulator, type Fields, type LoggedRequest, type SimulatorPorts } from '../../src/testing/simulators/index.ts'
 import { answerFailure } from '../../src/platform/answer-failure.ts'
 import { Stream } from '../../src/testing/simulation/random.ts'
 import { DATABASE, MINUTE, Scene, WORKER } from '../engine/scene.ts'
@@ -18,8 +18,11 @@ interface RunChoices {
   readonly onRequest?: (request: number) => void
 }
 
+/** What plays the vendor, and knows what is true. */
+type Played = ApiSimulator & { truth(type: string): Fields[] }
+
 /** A vendor behind fetch and the production engine on a store in memory, under one clock. */
-export class Stage<Vendor extends VendorSimulator> {
+export class Stage<Vendor extends Played> {
   readonly scene: Scene
   readonly vendor: Vendor
   #plans: { backfill: SyncPlan; delta: SyncPlan } | null = null
@@ -30,7 +33,7 @@ export class Stage<Vendor extends VendorSimulator> {
     this.vendor = vendor
   }
 
-  static async open<Vendor extends VendorSimulator>(make: (ports: SimulatorPorts) => Vendor, seed = 1): Promise<Stage<Vendor>> {
+  static async open<Vendor extends Played>(make: (ports: SimulatorPorts) => Vendor, seed = 1): Promise<Stage<Vendor>> {
     const scene = await Scene.open()
     return new Stage(scene, make({ clock: scene.clock, random: new Stream(seed, 'vendor') }))
   }

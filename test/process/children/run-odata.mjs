@@ -1,9 +1,10 @@
-// One incremental cycle over a topic; it stands still before the page `holdAt`.
+// One incremental cycle over an entity set of a service; it stands still before the page `holdAt`.
 import { input, openStore, run, say, word, Worker } from './outside.mjs'
 
-const { url, brokers, topic, pageSize, holdAt = 0 } = input
-const { kafka } = await import(`${input.dist}/sources/kafka/source.js`)
-const { delta } = kafka({ brokers }).topic(topic, { pageSize })
+const { url, service, pageSize, isTracked = false, holdAt = 0 } = input
+const { odata } = await import(`${input.dist}/sources/odata/source.js`)
+const source = odata({ url: service })
+const { delta } = isTracked ? source.tracked('Orders', { pageSize }) : source.entitySet('Orders', { cursor: 'At', lagMs: 0, pageSize })
 const worker = new Worker({ name: 'office' })
 worker.sync('orders', {
   database: worker.database('orders'),

@@ -1,0 +1,94 @@
+import { SyncError } from '../../contract/index.ts'
+import { tagsOf, type Tag } from './xml.ts'
+
+/** What a service says of itself. */
+export interface Metadata {
+  readonly version: 2 | 4
+  readonly sets: ReadonlyMap<string, StructuredType>
+  /** Of a complex type, by the name a property gives it. */
+  complexType(name: string): StructuredType | undefined
+}
+
+/** An entity type or a complex type, with what it has from its base types. */
+export interface StructuredType {
+  /** Empty for complex types, and for views without one. */
+  readonly key: readonly string[]
+  readonly properties: ReadonlyMap<string, Property>
+}
+
+export interface Property {
+  readonly name: string
+  /** `Edm.String`; one of the service's own by its full name; `Collection(…)` of either. */
+  readonly type: string
+  /** Digits of a second, as far as it says. */
+  readonly precision: number | null
+  /** False where the service says that it cannot filter or sort by it. */
+  readonly isOrdered: boolean
+}
+
+interface OwnType extends StructuredType {
+  readonly base: string | undefined
+  readonly key: string[]
+  readonly properties: Map<string, Property>
+}
+
+/** Reads `$metadata`: of entity types and complex types the properties and keys, and which set is of which type. */
+export function parseMetadata(xml: string): Metadata {
+  const types = new Map<string, OwnType>()
+  const sets = new Map<string, string>()
+  /** By alias and by namespace alike. */
+  const namespaces = new Map<string, string>()
+  const definitions = new Map<string, string>()
+  let version: string | undefined
+  let namespace = ''
+  let current: OwnType | null = null
+  for (const { name, kind, attributes } of tagsOf(xml)) {
+    const named = attributes.get('Name') ?? ''
+    if (kind === 'close') {
+      if (name === 'EntityType' || name === 'ComplexType') current = null
+    } else if (name === 'Edmx') version ??= attributes.get('Version')
+    else if (name === 'Schema') {
+      namespace = attributes.get('Namespace') ?? ''
+      namespaces.set(attributes.get('Alias') ?? namespace, namespace)
+    } else if (name === 'EntityType' || name === 'ComplexType') {
+      const type: OwnType = { base: attributes.get('BaseType'), key: [], properties: new Map() }
+      types.set(`${namespace}.${named}`, type)
+      current = kind === 'open' ? type : null
+    } else if (name === 'TypeDefinition') definitions.set(`${namespace}.${named}`, attributes.get('UnderlyingType') ?? '')
+    else if (name === 'PropertyRef') current?.key.push(named)
+    else if (name === 'Property' && current !== null) current.properties.set(named, propertyOf(named, attributes))
+    else if (name === 'EntitySet') sets.set(named, attributes.get('EntityType') ?? '')
+  }
+  if (version !== '4.0' && version !== '4.01' && version !== '1.0') throw new SyncError('SOURCE_INVALID', 'The service does not describe itself as OData of version 4 or 2.')
+
+  const fullName = (type: string): string => {
+    const dot = type.lastIndexOf('.')
+    return `${namespaces.get(type.slice(0, dot)) ?? type.slice(0, dot)}.${type.slice(dot + 1)}`
+  }
+  const whole = (type: string, depth = 0): StructuredType | undefined => {
+    const own = types.get(fullName(type))
+    const base = own?.base === undefined || depth === BASES_MAX ? undefined : whole(own.base, depth + 1)
+    if (own === undefined) return undefined
+    const declared = [...own.properties.values()].map((property) => ({ ...property, type: definitions.get(fullName(property.type)) ?? property.type }))
+    const properties = new Map([...(base?.properties ?? []), ...declared.map((property) => [property.name, property] as const)])
+    return { key: own.key.length > 0 ? own.key : (base?.key ?? []), properties }
+  }
+  return {
+    version: version === '1.0' ? 2 : 4,
+    sets: new Map([...sets].map(([name, type]) => [name, whole(type) ?? { key: [], properties: new Map() }])),
+    complexType: (name) => whole(name),
+  }
+}
+
+const BASES_MAX = 32
+
+function propertyOf(name: string, attributes: Tag['attributes']): Property {
+  const precision = Number(attributes.get('Precision') ?? Number.NaN)
+  return {
+    name,
+    type: attributes.get('Type') ?? '',
+    precision: Number.isInteger(precision) ? precision : null,
+    // Said by SAP, of version 2.
+    isOrdered: attributes.get('filterable') !== 'false' && attributes.get('sortable') !== 'false',
+  }
+}

@@ -1,0 +1,98 @@
+import { SyncError, type Change, type JsonObject, type SyncContext } from '../../contract/index.ts'
+import { token, type Anchored, type TokenState } from '../../strategies/index.ts'
+import { isObject } from '../kit/judge.ts'
+import { changeOf, keyText, rowOf, type SetPlan } from './plan.ts'
+import { entityTarget, targetOf } from './query.ts'
+import type { EntitySet } from './entity-set.ts'
+
+/**
+ * By the service's own delta links. The first cycle reads all there is; its last page, and that of every cycle after it, has
+ * the link that tells what changed since the reading began. A link that the service no longer takes is HISTORY_LOST: the
+ * backfill finds what was deleted meanwhile.
+ *
+ * The anchor is the second page of such a first reading: it begins before the backfill does, so that whatever is deleted
+ * behind the backfill's back is in a delta. What is on the first page, the backfill reads itself.
+ */
+export function trackChanges(entitySet: EntitySet): Anchored<TokenState> {
+  const execute = token({
+    async read({ token: link }, context) {
+      const plan = await entitySet.plan(context)
+      const { entities, next, resume } = await readPage(entitySet, plan, link, context)
+      const changes: Change[] = []
+      for (const entity of entities) {
+        const change = await changeIn(entity, entitySet, plan, context)
+        if (change !== null) changes.push(change)
+      }
+      return { changes, next, resume }
+    },
+  })
+  return Object.assign(execute, {
+    anchor: async (context: SyncContext) => {
+      const { next, resume } = await readPage(entitySet, await entitySet.plan(context), undefined, context)
+      return { cursor: next ?? resume }
+    },
+  })
+}
+
+interface ReadPage {
+  readonly entities: readonly JsonObject[]
+  readonly next: string | null
+  readonly resume: string | null
+}
+
+async function readPage({ service, limit }: EntitySet, plan: SetPlan, link: string | undefined, context: SyncContext): Promise<ReadPage> {
+  const { set, metadata: { version } } = plan
+  if (version !== 4) throw new SyncError('SYNC_INVALID', `${set}: delta links are of version 4, and the service speaks version ${version}. Follow it by a cursor.`)
+  const page = await service.page(link ?? targetOf(plan), version, context, { prefer: ['odata.track-changes', `odata.maxpagesize=${limit}`], answers: link === undefined ? [] : LINK_REFUSALS })
+  if (page === null) throw new SyncError('HISTORY_LOST', `The service no longer tells what changed in ${set} since the stored position.`)
+  const next = page.nextLink === null ? null : service.link(page.nextLink, page, context)
+  const resume = page.deltaLink === null ? null : service.link(page.deltaLink, page, context)
+  if (next !== null && next === link) throw new SyncError('SOURCE_INVALID', `${set}: the service gave a page whose next page is itself.`)
+  if (next === null && resume === null) throw new SyncError('SOURCE_INVALID', `${set}: the last page has no delta link. If the service does not track changes of it, follow it by a cursor.`)
+  return { entities: page.entities, next, resume }
+}
+
+/** 410 is what the rules say. But whoever refuses a link of its own making, has forgotten what it stood for. */
+const LINK_REFUSALS = [400, 404, 410]
+
+/** Null for what is not about an entity of the set. */
+async function changeIn(entity: JsonObject, entitySet: EntitySet, plan: SetPlan, context: SyncContext): Promise<Change | null> {
+  const about = String(entity['@odata.context'] ?? entity['@context'] ?? '')
+  if (/\/\$(?:link|deletedLink)$/.test(about)) return null
+  if (about.endsWith('/$deletedEntity') || isObject(entity['@removed'] ?? entity['@odata.removed'])) return { type: 'delete', key: keyText(removedKey(entity, plan)) }
+  const row = rowOf(entity, plan)
+  const isWhole = (plan.select ?? [...plan.type.properties.keys()]).every((name) => Object.hasOwn(entity, name))
+  if (isWhole) return changeOf(row, plan)
+  // A changed entity may come with what changed alone. It is read as it is now; when it is gone by now, a later page says so.
+  const whole = await entitySet.service.entity(entityTarget(plan, row.parts), plan.metadata.version, context)
+  return whole === null ? null : changeOf(rowOf(whole, plan), plan)
+}
+
+/** Of an entity that was removed: by its key's own properties, or by the id it had, `Orders(7)`, `Lines(Order=7,No=1)` or bare. */
+function removedKey(entity: JsonObject, plan: SetPlan): readonly string[] {
+  const { set, key } = plan
+  if (key.every(({ name }) => Object.hasOwn(entity, name))) return rowOf(entity, plan).parts
+  const id = entity['@odata.id'] ?? entity['@id'] ?? entity.id
+  const parts = typeof id === 'string' ? partsIn(id, plan) : null
+  if (parts === null) throw new SyncError('SOURCE_INVALID', `${set}: an entity was removed whose key cannot be told.`)
+  return parts
+}
+
+function partsIn(id: string, { key }: SetPlan): string[] | null {
+  const predicate = /\(((?:[^()']|'(?:[^']|'')*')*)\)$/.exec(decoded(id))?.[1]
+  if (predicate === undefined) return key.length === 1 ? [decoded(id.slice(id.lastIndexOf('/') + 1))] : null
+  const values = new Map<string, string>()
+  for (const [, name, quoted, bare] of predicate.matchAll(/(?:^|,)(?:(\w+)=)?(?:'((?:[^']|'')*)'|([^',]+))/g)) {
+    values.set(name ?? key[0]!.name, quoted === undefined ? bare! : quoted.replaceAll("''", "'"))
+  }
+  const parts = key.map(({ name }) => values.get(name))
+  return values.size === key.length && parts.every((part) => part !== undefined) ? parts : null
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}

@@ -1,0 +1,129 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import { odata } from '../../../src/sources/odata/source.ts'
+import { OdataSimulator, SERVICE_PATH } from '../../simulators/odata/simulator.ts'
+import { Stage } from '../stage.ts'
+import { Desk, URL_OF_SERVICE } from './desk.ts'
+
+const closing: { close(): Promise<void> }[] = []
+afterEach(() => Promise.all(closing.splice(0).map((each) => each.close())))
+const open = async (version: 2 | 4): Promise<Desk> => {
+  const desk = await Desk.open(version)
+  closing.push(desk)
+  return desk
+}
+
+describe('R26 R39 SAP by OData, as documented', () => {
+  const since = '2025-09-30T23:59:59Z'
+  const input = { stream_id: 'GLAccounts', cursor_field: 'LastUpdated', cursor_value: since }
+  const accounts = async (): Promise<Stage<OdataSimulator>> => {
+    const sets = { GLAccounts: { key: ['AccountID'], properties: { AccountID: 'Edm.String', Name: 'Edm.String', LastUpdated: 'Edm.DateTimeOffset' } } } as const
+    const stage = await Stage.open((ports) => new OdataSimulator(ports, { version: 4, sets }))
+    closing.push(stage)
+    return stage
+  }
+  const textOf = (url: string): string => decodeURIComponent(url.slice(url.indexOf(SERVICE_PATH) + SERVICE_PATH.length))
+
+  test('word for word when it is strict: the request, the state before and the state after', async () => {
+    const stage = await accounts()
+    const put = (id: string, at: string): void => stage.vendor.put('GLAccounts', { AccountID: id, Name: id, LastUpdated: at })
+    put('100-443', '2025-09-30T12:00:00Z')
+    put('100-444', since)
+    put('100-445', '2025-10-02T11:20:45Z')
+    put('100-446', '2025-10-01T08:00:00Z')
+    const { delta } = odata({ url: URL_OF_SERVICE }).entitySet('GLAccounts', { cursor: 'LastUpdated', strict: true })
+    const given: unknown[] = []
+    stage.list({
+      mode: 'incremental',
+      execute: (state, context) => {
+        given.push(state ?? input)
+        return delta(state ?? input, context)
+      },
+    })
+    expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { created: 2 } })
+    const [description, request, ...more] = stage.vendor.urls
+    expect(textOf(description!)).toBe('/$metadata')
+    expect(`GET ${textOf(request!)}`).toBe('GET /GLAccounts?$filter=LastUpdated gt 2025-09-30T23:59:59Z&$orderby=LastUpdated asc&$top=1000')
+    expect(more).toEqual([])
+    expect(given).toEqual([input])
+    expect(await stage.state()).toEqual({ ...input, cursor_value: '2025-10-02T11:20:45Z', records_emitted: 2 })
+  })
+
+  test('F4 strict loses no ties at a border of its pages either: these never end within a moment', async () => {
+    for (const [pageSize, ties] of [[3, 2], [3, 3], [2, 7], [1, 4]] as const) {
+      const stage = await accounts()
+      const { delta } = odata({ url: URL_OF_SERVICE }).entitySet('GLAccounts', { cursor: 'LastUpdated', strict: true, pageSize })
+      stage.list({ mode: 'incremental', execute: delta })
+      for (let n = 0; n < 12; n++) stage.vendor.put('GLAccounts', { AccountID: `a${n}`, Name: 'x', LastUpdated: `2025-10-01T00:00:${String(Math.floor(n / ties)).padStart(2, '0')}Z` })
+      expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { created: 12 } })
+      expect(await stage.rows()).toEqual(stage.truth('GLAccounts', 'AccountID'))
+    }
+  })
+
+  test('F4 and unless it is: from the position on, up to the horizon, by cursor and key', async () => {
+    const stage = await accounts()
+    stage.track(odata({ url: URL_OF_SERVICE }).entitySet('GLAccounts', { cursor: 'LastUpdated', since, pageSize: 1 }))
+    stage.vendor.put('GLAccounts', { AccountID: "100'445", Name: 'x', LastUpdated: '2025-10-02T11:20:45Z' })
+    await stage.delta()
+    expect(stage.vendor.urls.map(textOf)).toEqual([
+      '/$metadata',
+      '/GLAccounts?$filter=LastUpdated ge 2025-09-30T23:59:59Z and LastUpdated le 2026-03-01T00:04:29.000Z&$orderby=LastUpdated asc,AccountID asc&$top=1',
+      "/GLAccounts?$filter=(LastUpdated gt 2025-10-02T11:20:45Z or (LastUpdated eq 2025-10-02T11:20:45Z and AccountID gt '100''445')) and LastUpdated le 2026-03-01T00:04:29.000Z&$orderby=LastUpdated asc,AccountID asc&$top=1",
+    ])
+    expect(await stage.state()).toEqual({ cursorTimestamp: '2025-10-02T11:20:45Z', cursorId: "100'445" })
+  })
+
+  test('a space is %20 and never a plus', async () => {
+    const stage = await accounts()
+    stage.track(odata({ url: URL_OF_SERVICE }).entitySet('GLAccounts', { cursor: 'LastUpdated' }))
+    stage.vendor.put('GLAccounts', { AccountID: 'a+b c&d', Name: 'x', LastUpdated: '2025-10-02T13:20:45+02:00' })
+    expect(await stage.delta()).toMatchObject({ stopReason: 'complete' })
+    await stage.backfill()
+    const [, , second, , , fourth] = stage.vendor.urls
+    expect(second).toContain('$filter=(LastUpdated%20gt%202025-10-02T13:20:45%2B02:00%20or%20')
+    expect(fourth).toContain('AccountID%20gt%20%27a%2Bb%20c%26d%27')
+    for (const url of stage.vendor.urls) expect(url).not.toContain('+')
+  })
+})
+
+test('version 2 is asked in its own literals', async () => {
+  const desk = (await open(2)).follow('Orders', { since: '2026-01-01T00:00:00Z', exactCursor: true })
+  desk.order('7', 'x', { at: '2026-02-01T10:00:00.5' })
+  await desk.stage.delta()
+  expect(desk.asked()).toEqual([
+    "/Orders?$filter=At ge datetime'2026-01-01T00:00:00' and At le datetime'2026-03-01T00:04:29'&$orderby=At asc,Id asc&$top=1000",
+    "/Orders?$filter=(At gt datetime'2026-02-01T10:00:00.5' or (At eq datetime'2026-02-01T10:00:00.5' and Id gt 7L)) and At le datetime'2026-03-01T00:04:29'&$orderby=At asc,Id asc&$top=1000",
+  ])
+  const lines = (await open(2)).follow('Items')
+  lines.service.put('Items', { Id: '0a0a0a0a-0000-0000-0000-000000000001', Name: 'x', At: '2026-02-01T10:00:00.1234567Z' })
+  await lines.stage.delta()
+  await lines.stage.backfill()
+  expect(lines.asked()).toEqual([
+    "/Items?$filter=At lt datetimeoffset'2026-03-01T00:04:29.001Z'&$orderby=At asc,Id asc&$top=1000",
+    // No more than milliseconds were shown: the last one is read whole, by key, and then it goes on with the next.
+    "/Items?$filter=At ge datetimeoffset'2026-02-01T10:00:00.123Z' and At lt datetimeoffset'2026-02-01T10:00:00.124Z'&$orderby=Id asc&$top=1000",
+    "/Items?$filter=At ge datetimeoffset'2026-02-01T10:00:00.123Z' and At lt datetimeoffset'2026-02-01T10:00:00.124Z' and Id gt guid'0a0a0a0a-0000-0000-0000-000000000001'&$orderby=Id asc&$top=1000",
+    "/Items?$filter=At ge datetimeoffset'2026-02-01T10:00:00.124Z' and At lt datetimeoffset'2026-03-01T00:04:29.001Z'&$orderby=At asc,Id asc&$top=1000",
+    '/Items?$orderby=Id asc&$top=1000',
+    "/Items?$filter=Id gt guid'0a0a0a0a-0000-0000-0000-000000000001'&$orderby=Id asc&$top=1000",
+  ])
+})
+
+test('each version is asked with its headers, and every question with what was given for all', async () => {
+  for (const version of [4, 2] as const) {
+    const desk = await open(version)
+    desk.orders(1)
+    desk.stage.track(odata({ url: `${URL_OF_SERVICE}/`, headers: { 'X-Tenant': 'a' } }).entitySet('Orders', { cursor: 'At', pageSize: 5 }))
+    const headers: Record<string, string>[] = []
+    const handle = desk.service.handle.bind(desk.service)
+    desk.service.handle = (request) => {
+      headers.push(Object.fromEntries(request.headers))
+      return handle(request)
+    }
+    await desk.stage.delta()
+    expect(headers[0]).toMatchObject({ accept: 'application/xml, text/xml', 'x-tenant': 'a' })
+    expect(headers[1]).toMatchObject(version === 4
+      ? { accept: 'application/json;odata.metadata=minimal;IEEE754Compatible=true', 'odata-maxversion': '4.01', prefer: 'odata.maxpagesize=5', 'x-tenant': 'a' }
+      : { accept: 'application/json', maxdataserviceversion: '2.0', 'x-tenant': 'a' })
+    if (version === 2) expect(headers[1]).not.toHaveProperty('prefer')
+  }
+})
