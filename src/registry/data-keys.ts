@@ -12,7 +12,7 @@ export class DataKeys {
   readonly #store: Store
   readonly #ring: KeyRing
   readonly #random: RandomBytes
-  #known = new Map<string, DataKey>()
+  readonly #known = new Map<string, DataKey>()
   #newest: DataKey | null = null
 
   constructor(store: Store, ring: KeyRing, random: RandomBytes) {
@@ -28,13 +28,14 @@ export class DataKeys {
 
   /** The newest; the first is made when it is needed, and not before. */
   async current(at: number): Promise<DataKey> {
-    if (this.#newest === null) await this.load()
+    if (this.#newest === null) await this.#load()
     if (this.#newest === null) await this.add('engine', at)
     return this.#newest!
   }
 
   async find(id: string): Promise<DataKey | undefined> {
-    if (!this.#known.has(id)) await this.load()
+    // Another process may have made it since.
+    if (!this.#known.has(id)) await this.#load()
     return this.#known.get(id)
   }
 
@@ -43,7 +44,7 @@ export class DataKeys {
     const id = `d${this.#random(4).toString('hex')}`
     const { id: wrappedBy, bytes } = this.#ring.current
     await this.#store.putDataKey({ id, wrappedBy, wrapped: seal(bytes, this.#random(KEY_BYTES), placeOf(this.#store.tenant, id), this.#random) }, { actor, at })
-    await this.load()
+    await this.#load()
   }
 
   /** Wraps what another key wraps with the ring's current one, one at a time: to be stopped and begun again at will. */
@@ -59,12 +60,11 @@ export class DataKeys {
     return count
   }
 
-  /** What the store has now: another process may have added some, or erased the tenant and all of them. */
-  async load(): Promise<void> {
-    const wrapped = await this.#store.dataKeys()
-    const known = wrapped.map((key) => this.#known.get(key.id) ?? this.#unwrap(key.id, key.wrappedBy, key.wrapped))
-    this.#known = new Map(known.map((key) => [key.id, key]))
-    this.#newest = known.at(-1) ?? null
+  async #load(): Promise<void> {
+    for (const { id, wrappedBy, wrapped } of await this.#store.dataKeys()) {
+      this.#newest = this.#known.get(id) ?? this.#unwrap(id, wrappedBy, wrapped)
+      this.#known.set(id, this.#newest)
+    }
   }
 
   #unwrap(id: string, wrappedBy: string, wrapped: string): DataKey {

@@ -1,7 +1,6 @@
 import { atomicityCases } from './atomicity.ts'
 import { beginCases } from './begin.ts'
 import { commitCases } from './commit.ts'
-import { consumerCases } from './consumers.ts'
 import { feedCases } from './feed.ts'
 import type { StoreCase } from './harness.ts'
 import { jsonCases } from './json.ts'
@@ -31,5 +30,4 @@ export const storeCases: readonly StoreCase[] = [
   ...servedCases,
   ...trailCases,
   ...webhookCases,
-  ...consumerCases,
 ]

@@ -1,4 +1,0 @@
-import { openHarness } from '../stores/sqlite-harness.ts'
-import { describeFleet } from './fleet-cases.ts'
-
-describeFleet('sqlite', openHarness)
