@@ -27,10 +27,10 @@ export type {
   LogEntry, LogFields, Mode, Move, Pacing, Page, Ports, Quarantined, QuarantineEntry, Random, Remedy, Row, Secrets, StateText,
   StopReason, Store, Sweep, SyncContext, SyncErrorOptions, SyncRef,
 } from './contract/index.ts'
-export { binaryIds, eventFeed, failover, flipFlop, frontier, keyset, numericIds, offset, pagedProvider, pageNumber, relay, relayNested, search, token } from './strategies/index.ts'
+export { binaryIds, eventFeed, failover, flipFlop, frontier, keyset, numericIds, offset, offsets, pagedProvider, pageNumber, relay, relayNested, search, token } from './strategies/index.ts'
 export type {
   Anchored, Budget, Changes, CompareIds, EventFeedAnswer, EventFeedOptions, EventFeedState, FetchContext, FlipFlopOptions, FlipFlopState, FrontierOptions, FrontierPage, FrontierState, InnerAnswer, KeysetAnswer,
-  KeysetOptions, KeysetQuery, KeysetState, ListAnswer, OffsetOptions, OffsetState, OuterAnswer, Pace, PageInfo, PageNumberOptions, PageNumberState, Pass,
+  KeysetOptions, KeysetQuery, KeysetState, ListAnswer, OffsetOptions, Offsets, OffsetsAnswer, OffsetsOptions, OffsetsQuery, OffsetsState, OffsetState, OuterAnswer, Pace, PageInfo, PageNumberOptions, PageNumberState, Pass,
   Place, RelayAnswer, RelayNestedOptions, RelayNestedState, RelayOptions, RelayState, SearchAnswer, SearchOptions, SearchQuery, SearchState, ServerClock,
   TokenAnswer, TokenOptions, TokenState,
 } from './strategies/index.ts'

@@ -7,8 +7,8 @@ export interface Cli {
   readonly environment: Environment
   /** The current folder. */
   readonly folder: string
-  /** Aborted by the first signal to stop. A verb that does not ask for it is ended by the signal itself. */
-  listenForStop(): AbortSignal
+  /** Aborted by the first signal to stop. A verb that does not ask for it is ended by the signal itself. `words` say what becomes of the work. */
+  listenForStop(words?: string): AbortSignal
 }
 
 /** A verb's work. Without a number it went well. */

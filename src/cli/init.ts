@@ -22,7 +22,7 @@ export function initVerb(): Command {
 export const init: Act<[string, InitFlags]> = async (cli, dir, flags) => {
   const folder = resolve(cli.folder, dir)
   const own = findPackage(folder)
-  const files = readTemplate({ name: nameFrom(basename(folder)).toLowerCase(), dependency: own.dependency })
+  const files = readTemplate('worker', { name: nameFrom(basename(folder)).toLowerCase(), dependency: own.dependency })
   const { written, kept, clashing } = writeProject(folder, files, flags.force === true)
   if (clashing.length > 0) {
     throw new SyncError('ARGUMENT_INVALID', `${folder} already has ${clashing.join(', ')}. Nothing was written. Choose another folder, or add --force to overwrite.`)

@@ -1,16 +1,16 @@
 import { randomBytes } from 'node:crypto'
 import { Command, InvalidArgumentError } from 'commander'
-import { addKeyToFile, keyFileOf, loadKeyRing } from '../config/load-key-ring.ts'
+import { addKeyToFile, keyFileOf, loadKeyRing, removeKeyFromFile } from '../config/load-key-ring.ts'
 import { parseStoreUrl } from '../config/store-url.ts'
 import { SyncError, type ApiKey, type Store } from '../contract/index.ts'
 import { systemClock } from '../platform/clock.ts'
 import { DataKeys } from '../registry/data-keys.ts'
-import { keyText, makeMasterKey } from '../registry/key-ring.ts'
+import { keyText, makeMasterKey, type KeyRing } from '../registry/key-ring.ts'
 import { DEFAULT_RATE_LIMIT, isScope, newApiKey } from '../server/api-key.ts'
 import { actorName } from './actor.ts'
 import { countArgument, countOrZeroArgument } from './arguments.ts'
 import type { Act, Cli } from './cli.ts'
-import { isoTime } from './json-document.ts'
+import { Foreign, isoTime } from './json-document.ts'
 import { openForReading } from './open-for-reading.ts'
 import { printable } from './printable.ts'
 import { RefusedError } from './report-error.ts'
@@ -26,13 +26,14 @@ interface CreateFlags extends TargetFlags {
 interface RotateFlags extends TargetFlags {
   readonly overlap: number
   readonly new?: boolean
+  readonly allTenants?: boolean
 }
 
 interface RevokeFlags extends TargetFlags {
   readonly yes?: boolean
 }
 
-export function keysVerbs(): { create: Command; list: Command; revoke: Command; rotate: Command; new: Command } {
+export function keysVerbs(): { create: Command; list: Command; revoke: Command; rotate: Command; retire: Command; new: Command } {
   const verb = (name: string): Command => withStoreFlags(new Command(name))
   return {
     create: verb('create')
@@ -55,7 +56,13 @@ export function keysVerbs(): { create: Command; list: Command; revoke: Command; 
       .description('Makes a key with the same name, scopes and limits; the old one ends after the overlap. Without an id: wraps the keys that states are sealed with anew, under the first key of the ring, while everything goes on.')
       .argument('[id]', 'the id of a key, from `tidemark keys list`; without, the keys that states are sealed with')
       .option('--overlap <hours>', 'how long both are valid', countOrZeroArgument, 24)
-      .option('--new', 'without an id: first put a new key in front of those in the key file'),
+      .option('--new', 'without an id: first put a new key in front of those in the key file')
+      .option('--all-tenants', 'without an id: of every tenant of the store, not only of this one'),
+    retire: verb('retire')
+      .summary('take a key that states were sealed with out of the ring')
+      .description('Takes a key out of the key file. Refused while a data key of any tenant is wrapped by it: rotate first.')
+      .argument('<id>', 'the id of the key, such as k1a2b3c4d, from `tidemark tenants list`')
+      .option('--yes', 'do it; without, nothing changes'),
     new: new Command('new')
       .summary('make a key to seal states with')
       .description('Prints a new key for TIDEMARK_KEY, or for the file that TIDEMARK_KEY_FILE names. Nothing is stored.')
@@ -111,7 +118,7 @@ export const keysNew: Act<[object]> = async ({ terminal }) => {
 
 export const keysRotate: Act<[string | undefined, RotateFlags]> = async (cli, id, flags) => {
   if (id === undefined) return rotateSealing(cli, flags)
-  if (flags.new === true) throw new SyncError('ARGUMENT_INVALID', '--new is about the keys that states are sealed with, and goes without an id.')
+  if (flags.new === true || flags.allTenants === true) throw new SyncError('ARGUMENT_INVALID', '--new and --all-tenants are about the keys that states are sealed with, and go without an id.')
   await writing(cli, flags, async (target, store) => {
     const now = systemClock.now()
     const old = await findKey(store, id)
@@ -125,18 +132,52 @@ export const keysRotate: Act<[string | undefined, RotateFlags]> = async (cli, id
 async function rotateSealing(cli: Cli, flags: RotateFlags): Promise<void> {
   const { terminal } = cli
   await writing(cli, flags, async (target, store) => {
-    const { environment, folder, storeUrl } = target.settings
-    const location = parseStoreUrl(storeUrl, folder)
-    const file = keyFileOf(location, environment, folder)
+    const { file, ring: before } = ringOf(target)
     if (flags.new === true && file === null) throw new SyncError('ARGUMENT_INVALID', 'The keys are in TIDEMARK_KEY. Put a new one (`tidemark keys new`) in front of it, with a comma between them, and run this without --new.')
-    const ring = flags.new === true ? addKeyToFile(file!) : loadKeyRing(location, environment, folder)
-    const rewrapped = await new DataKeys(store, ring, randomBytes).rewrap(actorName(), systemClock.now())
-    const used = new Set((await store.dataKeys()).map(({ wrappedBy }) => wrappedBy))
-    const idle = ring.keys.map((key) => key.id).filter((key) => !used.has(key))
-    if (terminal.json) return terminal.document({ ...targetDocument(target), current: ring.current.id, rewrapped, idle })
-    terminal.print(`Key ${ring.current.id} wraps every data key of tenant ${target.tenant} (${rewrapped} anew).`)
-    if (idle.length > 0) terminal.remark(terminal.colors.dim(`No longer needed by this tenant: ${idle.join(', ')}. Rotate every tenant before you remove one, and restart what still runs with the old ring alone.`))
+    const ring = flags.new === true ? addKeyToFile(file!) : before
+    const rewrapped: Record<string, number> = {}
+    for (const tenant of flags.allTenants === true ? await store.tenants() : [target.tenant]) {
+      rewrapped[tenant] = await new DataKeys(store.forTenant(tenant), ring, randomBytes).rewrap(actorName(), systemClock.now())
+    }
+    const counted = Object.values(rewrapped).reduce((sum, count) => sum + count, 0)
+    const waiting = await waitingOn(store, ring)
+    const idle = ring.keys.map((key) => key.id).filter((key) => key !== ring.current.id && waiting[key] === undefined)
+    if (terminal.json) return terminal.document({ ...targetDocument(target), current: ring.current.id, rewrapped: counted, tenants: new Foreign(rewrapped), waiting: new Foreign(waiting), idle })
+    terminal.print(`Key ${ring.current.id} wraps every data key of ${flags.allTenants === true ? 'every tenant' : `tenant ${target.tenant}`} (${counted} anew).`)
+    for (const [key, tenants] of Object.entries(waiting)) terminal.remark(`Key ${key} is still needed by ${printable(tenants.join(', '))}: \`tidemark keys rotate --all-tenants\`.`)
+    if (idle.length > 0) terminal.remark(terminal.colors.dim(`No longer needed by any tenant: ${idle.join(', ')}. Restart what still runs with the old ring, then \`tidemark keys retire\`.`))
   })
+}
+
+export const keysRetire: Act<[string, RevokeFlags]> = async (cli, id, flags) => {
+  const { terminal } = cli
+  await writing(cli, flags, async (target, store) => {
+    const { file, ring } = ringOf(target)
+    if (ring.find(id) === undefined) throw new SyncError('KEY_UNKNOWN', `There is no key ${JSON.stringify(id.slice(0, 80))} in the ring; it has ${ring.keys.map((key) => key.id).join(', ')}.`)
+    if (ring.current.id === id) throw new SyncError('ARGUMENT_INVALID', `Key ${id} is the one that wraps. \`tidemark keys rotate --new --all-tenants\` puts another in front of it.`)
+    const tenants = (await waitingOn(store, ring))[id] ?? []
+    if (tenants.length > 0) throw new SyncError('KEYS_MISSING', `Nothing was changed: without key ${id} the states of ${tenants.join(', ')} could not be read. Run \`tidemark keys rotate --all-tenants\` first.`)
+    if (file === null) throw new SyncError('ARGUMENT_INVALID', `No tenant needs key ${id} any more. The keys are in TIDEMARK_KEY: take it out there.`)
+    if (flags.yes !== true) throw new RefusedError('CONFIRMATION_NEEDED', `Nothing was changed: key ${id}, which no tenant needs any more, is taken out of ${file} only with --yes.`, { key: id, file })
+    removeKeyFromFile(file, id)
+    if (terminal.json) terminal.document({ ...targetDocument(target), retired: id, file })
+    else terminal.print(`Key ${id} is no longer in ${file}. A backup from before the rotation needs it: keep it as long as the backup.`)
+  })
+}
+
+function ringOf({ settings: { environment, folder, storeUrl } }: Target): { file: string | null; ring: KeyRing } {
+  const location = parseStoreUrl(storeUrl, folder)
+  return { file: keyFileOf(location, environment, folder), ring: loadKeyRing(location, environment, folder) }
+}
+
+/** Which tenants have data keys that another key than the current one wraps, by that key. */
+async function waitingOn(store: Store, ring: KeyRing): Promise<Record<string, string[]>> {
+  const waiting: Record<string, string[]> = {}
+  for (const tenant of await store.tenants()) {
+    const old = new Set((await store.forTenant(tenant).dataKeys()).map(({ wrappedBy }) => wrappedBy).filter((key) => key !== ring.current.id))
+    for (const key of old) (waiting[key] ??= []).push(tenant)
+  }
+  return waiting
 }
 
 async function writing(cli: Cli, flags: TargetFlags, body: (target: Target, store: Store) => Promise<void>): Promise<void> {

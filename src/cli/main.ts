@@ -13,7 +13,7 @@ globalThis.console = new console.Console(stderr)
 let stopping: AbortSignal | undefined
 const cli: Cli = {
   terminal, environment: env, folder: process.cwd(),
-  listenForStop: () => (stopping ??= listenForStop(terminal, exitCodeOf('CANCELLED'))),
+  listenForStop: (words) => (stopping ??= listenForStop(terminal, exitCodeOf('CANCELLED'), words)),
 }
 
 let exitCode = 0

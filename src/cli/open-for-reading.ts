@@ -20,3 +20,14 @@ export async function openForReading(target: Target): Promise<Store | null> {
   // A tenant's name has no quotes: it was checked with the settings.
   return (await ask(`select 1 from tidemark_tenants where name = '${target.tenant}'`)) ? openTargetStore(target) : null
 }
+
+/** The same for commands about all tenants: bound to whichever is there. */
+export async function openForEveryTenant(target: Target): Promise<Store | null> {
+  const location = parseStoreUrl(target.settings.storeUrl, target.settings.folder)
+  if (location.kind === 'postgres') return openForReading(target)
+  if (!existsSync(location.file)) return null
+  const first = async (sql: string): Promise<unknown> => Object.values((await selectFrom(location, sql, { limit: 1, tenant: target.tenant })).rows[0] ?? {})[0]
+  if ((await first("select name from sqlite_schema where name = 'tidemark_tenants'")) === undefined) return null
+  const tenant = await first('select name from tidemark_tenants order by tenant_id')
+  return tenant === undefined ? null : openTargetStore({ ...target, tenant: tenant as string })
+}

@@ -2,11 +2,12 @@ import { Command } from 'commander'
 import { advise, adviseVerb } from './advise.ts'
 import { check, checkVerb } from './check.ts'
 import type { Act, Cli } from './cli.ts'
+import { demo, demoVerb } from './demo.ts'
 import { discover, discoverVerb } from './discover.ts'
 import { doctor, doctorVerb } from './doctor.ts'
 import { exportRows, exportVerb } from './export.ts'
 import { init, initVerb } from './init.ts'
-import { keysCreate, keysList, keysNew, keysRevoke, keysRotate, keysVerbs } from './keys.ts'
+import { keysCreate, keysList, keysNew, keysRetire, keysRevoke, keysRotate, keysVerbs } from './keys.ts'
 import { mcp, mcpVerb } from './mcp.ts'
 import { ownVersion } from './own-package.ts'
 import { pause, pauseVerb } from './pause.ts'
@@ -20,6 +21,7 @@ import { stateDiff, stateVerbs, stateGet, stateLog } from './state.ts'
 import { stateCopy, stateReset, stateRewind, stateSet } from './state-moves.ts'
 import { stateVerify } from './state-verify.ts'
 import { status, statusVerb } from './status.ts'
+import { tenantsDelete, tenantsList, tenantsVerbs } from './tenants.ts'
 import { trigger, triggerVerb } from './trigger.ts'
 import { types, typesVerb } from './types.ts'
 import {
@@ -48,12 +50,13 @@ export function createProgram(cli: Cli, onExit: (code: number) => void): Command
   state.addCommand(does(states.copy, stateCopy))
   state.addCommand(does(states.verify, stateVerify))
 
-  const keys = new Command('keys').summary('the keys of the served feed, and those that states are sealed with').description('Makes, lists, rotates and ends the keys of the served feed; makes and rotates those that states are sealed with.')
+  const keys = new Command('keys').summary('the keys of the served feed, and those that states are sealed with').description('Makes, lists, rotates and ends the keys of the served feed; makes, rotates and retires those that states are sealed with.')
   const keyVerbs = keysVerbs()
   keys.addCommand(does(keyVerbs.create, keysCreate))
   keys.addCommand(does(keyVerbs.list, keysList))
   keys.addCommand(does(keyVerbs.revoke, keysRevoke))
   keys.addCommand(does(keyVerbs.rotate, keysRotate))
+  keys.addCommand(does(keyVerbs.retire, keysRetire))
   keys.addCommand(does(keyVerbs.new, keysNew))
 
   const webhooks = new Command('webhooks').summary('where changes are sent to').description('Adds, lists, tries and removes the URLs that changes are sent to.')
@@ -68,9 +71,14 @@ export function createProgram(cli: Cli, onExit: (code: number) => void): Command
   webhooks.addCommand(does(hookVerbs.rotate, webhooksRotate))
   webhooks.addCommand(does(hookVerbs.remove, webhooksRemove))
 
+  const tenants = new Command('tenants').summary('whose data is in this store').description('Lists the tenants of a store, and erases one.')
+  const tenantVerbs = tenantsVerbs()
+  tenants.addCommand(does(tenantVerbs.list, tenantsList))
+  tenants.addCommand(does(tenantVerbs.delete, tenantsDelete))
+
   const verbs = [
-    does(initVerb(), init), does(adviseVerb(), advise), does(checkVerb(), check), does(discoverVerb(), discover), does(previewVerb(), preview), does(runVerb(), run), does(startVerb(), start), does(statusVerb(), status),
-    does(queryVerb(), query), does(exportVerb(), exportRows), does(typesVerb(), types), does(whyVerb(), why), state, does(pauseVerb(), pause), does(resumeVerb(), resume), does(triggerVerb(), trigger), keys, webhooks,
+    does(initVerb(), init), does(demoVerb(), demo), does(adviseVerb(), advise), does(checkVerb(), check), does(discoverVerb(), discover), does(previewVerb(), preview), does(runVerb(), run), does(startVerb(), start), does(statusVerb(), status),
+    does(queryVerb(), query), does(exportVerb(), exportRows), does(typesVerb(), types), does(whyVerb(), why), state, does(pauseVerb(), pause), does(resumeVerb(), resume), does(triggerVerb(), trigger), keys, webhooks, tenants,
     does(mcpVerb(), mcp), does(doctorVerb(), doctor), does(simVerb(), sim),
   ]
   for (const verb of verbs) program.addCommand(verb)

@@ -16,10 +16,10 @@ export interface Written {
 }
 
 /** Names that npm would take for its own when the package is packed. */
-const RENAMED: Record<string, string> = { gitignore: '.gitignore', 'env.example': '.env.example' }
+const RENAMED: Record<string, string> = { gitignore: '.gitignore', 'env.example': '.env.example', env: '.env' }
 
-export function readTemplate(values: Readonly<Record<string, string>>): ProjectFile[] {
-  const folder = join(templatesFolder(), 'worker')
+export function readTemplate(template: string, values: Readonly<Record<string, string>>): ProjectFile[] {
+  const folder = join(templatesFolder(), template)
   return readdirSync(folder).toSorted().map((name) => ({
     path: RENAMED[name] ?? name,
     text: readFileSync(join(folder, name), 'utf8').replace(/\{\{(\w+)\}\}/g, (whole, key: string) => values[key] ?? whole),

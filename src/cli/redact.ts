@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { StateText } from '../contract/index.ts'
+import type { RegistryRecord } from '../strategies/index.ts'
+import { stringifyJson } from '../values/json.ts'
 import { canonicalInstant } from '../values/instant.ts'
 import { Foreign } from './json-document.ts'
 
@@ -23,6 +25,13 @@ export function describeState(state: StateText, reveal: boolean): string {
 export function showTidemark(tidemark: string | null, reveal: boolean): string | null {
   if (tidemark === null || reveal || canonicalInstant(tidemark) !== null) return tidemark
   return `#${digest8(tidemark)}`
+}
+
+/** The checkpoint as a registry lists it; a cursor that is no time as its digest. */
+export function registryDocument(record: RegistryRecord, reveal: boolean): Foreign {
+  const { last_cursor: cursor } = record
+  const shown = cursor === null || reveal ? cursor : showTidemark(typeof cursor === 'string' ? cursor : stringifyJson(cursor), false)
+  return new Foreign({ ...record, last_cursor: shown })
 }
 
 function digest8(text: string): string {

@@ -1,3 +1,4 @@
+import type { JsonSchema } from '../config/schema.ts'
 import { SyncError, type Ports, type Store } from '../contract/index.ts'
 import type { DeclaredSync } from '../runner/declared-sync.ts'
 import type { InboundWebhooks } from '../webhooks/inbound.ts'
@@ -9,8 +10,10 @@ export interface ApiOptions {
   readonly store: Store
   readonly ports: Ports
   readonly syncs: readonly DeclaredSync[]
+  readonly schemas: Readonly<Record<string, JsonSchema>>
   readonly inbound: InboundWebhooks
   readonly host: string
+  readonly corsOrigins?: readonly string[]
   /** Absent: the default one, or any other when somebody has taken it. */
   readonly port: number | undefined
 }

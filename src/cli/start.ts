@@ -1,19 +1,13 @@
 import { Command, Option } from 'commander'
 import type { Log } from '../contract/index.ts'
-import { holderName, isDeadHolder } from '../platform/holder.ts'
-import { syncsOf } from '../runner/declared-sync.ts'
-import { keepLog } from '../runner/keep-log.ts'
 import type { RunnerEvent } from '../runner/runner-options.ts'
-import { Runner } from '../runner/runner.ts'
-import { Deliverer } from '../webhooks/deliverer.ts'
-import { InboundWebhooks } from '../webhooks/inbound.ts'
-import { createSender } from '../webhooks/send.ts'
 import { countArgument, countOrZeroArgument } from './arguments.ts'
 import type { Act, Cli } from './cli.ts'
 import { outsideOf } from './outside.ts'
 import { resultDocument } from './progress.ts'
 import { showTidemark } from './redact.ts'
-import { DEFAULT_PORT, serveApi, type ServedApi } from './serve-api.ts'
+import { DEFAULT_PORT, type ServedApi } from './serve-api.ts'
+import { openService } from './service.ts'
 import { describeSchedule } from './standing.ts'
 import { table } from './table.ts'
 import { announce, openTargetStore, targetDocument, withStoreFlags, workerTarget, type TargetFlags, type WorkerTarget } from './target.ts'
@@ -24,6 +18,7 @@ interface StartFlags extends TargetFlags {
   readonly api: boolean
   readonly host: string
   readonly port?: number
+  readonly corsOrigin?: readonly string[]
   readonly keepLog?: number
 }
 
@@ -35,6 +30,7 @@ export function startVerb(): Command {
     .addOption(new Option('--grace <seconds>', 'how long to wait for pages in hand when stopped').argParser(countArgument).default(10))
     .addOption(new Option('--port <n>', `where to serve the feed; 0 takes any (default: ${DEFAULT_PORT}, or any when it is taken)`).argParser(countOrZeroArgument))
     .addOption(new Option('--host <address>', 'whom to serve; beyond this machine control needs a key as well').default('127.0.0.1'))
+    .option('--cors-origin <origin...>', 'web pages of these origins may ask, with a key (default: none)')
     .option('--no-api', 'serve nothing')
     .addOption(new Option('--keep-log <days>', 'forget older entries of the log that no row stands on, tombstones included; a reader further behind begins anew (default: keep all)').argParser(countArgument))
 }
@@ -44,32 +40,27 @@ export const start: Act<[StartFlags]> = async (cli, flags) => {
   const target = withLogs(await workerTarget(cli, flags))
   announce(cli, target)
   const store = await openTargetStore(target)
-  let api: ServedApi | null = null
   try {
     const outside = outsideOf(cli, target)
-    const syncs = syncsOf(target.worker)
-    const inbound = new InboundWebhooks({ ...outside, store, holder: `webhook:${holderName()}`, isDead: isDeadHolder, webhooks: target.worker.webhooks?.() ?? [] })
-    if (flags.api) api = await serveApi({ store, ports: outside.ports, syncs, inbound, host: flags.host, port: flags.port })
-    const runner = new Runner({
-      ...outside, store, syncs, holder: holderName(), isDead: isDeadHolder, concurrency: flags.concurrency,
+    const service = await openService({
+      target, store, outside, concurrency: flags.concurrency,
+      api: flags.api ? { host: flags.host, port: flags.port, ...(flags.corsOrigin !== undefined && { corsOrigins: flags.corsOrigin }) } : null,
+      keepLogMs: flags.keepLog === undefined ? undefined : flags.keepLog * 86_400_000,
       onEvent: cli.terminal.json ? eventLines(cli) : eventLog(outside.ports.log),
     })
-    const send = createSender()
-    const deliverer = new Deliverer({ store, ports: outside.ports, send, holder: holderName(), isDead: isDeadHolder })
-    showSchedules(cli, target, api)
-    deliverer.start()
-    await runner.start()
-    const keeping = flags.keepLog === undefined ? null : keepLog(store, outside.ports, flags.keepLog * 86_400_000, stopping)
-    await aborted(stopping)
-    const graceMs = flags.grace * 1_000
-    await Promise.all([runner.stop({ graceMs }), deliverer.stop({ graceMs }).then(() => send.close()), api?.close(), keeping])
+    try {
+      showSchedules(cli, target, service.api)
+      await service.start()
+      await aborted(stopping)
+    } finally {
+      await service.stop(flags.grace * 1_000)
+    }
   } finally {
-    await api?.close()
     await store.close()
   }
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
+export function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve()
     else signal.addEventListener('abort', () => resolve(), { once: true })
@@ -90,7 +81,7 @@ function showSchedules({ terminal }: Cli, target: WorkerTarget, api: ServedApi |
   if (!terminal.json && api !== null) terminal.print(`The feed is served at ${api.url}/agents/v1. \`tidemark keys create <name>\` makes a key for it.`)
 }
 
-function eventLines({ terminal }: Cli): (event: RunnerEvent) => void {
+export function eventLines({ terminal }: Cli): (event: RunnerEvent) => void {
   return ({ kind, ...facts }) => terminal.document({
     event: kind, ...facts,
     ...('tidemark' in facts ? { tidemark: showTidemark(facts.tidemark, false) } : {}),

@@ -1,14 +1,16 @@
 import { Command } from 'commander'
 import type { Store, SyncRef } from '../contract/index.ts'
+import { registryRecord } from '../strategies/index.ts'
 import { countArgument, countOrZeroArgument } from './arguments.ts'
 import type { Act, Cli } from './cli.ts'
 import { grouped } from './counts.ts'
 import { diffStates } from './diff-states.ts'
 import { findSync } from './find-sync.ts'
 import { Foreign, isoTime } from './json-document.ts'
+import { NEVER_RUN } from './never-run.ts'
 import { openForReading } from './open-for-reading.ts'
 import { printable } from './printable.ts'
-import { describeState, showTidemark, stateDocument } from './redact.ts'
+import { describeState, registryDocument, showTidemark, stateDocument } from './redact.ts'
 import { AUDIT_MAX, movesState, stateOfVersion } from './state-moves.ts'
 import { table } from './table.ts'
 import { announce, targetDocument, withStoreFlags, workerTarget, type TargetFlags, type WorkerTarget } from './target.ts'
@@ -73,15 +75,15 @@ export function stateVerbs(): Record<StateVerb, Command> {
 export const stateGet: Act<[string, ReadFlags]> = async (cli, name, flags) => {
   await reading(cli, flags, name, async (target, ref, store) => {
     const reveal = flags.reveal === true
-    const checkpoint = await store?.read(ref)
-    const { version = 0, committed = null, inflight = null, tidemark = null } = checkpoint ?? {}
+    const checkpoint = (await store?.read(ref)) ?? NEVER_RUN
+    const { version, committed, inflight, tidemark } = checkpoint
     if (cli.terminal.json) {
       cli.terminal.document({
         ...targetDocument(target), sync: ref.sync, version, committed: stateDocument(committed, reveal),
         inflight: inflight === null ? null : {
           cycle: inflight.cycle, mode: inflight.mode, page: inflight.page, startedAt: isoTime(inflight.startedAt), state: stateDocument(inflight.state, reveal),
         },
-        tidemark: showTidemark(tidemark, reveal),
+        tidemark: showTidemark(tidemark, reveal), record: registryDocument(registryRecord(target.tenant, ref, checkpoint), reveal),
       })
       return
     }

@@ -6,14 +6,14 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 const ONE_SIGNAL_MS = 250
 
 /** The first signal lets the page in hand end or aborts it; the second ends the process at once. Both are safe. */
-export function listenForStop(terminal: Terminal, exitCode: number): AbortSignal {
+export function listenForStop(terminal: Terminal, exitCode: number, words = 'Stopping: what has landed stays, and the next run continues there.'): AbortSignal {
   const stopping = new AbortController()
   let firstAt: number | null = null
   const stop = (): void => {
     const now = performance.now()
     if (firstAt === null) {
       firstAt = now
-      terminal.remark('', 'Stopping: what has landed stays, and the next run continues there. Once more to stop at once.')
+      terminal.remark('', `${words} Once more to stop at once.`)
       stopping.abort()
     } else if (now - firstAt > ONE_SIGNAL_MS) endAtOnce(exitCode)
   }

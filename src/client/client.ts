@@ -1,8 +1,10 @@
 import type { JsonObject } from '../contract/index.ts'
 import type { AnyDatabases, Change, Row } from './change.ts'
 import { readChanges, type ChangesOptions } from './changes.ts'
+import type { Checkpoint } from './checkpoint.ts'
 import { ClientError } from './client-error.ts'
-import { Wire, type WireOptions } from './wire.ts'
+import { serverCheckpoint } from './server-checkpoint.ts'
+import { Wire, type Query, type WireOptions } from './wire.ts'
 
 export interface ClientOptions extends WireOptions {
   /** Failed tries before `list` and `get` give up. */
@@ -28,6 +30,8 @@ export interface Client<Databases extends object = AnyDatabases> {
   get<Name extends keyof Databases & string>(database: Name, key: string, options?: ReadOptions): Promise<Row<Databases[Name]> | null>
   /** The names of those that the key may read. */
   databases(options?: ReadOptions): Promise<(keyof Databases & string)[]>
+  /** Keeps the place of a consumer with the server, under the name of the key: for one that has no place of its own for it. */
+  checkpoint(name?: string): Checkpoint
 }
 
 const RETRIES_MAX = 5
@@ -36,8 +40,8 @@ const PAGE_SIZE = 200
 
 export function createClient<Databases extends object = AnyDatabases>(options: ClientOptions): Client<Databases> {
   const wire = new Wire(options)
-  const ask = (path: string, query: Record<string, string | number | undefined>, signal: AbortSignal = new AbortController().signal): Promise<JsonObject> =>
-    wire.retrying(options.retriesMax ?? RETRIES_MAX, signal, () => wire.json({ path, query, timeoutMs: ANSWER_MS, signal }))
+  const ask = (path: string, query: Query, signal: AbortSignal = new AbortController().signal, body?: JsonObject): Promise<JsonObject> =>
+    wire.retrying(options.retriesMax ?? RETRIES_MAX, signal, () => wire.json({ path, query, timeoutMs: ANSWER_MS, signal, ...(body !== undefined && { body }) }))
   return {
     changes: (changesOptions = {}) => readChanges(wire, changesOptions) as AsyncGenerator<never, void, undefined>,
     async *list(database, { updatedSince, signal } = {}) {
@@ -61,6 +65,7 @@ export function createClient<Databases extends object = AnyDatabases>(options: C
       const { databases } = (await ask('/agents/v1/capabilities', {}, signal)) as unknown as { databases: { name: keyof Databases & string }[] }
       return databases.map(({ name }) => name)
     },
+    checkpoint: (name = 'default') => serverCheckpoint(name, ask),
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Clock, JsonObject, Random } from '../contract/index.ts'
-import { parseJson } from '../values/json.ts'
+import { parseJson, stringifyJson } from '../values/json.ts'
 import { CLIENT_ERRORS, ClientError, type ClientErrorCode } from './client-error.ts'
 import { clock as machineClock, random as machineRandom } from './clock.ts'
 import { delayMs, retryAfterMs } from './retry.ts'
@@ -30,6 +30,8 @@ interface Ask {
   readonly path: string
   readonly query?: Query
   readonly accept?: string
+  /** Sent as JSON, with POST. */
+  readonly body?: JsonObject
   readonly signal: AbortSignal
 }
 
@@ -60,7 +62,7 @@ export class Wire {
   }
 
   /** One try; the body is the caller's. */
-  async open({ path, query = {}, accept = 'application/json', signal }: Ask): Promise<Response> {
+  async open({ path, query = {}, accept = 'application/json', body, signal }: Ask): Promise<Response> {
     const { url, key } = this.#options
     const given = Object.entries(query).filter((entry): entry is [string, string | number] => entry[1] !== undefined)
     const search = new URLSearchParams(Object.fromEntries(given.map(([name, value]) => [name, String(value)]))).toString()
@@ -68,7 +70,7 @@ export class Wire {
     const authorization = `Bearer ${typeof key === 'function' ? await key() : key}`
     let response: Response
     try {
-      response = await (this.#options.fetch ?? fetch)(address, { headers: { authorization, accept }, signal })
+      response = await (this.#options.fetch ?? fetch)(address, { headers: { authorization, accept, ...(body !== undefined && { 'content-type': 'application/json' }) }, signal, ...(body !== undefined && { method: 'POST', body: stringifyJson(body) }) })
     } catch (cause) {
       signal.throwIfAborted()
       throw new ClientError('NETWORK_FAILED', `${originOf(url)} cannot be reached: ${causeOf(cause)}.`, { cause })

@@ -28,15 +28,25 @@ export function keyFileOf(location: StoreLocation, environment: Environment, fol
 
 /** Puts a new key in front of those in the file: it wraps from now on, and they still unwrap. */
 export function addKeyToFile(file: string): KeyRing {
-  const text = readFileSync(file, 'utf8')
+  replaceKeyFile(file, `${keyText(makeMasterKey(randomBytes))}\n${readFileSync(file, 'utf8')}`)
+  return readKeyFile(file)
+}
+
+/** The remarks between the keys stay. */
+export function removeKeyFromFile(file: string, id: string): void {
+  const text = keyText(readKeyFile(file).find(id)!)
+  replaceKeyFile(file, readFileSync(file, 'utf8').split('\n').filter((line) => line.trim() !== text).join('\n'))
+  if (readKeyFile(file).find(id) !== undefined) throw new SyncError('KEYS_MISSING', `Key ${id} shares its line with another in ${file}: take it out by hand.`)
+}
+
+function replaceKeyFile(file: string, text: string): void {
   const draft = draftOf(file)
   try {
-    writeDraft(draft, `${keyText(makeMasterKey(randomBytes))}\n${text}`)
+    writeDraft(draft, text)
     renameSync(draft, file)
   } finally {
     rmSync(draft, { force: true })
   }
-  return readKeyFile(file)
 }
 
 /** Where something is sealed already, a new key would open none of it and hide that the right one is missing. */

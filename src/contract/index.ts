@@ -4,9 +4,10 @@ export type { Change, CycleFacts, Execute, Mode, Pacing, Page, Secrets, SyncCont
 export type { Checkpoint, Inflight, LastError, Lease, StateText, SyncRef } from './checkpoint.ts'
 export type {
   Acquired, AcquireRequest, Action, AuditEntry, BeginRequest, Begun, ChangesQuery, Column, ColumnKind, Commit,
-  CommitOutcome, CycleRecord, CycleReport, DatabaseInfo, Held, Landing, LandingCounts, LogEntry, Move, Quarantined,
+  CommitOutcome, CycleRecord, CycleReport, DatabaseInfo, Erased, Held, Landing, LandingCounts, LogEntry, Move, Occupied, Quarantined,
   QuarantineEntry, Row, Signal, StopReason, Store, Sweep, Trail, TrailEntry, WrappedKey,
 } from './store.ts'
+export type { Consumer, ConsumerName } from './consumers.ts'
 export type {
   ApiKey, Compacted, CompactRequest, CursorSecret, CursorSecretOffer, FeedEntry, FeedPage, FeedQuery,
 } from './feed.ts'

@@ -27,6 +27,11 @@ export interface Page<State = unknown> {
    * granted scopes, filter). A replace cycle whose scope differs from the last one sweeps nothing until confirmed.
    */
   scope?: string
+  /**
+   * What it tells was so when the cycle began, and may have changed since, as in a log that is read again from its beginning:
+   * a row that another sync has written since then is newer, whenever this page was asked for.
+   */
+  isHistory?: boolean
   /** On the last page: why the source ends the cycle here, in a word of its own such as `reached_since`. Kept in the cycle's record. */
   stopWord?: string
 }

@@ -1,4 +1,5 @@
 import type { Checkpoint, Inflight, Lease, StateText, SyncRef } from './checkpoint.ts'
+import type { Consumer, ConsumerName } from './consumers.ts'
 import type { ErrorCode } from './errors.ts'
 import type { ApiKey, Compacted, CompactRequest, CursorSecret, CursorSecretOffer, FeedPage, FeedQuery } from './feed.ts'
 import type { Mode } from './page.ts'
@@ -15,6 +16,14 @@ export interface Store {
   readonly tenant: string
   /** The same database, for another tenant. Shares connections; close only the store that was opened. */
   forTenant(tenant: string): Store
+  /** The names of all that this database knows, sorted: the one look beyond its own. */
+  tenants(): Promise<string[]>
+  /**
+   * Erases everything of this tenant for good, with the keys of its states: what a copy elsewhere still holds of them opens
+   * no more. Its name and its sequence stay, so that nobody takes what comes later for what was, and a new trail begins
+   * with the record of the erasure. Refused while a lease runs.
+   */
+  erase(by: { actor: string; at: number }): Promise<Erased | Occupied>
   close(): Promise<void>
 
   // ── the cycle ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -88,6 +97,14 @@ export interface Store {
   /** False when this tenant has no such key, or it ends earlier. */
   endApiKey(id: string, at: number): Promise<boolean>
 
+  /** In the order of their names. */
+  consumers(): Promise<Consumer[]>
+  /** False, and nothing written, when its owner has so many others already. */
+  putConsumer(consumer: Consumer, bounds: { ownedMax: number }): Promise<boolean>
+  removeConsumer(name: ConsumerName): Promise<boolean>
+  /** Adds requests to a window of time that all processes share, and tells how many there are now, in the same order. Older windows than the one before it are forgotten. */
+  countRequests(window: number, counts: ReadonlyArray<readonly [who: string, count: number]>): Promise<number[]>
+
   // ── webhooks ───────────────────────────────────────────────────────────────────────────────────────────────────────
   /** Oldest first. */
   webhooks(): Promise<Webhook[]>
@@ -131,6 +148,20 @@ export interface Held {
   readonly kind: 'held'
   readonly by: string
   readonly until: number
+}
+
+export interface Erased {
+  readonly kind: 'erased'
+  readonly syncs: number
+  /** Entries of the log, and of every other table, that are gone. */
+  readonly entries: number
+  /** Where bytes of it may still be until they are written over; null when nowhere in this database. */
+  readonly remains: string | null
+}
+
+/** Somebody works on the tenant. Nothing was erased. */
+export interface Occupied extends Held {
+  readonly ref: SyncRef
 }
 
 export interface BeginRequest {
@@ -180,6 +211,8 @@ export interface Commit {
    * while the page was being read, so the two cannot be ordered by reading time.
    */
   readonly readFrom: number
+  /** See Page.isHistory: `readFrom` is where the cycle began, and what was written later is not to be ordered but newer. */
+  readonly isHistory?: boolean
   /** Two source times this close count as equal (a source whose clock may step back). */
   readonly upstreamToleranceMs: number
   readonly pacers: Readonly<Record<string, number>>
@@ -334,7 +367,7 @@ export interface AuditEntry {
   readonly version: number
   readonly at: number
   readonly actor: string
-  /** complete, set, abandon, conflict, pause, resume; of the tenant: new-key, rewrap-key */
+  /** complete, set, abandon, conflict, pause, resume; of the tenant: new-key, rewrap-key, erase */
   readonly action: string
   readonly reason: string
   readonly cycle: number | null

@@ -206,7 +206,7 @@ class Cycle {
     return this.#plan.scope === null ? seen : `${this.#plan.scope} ${seen}`
   }
 
-  #commit({ request, prepared }: ReadPage, move: Move): ReturnType<StoreDoor['commit']> {
+  #commit({ request, checked, prepared }: ReadPage, move: Move): ReturnType<StoreDoor['commit']> {
     return this.#door.commit({
       lease: this.#lease,
       version: this.#checkpoint.version,
@@ -217,7 +217,8 @@ class Cycle {
       landings: prepared.landings,
       quarantined: prepared.quarantined,
       columns: prepared.columns,
-      readFrom: request.readFrom,
+      readFrom: checked.isHistory ? this.#inflight!.startSequence : request.readFrom,
+      isHistory: checked.isHistory,
       upstreamToleranceMs: this.#plan.upstreamToleranceMs,
       pacers: this.#pacer.slots(),
     })

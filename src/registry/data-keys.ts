@@ -12,7 +12,7 @@ export class DataKeys {
   readonly #store: Store
   readonly #ring: KeyRing
   readonly #random: RandomBytes
-  readonly #known = new Map<string, DataKey>()
+  #known = new Map<string, DataKey>()
   #newest: DataKey | null = null
 
   constructor(store: Store, ring: KeyRing, random: RandomBytes) {
@@ -28,14 +28,13 @@ export class DataKeys {
 
   /** The newest; the first is made when it is needed, and not before. */
   async current(at: number): Promise<DataKey> {
-    if (this.#newest === null) await this.#load()
+    if (this.#newest === null) await this.load()
     if (this.#newest === null) await this.add('engine', at)
     return this.#newest!
   }
 
   async find(id: string): Promise<DataKey | undefined> {
-    // Another process may have made it since.
-    if (!this.#known.has(id)) await this.#load()
+    if (!this.#known.has(id)) await this.load()
     return this.#known.get(id)
   }
 
@@ -44,7 +43,7 @@ export class DataKeys {
     const id = `d${this.#random(4).toString('hex')}`
     const { id: wrappedBy, bytes } = this.#ring.current
     await this.#store.putDataKey({ id, wrappedBy, wrapped: seal(bytes, this.#random(KEY_BYTES), placeOf(this.#store.tenant, id), this.#random) }, { actor, at })
-    await this.#load()
+    await this.load()
   }
 
   /** Wraps what another key wraps with the ring's current one, one at a time: to be stopped and begun again at will. */
@@ -60,11 +59,12 @@ export class DataKeys {
     return count
   }
 
-  async #load(): Promise<void> {
-    for (const { id, wrappedBy, wrapped } of await this.#store.dataKeys()) {
-      this.#newest = this.#known.get(id) ?? this.#unwrap(id, wrappedBy, wrapped)
-      this.#known.set(id, this.#newest)
-    }
+  /** What the store has now: another process may have added some, or erased the tenant and all of them. */
+  async load(): Promise<void> {
+    const wrapped = await this.#store.dataKeys()
+    const known = wrapped.map((key) => this.#known.get(key.id) ?? this.#unwrap(key.id, key.wrappedBy, key.wrapped))
+    this.#known = new Map(known.map((key) => [key.id, key]))
+    this.#newest = known.at(-1) ?? null
   }
 
   #unwrap(id: string, wrappedBy: string, wrapped: string): DataKey {

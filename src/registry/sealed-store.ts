@@ -20,6 +20,8 @@ export function sealStore(store: Store, ring: KeyRing, random: RandomBytes): Sto
       const taken = await store.acquire(ref, request)
       if (taken.kind === 'held') return taken
       try {
+        // What never ran may belong to a tenant that was erased since: what is sealed with keys that are gone never opens again.
+        if (taken.checkpoint.version === 0 && taken.checkpoint.inflight === null) await keys.load()
         return { ...taken, checkpoint: await states.openCheckpoint(ref, taken.checkpoint) }
       } catch (error) {
         await store.release(taken.lease)
@@ -35,11 +37,15 @@ export function sealStore(store: Store, ring: KeyRing, random: RandomBytes): Sto
     read: async (ref) => states.openCheckpoint(ref, await store.read(ref)),
     // Whoever could read these in a backup could make cursors of their own.
     cursorSecrets: async (offer) => {
+      await keys.load()
       const secrets = await store.cursorSecrets({ ...offer, secret: await states.seal(OF_TENANT, offer.secret, CURSOR_SECRET, offer.createdAt) })
       return Promise.all(secrets.map(async (known) => ({ ...known, secret: (await states.open(OF_TENANT, known.secret, [CURSOR_SECRET]))! })))
     },
     // Whoever could read these could sign in our name.
-    putWebhook: async (settings, place) => store.putWebhook({ ...settings, secrets: await states.seal(ofWebhook(settings.id), settings.secrets, WEBHOOK_SECRETS, settings.createdAt) }, place),
+    putWebhook: async (settings, place) => {
+      await keys.load()
+      await store.putWebhook({ ...settings, secrets: await states.seal(ofWebhook(settings.id), settings.secrets, WEBHOOK_SECRETS, settings.createdAt) }, place)
+    },
     webhooks: async () => Promise.all((await store.webhooks()).map((webhook) => states.openWebhook(webhook))),
     claimWebhook: async (id, request) => {
       const claim = await store.claimWebhook(id, request)

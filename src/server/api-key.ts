@@ -41,6 +41,11 @@ export function allows(scopes: readonly string[], scope: string): boolean {
   return scope.endsWith(':read') && scopes.includes('*:read')
 }
 
+/** To read the rows of one database. `sync:read` is about the syncs, so a database of that name needs more. */
+export function readScope(database: string): string {
+  return database === 'sync' ? '*:read' : `${database}:read`
+}
+
 const SCOPE = /^(?:admin|sync:write|(?:\*|[A-Za-z0-9][A-Za-z0-9_.-]{0,62}):read)$/
 
 export function isScope(text: string): boolean {

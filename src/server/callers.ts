@@ -12,6 +12,8 @@ export interface Caller {
   /** Bound to the key's tenant: nothing else can be reached from here (invariant 10). */
   readonly store: Store
   readonly allowance: Allowance | null
+  /** When the key ends; null when nobody has ended it. */
+  readonly endsAt: number | null
 }
 
 /** A record is asked for again after this, so that an ended key ends everywhere within it. */
@@ -27,10 +29,10 @@ export class Callers {
   readonly #stores = new Map<string, Store>()
   readonly #known = new Map<string, { key: ApiKey | null; until: number }>()
 
-  constructor(store: Store, clock: Clock) {
+  constructor(store: Store, clock: Clock, stopping: AbortSignal) {
     this.#store = store
     this.#clock = clock
-    this.#limit = new RateLimit(clock)
+    this.#limit = new RateLimit(clock, stopping)
     this.#stores.set(store.tenant, store)
   }
 
@@ -52,7 +54,7 @@ export class Callers {
     }
     const allowance = this.charge(key)
     if (allowance.remaining < 0) throw withRate(tooMany(allowance, now), allowance)
-    return { id: key.id, name: key.name, scopes: key.scopes, store: this.#storeOf(key.tenant), allowance }
+    return { id: key.id, name: key.name, scopes: key.scopes, store: this.#storeOf(key.tenant), allowance, endsAt: key.endsAt }
   }
 
   /** A valid key that was asked about a moment ago; null for all others, whatever the reason. */
@@ -63,13 +65,18 @@ export class Callers {
     return known !== undefined && known.until > now && isKeyValid(known.key, given!.hash, now) ? known.key : null
   }
 
-  charge({ id, rateLimit }: ApiKey): Allowance {
-    return this.#limit.take(id, rateLimit)
+  charge({ id, tenant, rateLimit }: ApiKey): Allowance {
+    return this.#limit.take(id, rateLimit, this.#storeOf(tenant))
   }
 
   /** For whoever is allowed in without a key. */
   local(): Caller {
-    return { id: null, name: 'local', scopes: ['admin'], store: this.#store, allowance: null }
+    return { id: null, name: 'local', scopes: ['admin'], store: this.#store, allowance: null, endsAt: null }
+  }
+
+  /** For whoever may be anybody. */
+  anybody(): Caller {
+    return { ...this.local(), name: 'anybody', scopes: [] }
   }
 
   /** Whether a long answer may go on. */

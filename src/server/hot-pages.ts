@@ -10,7 +10,7 @@ const PATH = '/agents/v1/changes?'
  */
 export function sendHotPage(hall: Hall, request: IncomingMessage, response: ServerResponse, id: () => string): boolean {
   const { method, url = '', headers } = request
-  if (method !== 'GET' || !url.startsWith(PATH) || headers.accept !== undefined || headers['accept-encoding'] !== undefined) return false
+  if (method !== 'GET' || !url.startsWith(PATH) || headers.accept !== undefined || headers.origin !== undefined || headers['accept-encoding'] !== undefined) return false
   const key = hall.callers.recall(headers.authorization?.startsWith('Bearer ') === true ? headers.authorization.slice(7) : '')
   if (key === null || !allows(key.scopes, 'changes:read')) return false
   const started = performance.now()

@@ -1,9 +1,11 @@
+import { isoTime } from '../feed/read-page.ts'
+import { allows, readScope } from './api-key.ts'
 import { countHealths } from './control-routes.ts'
+import { databaseSchemas } from './database-schemas.ts'
 import { HttpError } from './http-error.ts'
 import { openApiDocument } from './openapi.ts'
-import { sendJson, type Route } from './route.ts'
+import { sendData, sendJson, type Route } from './route.ts'
 import { LIMIT_DEFAULT, LIMIT_MAX, object, WAIT_MAX_S } from './schemas.ts'
-import { allows } from './api-key.ts'
 
 const OPEN = { kind: 'public' } as const
 const ANYTHING = { type: 'object', additionalProperties: true }
@@ -27,23 +29,39 @@ export const metaRoutes: readonly Route[] = [
   {
     method: 'GET', path: '/metrics', id: 'getMetrics', access: { kind: 'control', scope: 'sync:read' }, answer: { type: 'string' }, media: 'text/plain', summary: 'Figures for Prometheus.',
     async handle({ reply, caller, hall }) {
-      const text = await hall.metrics.text(await countHealths(hall, caller.store), caller.store)
+      const text = await hall.metrics.text(await countHealths(hall, caller.store), caller.store, hall.ports.clock.now())
       return reply.type(hall.metrics.contentType).send(text)
     },
   },
   {
-    method: 'GET', path: '/openapi.json', id: 'getOpenApi', access: OPEN, answer: ANYTHING, summary: 'This interface, described by OpenAPI 3.1.',
-    handle: async ({ reply, hall }) => sendJson(reply, JSON.stringify(openApiDocument(hall.routes, hall.version))),
+    method: 'GET', path: '/openapi.json', id: 'getOpenApi', access: { kind: 'open' }, answer: ANYTHING, summary: 'This interface, described by OpenAPI 3.1; for a key, with the databases that it may read and their records.',
+    handle: async ({ reply, hall, caller }) => sendJson(reply, JSON.stringify(openApiDocument(hall.routes, hall.version, caller.scopes.length === 0 ? [] : await databaseSchemas(hall, caller)))),
   },
   {
     method: 'GET', path: '/agents/v1/capabilities', id: 'getCapabilities', access: { kind: 'key' }, answer: ANYTHING, summary: 'What this key may read, and within which limits.',
     async handle({ reply, caller, hall }) {
-      const databases = (await caller.store.databaseNames()).filter((name) => allows(caller.scopes, `${name}:read`))
+      const databases = (await caller.store.databaseNames()).filter((name) => allows(caller.scopes, readScope(name)))
       return sendJson(reply, JSON.stringify({
         version: hall.version, tenant: caller.store.tenant, scopes: caller.scopes, databases: databases.map((name) => ({ name, path: `/agents/v1/${name}` })),
         changes: allows(caller.scopes, 'changes:read') ? { path: '/agents/v1/changes', stream: true, longPollSecondsMax: WAIT_MAX_S } : null,
         limits: { limitDefault: LIMIT_DEFAULT, limitMax: LIMIT_MAX, requestsPerMinute: caller.allowance?.limit ?? null, cursorLifeDays: 7 },
       }))
     },
+  },
+  {
+    method: 'GET', path: '/agents/v1/schema', id: 'getSchema', access: { kind: 'key' }, summary: 'The records of the databases that this key may read, as JSON Schemas: as declared, else by what has landed.',
+    answer: object({ data: { type: 'array', items: object({ name: { type: 'string' }, from: { type: 'string', enum: ['schema', 'columns'] }, schema: ANYTHING }) } }),
+    handle: async ({ reply, hall, caller }) => sendData(reply, await databaseSchemas(hall, caller)),
+  },
+  {
+    method: 'GET', path: '/agents/v1/auth/whoami', id: 'getWhoAmI', access: { kind: 'key' }, summary: 'Whose key this is, and what it may do.',
+    answer: object({
+      data: object({
+        tenant: { type: 'string' }, id: { type: 'string' }, name: { type: 'string' }, scopes: { type: 'array', items: { type: 'string' } }, requestsPerMinute: { type: 'integer' },
+        endsAt: { type: ['string', 'null'], description: 'When the key ends; null when nobody has ended it.' },
+      }),
+    }),
+    handle: async ({ reply, caller: { id, name, scopes, store, allowance, endsAt } }) =>
+      sendData(reply, { tenant: store.tenant, id, name, scopes, requestsPerMinute: allowance?.limit, endsAt: endsAt === null ? null : isoTime(endsAt) }),
   },
 ]

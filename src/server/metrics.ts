@@ -1,6 +1,7 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { Store, Webhook } from '../contract/index.ts'
 import { stateOf, type WebhookState } from '../webhooks/manage.ts'
+import { lagOf, type LagStatus } from './consumer-lag.ts'
 
 /** Labels have few values, whatever is asked: a route by its pattern, a status by its class. Nobody's names (XF16). */
 export class Metrics {
@@ -29,11 +30,13 @@ export class Metrics {
   }
 
   /** What is of the caller's tenant is gathered anew for each answer: two tenants that ask at once must not see each other's. */
-  async text(healths: Readonly<Record<string, number>>, store: Store): Promise<string> {
+  async text(healths: Readonly<Record<string, number>>, store: Store, now: number): Promise<string> {
     const position = await store.position()
     const webhooks = await store.webhooks()
     const states: Record<WebhookState, number> = { enabled: 0, failing: 0, disabled: 0 }
     for (const webhook of webhooks) states[stateOf(webhook)]++
+    const lags: Record<LagStatus, number> = { healthy: 0, warning: 0, critical: 0 }
+    for (const consumer of await store.consumers()) lags[(await lagOf(store, consumer, now)).status]++
     const own = new Registry()
     const gauge = (name: string, help: string, value: number): void => new Gauge({ name, help, registers: [own] }).set(value)
     const gauges = (name: string, help: string, label: string, values: Readonly<Record<string, number>>): void => {
@@ -45,6 +48,7 @@ export class Metrics {
     gauges('tidemark_webhooks', 'Webhooks by state.', 'state', states)
     gauges('tidemark_webhook_deliveries', 'Messages that wait to be tried again, and those that were given up.', 'state', { waiting: sum(webhooks, 'waiting'), dead: sum(webhooks, 'dead') })
     gauge('tidemark_webhook_behind', 'Entries of the feed that the webhook furthest behind has not read.', Math.max(0, ...webhooks.map((webhook) => position - webhook.position)))
+    gauges('tidemark_consumers', 'Consumers that told where they stand, by how far behind they are.', 'status', lags)
     return `${await this.#registry.metrics()}${await own.metrics()}`
   }
 }

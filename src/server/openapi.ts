@@ -1,11 +1,19 @@
+import { readScope } from './api-key.ts'
+import { asComponent, type DatabaseSchema } from './database-schemas.ts'
 import { HTTP_ERRORS } from './http-error.ts'
 import type { Route } from './route.ts'
-import { COMPONENTS, ref, type JsonSchema } from './schemas.ts'
+import { COMPONENTS, LIST_ANSWER, object, ref, ROW_ANSWER, type JsonSchema } from './schemas.ts'
 
-/** Made of the very schemas that check requests. */
-export function openApiDocument(routes: readonly Route[], version: string): Record<string, unknown> {
+/** Made of the very schemas that check requests; the databases that are given have paths of their own, with their records. */
+export function openApiDocument(routes: readonly Route[], version: string, databases: readonly DatabaseSchema[] = []): Record<string, unknown> {
   const paths: Record<string, Record<string, unknown>> = {}
   for (const route of routes) (paths[pathOf(route)] ??= {})[route.method.toLowerCase()] = operation(route)
+  const schemas: Record<string, JsonSchema> = { ...COMPONENTS }
+  for (const { name, schema } of databases) {
+    schemas[`Record_${name}`] = asComponent(schema, `#/components/schemas/Record_${name}`)
+    schemas[`Row_${name}`] = object({ ...(COMPONENTS['Row']!['properties'] as object), record: ref(`Record_${name}`) })
+    for (const route of routes.flatMap((route) => ofDatabase(route, name))) if (paths[pathOf(route)] === undefined) paths[pathOf(route)] = { get: operation(route) }
+  }
   return {
     openapi: '3.1.0',
     info: {
@@ -21,9 +29,20 @@ export function openApiDocument(routes: readonly Route[], version: string): Reco
         bearer: { type: 'http', scheme: 'bearer', description: 'A key made by `tidemark keys create`.' },
         token: { type: 'apiKey', in: 'header', name: 'X-Agents-Token', description: 'The same key, for clients that cannot send a bearer token.' },
       },
-      schemas: COMPONENTS,
+      schemas,
     },
   }
+}
+
+/** The list and the row of one database, of those of any. */
+function ofDatabase(route: Route, name: string): Route[] {
+  const answers: Record<string, JsonSchema> = {
+    listRows: object({ ...(LIST_ANSWER['properties'] as object), data: { type: 'array', items: ref(`Row_${name}`) } }), getRow: object({ ...(ROW_ANSWER['properties'] as object), data: ref(`Row_${name}`) }),
+  }
+  const answer = answers[route.id]
+  if (answer === undefined) return []
+  const { database: _, ...params } = route.params!['properties'] as Record<string, JsonSchema>
+  return [{ ...route, id: `${route.id}_${name}`, path: route.path.replace(':database', name), access: { kind: 'scope', scope: readScope(name) }, params: object(params), answer, summary: `${route.summary} Of ${name}.` }]
 }
 
 const TAGS = { feed: 'Lists and changes.', control: 'Syncs: where they stand, and what to do with them.', server: 'The server itself.' }
@@ -31,10 +50,10 @@ const TAGS = { feed: 'Lists and changes.', control: 'Syncs: where they stand, an
 function operation(route: Route): Record<string, unknown> {
   const { id, summary, access, params, query, body, answer, media = 'application/json', path, rawBytesMax } = route
   const parameters = [...parametersOf(params, 'path'), ...parametersOf(query, 'query')]
-  const errors = rawBytesMax !== undefined ? [401, 404, 405, 413, 503] : access.kind === 'public' ? [405, 503] : [400, 401, 403, 404, 405, 429, 503]
+  const errors = rawBytesMax !== undefined ? [401, 404, 405, 413, 503] : access.kind === 'public' ? [405, 503] : access.kind === 'open' ? [401, 405, 429, 503] : [400, 401, 403, 404, 405, 429, 503]
   return {
-    operationId: id, summary, tags: [path.startsWith('/api') ? 'control' : path.startsWith('/agents') && path !== '/agents/v1/capabilities' ? 'feed' : 'server'],
-    ...(access.kind === 'public' ? { security: [] } : {}),
+    operationId: id, summary, tags: [path.startsWith('/api') ? 'control' : path.startsWith('/agents') && access.kind === 'scope' ? 'feed' : path.startsWith('/agents/v1/sync-state') ? 'feed' : 'server'],
+    ...(access.kind === 'public' ? { security: [] } : access.kind === 'open' ? { security: [{}, { bearer: [] }, { token: [] }] } : {}),
     ...(access.kind === 'scope' || access.kind === 'control' ? { description: `Needs the scope \`${access.scope.replace(/^:(\w+)/, '<$1>')}\`${access.kind === 'control' ? ', unless the server listens to this machine alone' : ''}.` } : {}),
     ...(parameters.length > 0 && { parameters }),
     ...(body !== undefined && { requestBody: { required: body['required'] !== undefined, content: { 'application/json': { schema: body } } } }),

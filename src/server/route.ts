@@ -30,8 +30,8 @@ export interface Route {
   handle(ask: Ask): unknown
 }
 
-/** public: nobody is asked. key: any valid key. A scope may name a path part: `:database:read`. Control is open to this machine when the server listens to nothing else. */
-export type Access = { readonly kind: 'public' } | { readonly kind: 'key' } | { readonly kind: 'scope'; readonly scope: string } | { readonly kind: 'control'; readonly scope: string }
+/** public: nobody is asked. open: the same, but who has a key is shown more. key: any valid key. A scope may name a path part: `:database:read`. Control is open to this machine when the server listens to nothing else. */
+export type Access = { readonly kind: 'public' } | { readonly kind: 'open' } | { readonly kind: 'key' } | { readonly kind: 'scope'; readonly scope: string } | { readonly kind: 'control'; readonly scope: string }
 
 export interface Ask {
   readonly request: FastifyRequest
@@ -46,7 +46,11 @@ export interface Ask {
 export interface Hall {
   readonly ports: Ports
   readonly version: string
+  /** Of the worker. */
+  readonly tenant: string
   readonly syncs: readonly DeclaredSync[]
+  /** Of the records of its databases, where they are declared. */
+  readonly schemas: Readonly<Record<string, JsonSchema>>
   /** Null when the worker takes no webhooks. */
   readonly inbound: InboundWebhooks | null
   /** Sends a message to a webhook, for a try. */

@@ -14,6 +14,9 @@ const cursor = { type: 'string', minLength: 1, maxLength: 4_096, description: 'F
 const updatedSince = { type: 'string', maxLength: 64, description: 'RFC 3339 with a zone, inclusive: where a first incremental read begins.', examples: ['2026-01-31T12:00:00Z'] }
 const fields = { type: 'string', minLength: 1, maxLength: 4_096, description: 'Comma-separated top-level members of the record to show; all when absent.', examples: ['name,email'] }
 
+/** Members of bodies that are also parameters. */
+export const BODY = { cursor, updatedSince }
+
 export const LIST_QUERY = object({ cursor, updatedSince, limit, fields }, [])
 export const ROW_QUERY = object({ fields }, [])
 export const CHANGES_QUERY = object({

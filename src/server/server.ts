@@ -7,9 +7,11 @@ import type { Ports, Store } from '../contract/index.ts'
 import type { DeclaredSync } from '../runner/declared-sync.ts'
 import type { InboundWebhooks } from '../webhooks/inbound.ts'
 import { createSender } from '../webhooks/send.ts'
-import { allows } from './api-key.ts'
+import { allows, readScope } from './api-key.ts'
 import { Callers, type Caller } from './callers.ts'
 import { controlRoutes } from './control-routes.ts'
+import { consumerRoutes } from './consumer-routes.ts'
+import { Cors } from './cors.ts'
 import { feedRoutes } from './feed-routes.ts'
 import { sendHotPage } from './hot-pages.ts'
 import { HttpError } from './http-error.ts'
@@ -19,6 +21,7 @@ import { Metrics } from './metrics.ts'
 import { PageCache } from './page-cache.ts'
 import { rateHeaders } from './rate-limit.ts'
 import { COMPRESS_MIN_BYTES, type Access, type Hall, type Route } from './route.ts'
+import type { JsonSchema } from './schemas.ts'
 import { Seals } from './seals.ts'
 import { TideWatch } from './tide-watch.ts'
 import { toHttpError } from './to-http-error.ts'
@@ -31,10 +34,14 @@ export interface ServerOptions {
   readonly version: string
   /** What the worker declares; others that the store knows are shown too. */
   readonly syncs?: readonly DeclaredSync[]
+  /** JSON Schemas of the records, by database. */
+  readonly schemas?: Readonly<Record<string, JsonSchema>>
   /** What takes the webhooks of vendors. */
   readonly inbound?: InboundWebhooks
   /** This machine alone unless said otherwise. */
   readonly host?: string
+  /** Origins whose pages may ask, with a key; `*` for all. None unless said otherwise. */
+  readonly corsOrigins?: readonly string[]
 }
 
 export interface Server {
@@ -45,19 +52,20 @@ export interface Server {
   close(): Promise<void>
 }
 
-export const ROUTES: readonly Route[] = [...metaRoutes, ...feedRoutes, ...controlRoutes, ...webhookControlRoutes, ...webhookRoutes]
+export const ROUTES: readonly Route[] = [...metaRoutes, ...consumerRoutes, ...feedRoutes, ...controlRoutes, ...webhookControlRoutes, ...webhookRoutes]
 
 const HEADERS_MAX_BYTES = 16_384
 const BODY_MAX_BYTES = 65_536
 /** A key has at most 1024 bytes, each of which may be written as three. */
 const PATH_PART_MAX = 3_200
 
-export function createServer({ store, ports, version, syncs = [], inbound, host = '127.0.0.1' }: ServerOptions): Server {
+export function createServer({ store, ports, version, syncs = [], schemas = {}, inbound, host = '127.0.0.1', corsOrigins = [] }: ServerOptions): Server {
+  const cors = new Cors(corsOrigins)
   const stop = new AbortController()
   const send = createSender()
   const hall: Hall = {
-    ports, version, syncs, inbound: inbound ?? null, routes: ROUTES, send, stopping: stop.signal, streams: new Map(),
-    callers: new Callers(store, ports.clock), seals: new Seals(ports.clock), tide: new TideWatch(ports.clock, stop.signal), metrics: new Metrics(), pages: new PageCache(),
+    ports, version, tenant: store.tenant, syncs, schemas, inbound: inbound ?? null, routes: ROUTES, send, stopping: stop.signal, streams: new Map(),
+    callers: new Callers(store, ports.clock, stop.signal), seals: new Seals(ports.clock), tide: new TideWatch(ports.clock, stop.signal), metrics: new Metrics(), pages: new PageCache(),
   }
   const nextId = requestIds()
   const app = fastify({
@@ -72,8 +80,10 @@ export function createServer({ store, ports, version, syncs = [], inbound, host 
   })
   // Hooks call back instead of promising: a promise for each would cost as much as the answer.
   app.addHook('onRequest', (request, reply, next) => {
-    void reply.header('x-request-id', request.id).header('cache-control', 'no-store').header('x-content-type-options', 'nosniff')
-    next()
+    void reply.header('x-request-id', request.id).header('cache-control', 'no-store').header('x-content-type-options', 'nosniff').headers(cors.headersFor(request.headers))
+    const preflight = cors.preflightFor(request.method, request.headers)
+    if (preflight === null) next()
+    else void reply.code(204).headers(preflight).send()
   })
   app.addHook('onResponse', (request, reply, next) => {
     hall.metrics.note(request.routeOptions.url ?? 'none', reply.statusCode, reply.elapsedTime / 1_000)
@@ -152,6 +162,7 @@ function addRoute(app: FastifyInstance, route: Route, hall: Hall, onlyThisMachin
 function admit(access: Access, request: FastifyRequest, hall: Hall, onlyThisMachine: boolean): Caller | Promise<Caller> {
   const key = keyOf(request)
   if (access.kind === 'public') return hall.callers.local()
+  if (access.kind === 'open' && key === undefined) return onlyThisMachine && isFromThisMachine(request.headers) ? hall.callers.local() : hall.callers.anybody()
   if (access.kind === 'control' && onlyThisMachine && key === undefined) {
     if (!isFromThisMachine(request.headers)) throw new HttpError('FORBIDDEN', 'Without a key this is for programs on this machine, not for web pages of others.')
     return hall.callers.local()
@@ -161,8 +172,8 @@ function admit(access: Access, request: FastifyRequest, hall: Hall, onlyThisMach
 }
 
 function checkScope(access: Exclude<Access, { kind: 'public' }>, request: FastifyRequest, caller: Caller): Caller {
-  if (access.kind === 'key') return caller
-  const scope = access.scope.replace(/^:(\w+)/, (_, name: string) => (request.params as Record<string, string>)[name]!)
+  if (access.kind === 'key' || access.kind === 'open') return caller
+  const scope = access.scope === ':database:read' ? readScope((request.params as { database: string }).database) : access.scope
   if (!allows(caller.scopes, scope)) {
     throw new HttpError('FORBIDDEN', `The key lacks the scope \`${scope.slice(0, 80)}\`.`, caller.allowance === null ? {} : { headers: rateHeaders(caller.allowance) })
   }

@@ -1,8 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { openStore } from '../../src/config/open-store.ts'
 import { expectGolden } from './golden.ts'
-import { Project } from './project.ts'
+import { Project, type Running } from './project.ts'
 
 test('Z43 keys: create, list, rotate and revoke; the secret is shown once and kept nowhere', async () => {
   const project = Project.withWorker()
@@ -43,6 +44,66 @@ describe('R43 Z4 the keys that states are sealed with', () => {
     // Z5: with another, nothing is, and nothing runs.
     writeFileSync(file, `${(await project.json('keys', 'new'))['text']}\n`, { mode: 0o600 })
     expect(await project.run('run', 'room-changes')).toMatchObject({ code: 3, stdout: expect.stringContaining('STATE_UNREADABLE') })
+  })
+
+  test('Z4 of every tenant at once, while a run goes on; a key that a tenant still needs is not retired, and it is said whose', { timeout: 60_000 }, async () => {
+    const project = Project.withWorker({ slowMs: 400 })
+    for (const tenant of ['acme', 'zeta']) expect(await project.run('run', 'room-changes', '--tenant', tenant)).toMatchObject({ code: 0 })
+    const running = project.start('run', 'people-list', '--tenant', 'zeta')
+    await running.says('people-list')
+    const old = (await project.json('keys', 'rotate', '--new', '--tenant', 'acme'))['waiting']
+    const [key] = Object.keys(old as object)
+    expect(old).toEqual({ [key!]: ['zeta'] })
+    const refused = await project.run('keys', 'retire', key!, '--yes')
+    expect(refused).toMatchObject({ code: 3, stderr: expect.stringContaining('states of zeta') })
+    const all = await project.json('keys', 'rotate', '--all-tenants')
+    expect(all).toMatchObject({ rewrapped: 1, waiting: {}, idle: [key], tenants: { acme: 0, zeta: 1 } })
+    // The run that began with the old ring alone has its data key in memory, and ends well.
+    expect(await running.ended).toMatchObject({ code: 0 })
+    expect(await project.run('keys', 'retire', key!)).toMatchObject({ code: 2, stderr: expect.stringContaining('CONFIRMATION_NEEDED') })
+    expect(await project.run('keys', 'retire', all['current'] as string, '--yes')).toMatchObject({ code: 2 })
+    expect(await project.json('keys', 'retire', key!, '--yes')).toMatchObject({ retired: key })
+    expect(await project.run('keys', 'retire', key!, '--yes')).toMatchObject({ code: 2, stderr: expect.stringContaining('KEY_UNKNOWN') })
+    for (const tenant of ['acme', 'zeta']) {
+      expect(await project.run('run', 'room-changes', '--tenant', tenant)).toMatchObject({ code: 0 })
+      expect(await project.json('state', 'verify', '--tenant', tenant)).toMatchObject({ intact: true })
+    }
+    expect(await project.json('state', 'get', 'people-list', '--tenant', 'zeta')).toMatchObject({ version: 1 })
+  })
+
+  test('Z4 a rotation killed in the middle leaves every tenant readable, and the next one ends it', { timeout: 60_000 }, async () => {
+    const project = Project.withWorker()
+    await project.run('run', 'room-changes')
+    const url = `sqlite:${join(project.folder, '.tidemark/tidemark.db')}`
+    const tenants = Array.from({ length: 150 }, (_, n) => `t${n}`)
+    const store = await openStore(url, { environment: {} })
+    for (const tenant of tenants) await store.forTenant(tenant).cursorSecrets({ secret: tenant, createdAt: 1, renewMs: 1_000, keepMs: 1_000 })
+    await store.close()
+    const { current: oldest } = await project.json('keys', 'rotate')
+    const rewrapped = async (wanted: number, rotating: Running): Promise<boolean> => {
+      const reader = await openStore(url, { environment: {} })
+      for (let count = 0; rotating.process.exitCode === null; count = 0) {
+        for (const tenant of tenants) if ((await reader.forTenant(tenant).dataKeys())[0]!.wrappedBy !== oldest) count++
+        if (count >= wanted) break
+        await new Promise((resolve) => setTimeout(resolve, 1))
+      }
+      await reader.close()
+      return rotating.process.exitCode === null
+    }
+    let inside = 0
+    for (let life = 0; life < 3; life++) {
+      const rotating = project.start('keys', 'rotate', '--all-tenants', ...(life === 0 ? ['--new'] : []))
+      if (await rewrapped(life * 40 + 1, rotating)) inside++
+      rotating.process.kill('SIGKILL')
+      await rotating.ended
+      const after = await openStore(url, { environment: {} })
+      for (const tenant of tenants) {
+        expect(await after.forTenant(tenant).cursorSecrets({ secret: '', createdAt: 2, renewMs: 1_000, keepMs: 1_000 })).toMatchObject([{ secret: tenant }])
+      }
+      await after.close()
+    }
+    expect(inside).toBeGreaterThan(0)
+    expect(await project.json('keys', 'rotate', '--all-tenants')).toMatchObject({ waiting: {} })
   })
 
   test('from the environment are put there by hand: --new says so, and changes nothing', async () => {

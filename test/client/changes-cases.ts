@@ -43,6 +43,23 @@ export function changesCases(open: OpenHarness): void {
     }
   })
 
+  test('AX9 a consumer without a disk keeps its place with the server, each by its name, and the server knows how far behind it is', async () => {
+    const stand = await Stand.open(open)
+    await (await stand.driver()).cycle(Array.from({ length: 30 }, (_, n) => upsert(`k${n}`, { n })))
+    const { client } = clientOf(stand)
+    const copy = new Copy()
+    for (let n = 1; n <= 30; n += 7) await takeUntil(client.changes({ checkpoint: client.checkpoint('warehouse'), pageSize: 10 }), copy, n)
+    for await (const change of client.changes({ checkpoint: client.checkpoint('warehouse'), follow: false })) copy.take(change)
+    const { done, rows } = await expected(stand.store, 'things')
+    expect([copy.done, copy.rows]).toEqual([done, rows])
+    // What was in hand when the loop was left came again, and nothing else did.
+    expect(copy.deliveries).toBe(30 + 5)
+    const other: string[] = []
+    for await (const { resourceId } of client.changes({ checkpoint: client.checkpoint('other'), follow: false })) other.push(resourceId)
+    expect(other).toHaveLength(30)
+    expect((await stand.get('/agents/v1/sync-state/lag')).body.data).toMatchObject([{ integrationKey: 'other', behind: 0 }, { integrationKey: 'warehouse', behind: 0 }])
+  })
+
   test('A11 a checkpoint that cannot be saved stops the loop, and what it did not keep comes again', async () => {
     const { stand } = await landed(open)
     const { client } = clientOf(stand)

@@ -8,9 +8,6 @@ import { readManifest, workerOf } from '../../src/config/manifest/manifest.ts'
 import { MANIFEST_SCHEMA } from '../../src/config/manifest/schema.ts'
 import { selectStreams } from '../../src/config/manifest/select.ts'
 import { openStore, runCycle } from '../../src/index.ts'
-import { systemClock } from '../../src/platform/clock.ts'
-import { Stream } from '../../src/testing/simulation/random.ts'
-import { openOdata } from '../simulators/odata/open-odata.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 const MANIFEST = `name: shop
@@ -97,7 +94,7 @@ describe('a manifest', () => {
     ['a tab', MANIFEST.replace('  url', '\turl'), /^tidemark\.yaml:4:1: /],
     ['a key twice', MANIFEST.replace('    key: [id]', '    id: b'), /^tidemark\.yaml:7:5: /],
     ['an option that is not there', MANIFEST.replace('cursor:', 'curser:'), 'tidemark.yaml:8:5: streams.0: there is no "curser". Did you mean "cursor"?'],
-    ['no connector of that name', MANIFEST.replace('connector: sql', 'connector: sqll'), 'tidemark.yaml:2:12: connector: it is one of sql, odata, rest, stripe, linear.'],
+    ['no connector of that name', MANIFEST.replace('connector: sql', 'connector: sqll'), /^tidemark\.yaml:2:12: connector: it is one of airtable, .*, sql, stripe\.$/],
     ['a window that is no duration', MANIFEST.replace('PT5M', '5m'), /^tidemark\.yaml:11:20: streams\.0\.safety_window: it is /],
     ['something missing', MANIFEST.replace('  url: sqlite:shop.db', '  {}'), 'tidemark.yaml:4:3: config: `url` is missing.'],
     ['no mode', MANIFEST.replace('full_refresh', 'sometimes'), 'tidemark.yaml:15:11: streams.1.mode: it is one of incremental, full_refresh.'],
@@ -162,54 +159,6 @@ describe('the selection of streams', () => {
   })
 })
 
-describe('odata', () => {
-  const STREAM = `connector: odata
-config: { url: "https://erp.example", auth: { kind: bearer, token: "\${TOKEN}" } }
-streams:
-  - id: sap.s4hana.gl_accounts
-    key: [AccountID]
-    cursor: LastUpdated
-    schema_strategy: discovery
-    state_handling: platform_registry
-    safety_window: PT5M
-    options: { entity_set: GLAccounts, page_size: 2 }
-`
-  const ACCOUNTS = { GLAccounts: { key: ['AccountID'], properties: { AccountID: 'Edm.String', Name: 'Edm.String', LastUpdated: 'Edm.DateTimeOffset' } } } as const
-  const run = async (text: string, sync: string): Promise<unknown> => {
-    process.env['TOKEN'] = 'open sesame'
-    const store = await openStore(`sqlite:${join(folder, 'store.db')}`)
-    try {
-      const result = await runCycle(await workerOf(write(text), 'tidemark.yaml', {}), sync, { store })
-      return { stopReason: result.stopReason, error: result.error, keys: (await store.rows({ database: 'sap.s4hana.gl_accounts', limit: 10 })).map(({ key }) => key) }
-    } finally {
-      delete process.env['TOKEN']
-      await store.close()
-    }
-  }
-
-  test('R22 the documented stream runs: by its cursor, by delta links, and read whole', async () => {
-    await using served = await openOdata({ version: 4, sets: ACCOUNTS, token: 'open sesame' }, { clock: systemClock, random: new Stream(1, 'odata') })
-    for (const id of ['a', 'b', 'c']) served.odata.put('GLAccounts', { AccountID: id, Name: id, LastUpdated: '2026-01-01T00:00:00Z' })
-    const text = STREAM.replace('https://erp.example', served.url)
-    expect(await run(text, 'sap.s4hana.gl_accounts')).toEqual({ stopReason: 'complete', error: null, keys: ['a', 'b', 'c'] })
-    expect(served.odata.urls.at(-1)).toContain('$filter=(LastUpdated%20gt%20')
-    served.odata.put('GLAccounts', { AccountID: 'd', Name: 'd', LastUpdated: '2026-01-01T00:00:00Z' })
-    const tracked = text.replace(/    (?:cursor|safety_window).*\n/g, '').replace('page_size: 2', 'delta_links: true')
-    rmSync(join(folder, 'store.db'))
-    expect(await run(tracked, 'sap.s4hana.gl_accounts')).toEqual({ stopReason: 'complete', error: null, keys: ['a', 'b', 'c', 'd'] })
-    served.odata.remove('GLAccounts', { AccountID: 'b' })
-    expect(await run(tracked, 'sap.s4hana.gl_accounts')).toMatchObject({ keys: ['a', 'c', 'd'] })
-    rmSync(join(folder, 'store.db'))
-    expect(await run(text.replace(/    safety_window.*\n/, '    mode: full_refresh\n'), 'sap.s4hana.gl_accounts')).toMatchObject({ keys: ['a', 'c', 'd'] })
-  })
-
-  test('delta links go with no cursor, and a secret is a name', async () => {
-    expect(await refusal(STREAM.replace('page_size: 2', 'delta_links: true'))).toMatchObject({ code: 'SYNC_INVALID', message: expect.stringContaining('tidemark.yaml:4:5') as string })
-    expect((await refusal(STREAM.replace('${TOKEN}', 'hunter2'))).message).toContain('a secret')
-    expect(await refusal(STREAM.replace('cursor: LastUpdated', 'mode: incremental').replace('    safety_window: PT5M\n', ''))).toMatchObject({ code: 'SYNC_INVALID' })
-  })
-})
-
 describe('documents', () => {
   test('the published schema is the one that validates', () => {
     const page = join(root, 'docs/reference/manifest.schema.json')
@@ -219,14 +168,13 @@ describe('documents', () => {
   })
 
   test('every manifest of the guide loads', async () => {
-    const guide = ['manifests', 'odata'].map((name) => readFileSync(join(root, `docs/guides/${name}.md`), 'utf8')).join('\n')
+    const guide = readFileSync(join(root, 'docs/guides/manifests.md'), 'utf8')
     const syncs: string[][] = []
     for (const [, text] of guide.matchAll(/^```yaml\n([\s\S]*?)^```/gm)) syncs.push((await workerOf(write(text!), 'tidemark.yaml', {})).manifest.syncs.map(({ name }) => name))
     expect(syncs).toEqual([
       ['shop.customers-backfill', 'shop.customers', 'shop.countries'],
       ['stripe.customers-backfill', 'stripe.customers', 'stripe.invoices-backfill', 'stripe.invoices'],
       ['crm.contacts-backfill', 'crm.contacts'],
-      ['sap.s4hana.gl_accounts-backfill', 'sap.s4hana.gl_accounts', 'sap.s4hana.people-backfill', 'sap.s4hana.people'],
     ])
   })
 })

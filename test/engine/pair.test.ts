@@ -122,6 +122,27 @@ describe('a tracked pair', () => {
     expect(await scene.rows()).toEqual(shop.truth())
   })
 
+  test('XB14 a backfill that reads a log again does not overwrite what the delta has landed since it began, whenever it asks', async () => {
+    const worker = new Worker({ name: WORKER })
+    let during: Promise<unknown> = Promise.resolve()
+    const handle = worker.track<{ at: number }, { at: number }>('shop', {
+      database: worker.database('things'),
+      source: {
+        anchor: async () => ({ at: 0 }),
+        backfill: async (state = { at: 0 }) => {
+          // The delta is done with before the page that tells the old value is asked for.
+          if (state.at === 1) await (during = scene.start(worker.plan(handle.delta), { holder: 'process-2' }))
+          const told = [[upsert('a', { value: 1 })], [upsert('b', { value: 1 })], [upsert('b', { value: 2 })]][state.at]!
+          return { changes: told, hasMore: state.at < 2, nextState: { at: state.at + 1 }, isHistory: true }
+        },
+        delta: async () => ({ changes: [upsert('a', { value: 9 }), upsert('b', { value: 9 })], hasMore: false, nextState: { at: 1 } }),
+      },
+    })
+    expect(await scene.run(worker.plan(handle.backfill))).toMatchObject({ stopReason: 'complete', counts: { stale: 2, swept: 0 } })
+    await scene.clock.drive(during)
+    expect(await scene.rows()).toEqual({ a: { value: 9 }, b: { value: 9 } })
+  })
+
   test('F7 what the delta created and the source then dropped without a word falls to the backfill', async () => {
     const { backfill, delta } = shop.plans()
     await scene.run(backfill)

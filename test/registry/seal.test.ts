@@ -218,8 +218,64 @@ describe('a sealed store', () => {
     const other = raw.forTenant('other')
     await other.putDataKey(key!, { actor: 'x', at: 0 })
     const sealedOther = sealStore(other, new KeyRing([first]), randomBytes)
-    await expect((await SyncDriver.take(sealedOther)).set('1')).rejects.toMatchObject({ code: 'STATE_UNREADABLE', message: expect.stringContaining('tampered') })
+    await expect(SyncDriver.take(sealedOther)).rejects.toMatchObject({ code: 'STATE_UNREADABLE', message: expect.stringContaining('tampered') })
     expect((await store.read(driver.ref)).version).toBe(1)
+  })
+
+  test('Z14 after a tenant was erased by another process, nothing is sealed with the keys that went with it', async () => {
+    const driver = await landed()
+    const offer = { secret: CANARY, createdAt: 1_000, renewMs: 10, keepMs: 100 }
+    await store.cursorSecrets(offer)
+    await driver.release()
+    expect(await raw.erase({ actor: 'ana', at: 5 })).toMatchObject({ kind: 'erased' })
+    // The process that knew the old key works on: what it seals opens in a process that never knew it.
+    await store.cursorSecrets(offer)
+    await store.putWebhook({ id: 'a', url: 'https://example.com', databases: null, actions: null, allow: [], secrets: CANARY, createdAt: 1_000 }, { position: 0, floor: 0 })
+    await landed()
+    const stranger = sealStore(raw, new KeyRing([first]), randomBytes)
+    expect((await stranger.read(driver.ref)).committed).toContain(CANARY)
+    expect(await stranger.cursorSecrets(offer)).toMatchObject([{ secret: CANARY }])
+    expect((await stranger.webhooks())[0]!.secrets).toBe(CANARY)
+  })
+
+  test('Z14 erased, nothing of the tenant is in any file: no record, key, state, name of a sync, address or actor', async () => {
+    const acme = store.forTenant('acme')
+    const driver = await SyncDriver.take(acme, { worker: `${CANARY}-worker`, sync: `${CANARY}-sync` })
+    // More than a page, and often: what was written over and freed before counts as well.
+    for (let n = 0; n < 20; n++) {
+      await driver.begin({ databases: [`${CANARY}-things`] })
+      await driver.complete([upsert(`${CANARY}-key`, { text: `${CANARY}-${'x'.repeat(20_000)}`, n }, { cursor: `${CANARY}-cursor`, database: `${CANARY}-things` })], {
+        quarantined: [{ database: `${CANARY}-things`, key: `${CANARY}-bad`, code: 'RECORD_INVALID', message: CANARY, text: CANARY }],
+      })
+    }
+    await driver.set(`"${CANARY}"`, `${CANARY}-actor`, `${CANARY}-reason`)
+    await acme.putWebhook({ id: CANARY, url: `https://example.com/${CANARY}`, databases: null, actions: null, allow: [], secrets: CANARY, createdAt: 1 }, { position: 0, floor: 0 })
+    await acme.addApiKey({ id: `${CANARY}-key`, name: CANARY, hash: CANARY, scopes: [CANARY], rateLimit: 1, createdAt: 1, endsAt: null })
+    const survivor = await landed()
+    await driver.release()
+    const keys = (await raw.forTenant('acme').dataKeys()).map(({ wrapped }) => wrapped)
+    expect([...filesHold(CANARY), ...filesHold(keys[0]!)]).not.toEqual([])
+    expect(await acme.erase({ actor: 'ana', at: 5 })).toMatchObject({ kind: 'erased', syncs: 1, remains: null })
+    expect(filesHold(CANARY)).toEqual([])
+    expect(filesHold(keys[0]!)).toEqual([])
+    expect((await store.read(survivor.ref)).committed).toContain(CANARY)
+  })
+
+  test('Z14 a file that another process reads is erased as well, and it is said what remains to be done', async () => {
+    const acme = store.forTenant('acme')
+    const driver = await SyncDriver.take(acme)
+    await driver.cycle([upsert('a', { text: CANARY })])
+    await driver.release()
+    const reader = new DatabaseSync(join(folder, 'store.db'))
+    const quick = await openSqliteStore({ file: join(folder, 'store.db'), thread: false, busyTimeoutMs: 50 })
+    reader.exec('begin; select count(*) from tidemark_log')
+    expect(await quick.forTenant('acme').erase({ actor: 'ana', at: 5 })).toMatchObject({ kind: 'erased', remains: expect.stringContaining('Stop them') })
+    expect(await acme.databases()).toEqual([])
+    reader.exec('commit')
+    reader.close()
+    expect(await quick.forTenant('acme').erase({ actor: 'ana', at: 5 })).toMatchObject({ kind: 'erased', entries: 0, remains: null })
+    expect(filesHold(CANARY)).toEqual([])
+    await quick.close()
   })
 
   test.each([

@@ -98,6 +98,19 @@ describe('keys', () => {
     expect((await stream.next()).done).toBe(true)
   })
 
+  test('AX10 a key can be asked whose it is and what it may do', async () => {
+    const stand = await filled()
+    const key = await addKey(stand.store.forTenant('acme'), ['people:read', 'changes:read'], { rateLimit: 77, endsAt: 4_000_000_000_000 })
+    expect((await stand.get('/agents/v1/auth/whoami', { key })).body.data).toEqual({ tenant: 'acme', id: parseApiKey(key)!.id, name: 'test', scopes: ['people:read', 'changes:read'], requestsPerMinute: 77, endsAt: '2096-10-02T07:06:40.000Z' })
+  })
+
+  test('Z43 a database called sync is not read by who may see the syncs', async () => {
+    const stand = await filled()
+    await (await SyncDriver.take(stand.store, { sync: 'later' })).cycle([upsert('x', {}, { database: 'sync' })])
+    const status = async (...scopes: string[]): Promise<number> => (await stand.get('/agents/v1/sync/x', { key: await addKey(stand.store, scopes) })).status
+    expect([await status('sync:read'), await status('sync:write'), await status('*:read'), await status('admin')]).toEqual([403, 403, 200, 200])
+  })
+
   test('XF16 Z43 a key is in no answer, no line of the log, no metric, and not in the store', async () => {
     const stand = await filled({})
     const admin = await addKey(stand.store, ['admin'])

@@ -9,8 +9,14 @@ import { openHarness } from '../stores/sqlite-harness.ts'
 import { BODIES, pathOf, WEBHOOK } from './route-samples.ts'
 import { addKey, Stand, type Body } from './stand.ts'
 
+/** As a worker may declare it: with parts that refer to each other. */
+const PEOPLE = {
+  $schema: 'https://json-schema.org/draft/2020-12/schema', type: 'object', required: ['name'], $defs: { place: { type: 'object', properties: { city: { type: 'string' }, within: { $ref: '#/$defs/place' } } } },
+  properties: { name: { type: 'string' }, home: { $ref: '#/$defs/place' }, kind: { const: { $ref: '#/not-a-reference' } } },
+}
+
 async function filled(): Promise<Stand> {
-  const stand = await Stand.open(openHarness)
+  const stand = await Stand.open(openHarness, { schemas: { people: PEOPLE } })
   await (await stand.driver()).cycle([upsert('a', { n: 1 }), upsert('b', { n: 2 })])
   await (await SyncDriver.take(stand.store, { sync: 'later' })).cycle([remove('a')])
   return stand
@@ -28,6 +34,28 @@ describe('AX10 A31 the OpenAPI document', () => {
     expect(await lintFromString({ source: JSON.stringify(broken), absoluteRef: 'openapi.json', config: await createConfig({ extends: ['recommended'] }) })).not.toEqual([])
   })
 
+  test('tells of the records of the databases that the key may read: as declared, else by what has landed; to nobody else', async () => {
+    const stand = await filled()
+    const records = ({ components, paths }: Body): unknown => [Object.keys(components.schemas).filter((name) => name.startsWith('Record_')), Object.keys(paths).filter((path) => /people|things/.test(path))]
+    const whole = (await stand.get('/openapi.json')).body
+    expect(records(whole)).toEqual([['Record_people', 'Record_things'], ['/agents/v1/people', '/agents/v1/people/{key}', '/agents/v1/things', '/agents/v1/things/{key}']])
+    expect(whole.components.schemas.Record_things).toMatchObject({ type: 'object', properties: { n: { type: ['integer', 'null'] } } })
+    expect(whole.components.schemas.Record_people).toEqual({
+      type: 'object', required: ['name'], $defs: { place: { type: 'object', properties: { city: { type: 'string' }, within: { $ref: '#/components/schemas/Record_people/$defs/place' } } } },
+      properties: { name: { type: 'string' }, home: { $ref: '#/components/schemas/Record_people/$defs/place' }, kind: { const: { $ref: '#/not-a-reference' } } },
+    })
+    // On this machine alone also without a key.
+    expect(records((await stand.get('/openapi.json', { key: null })).body)).toEqual(records(whole))
+    expect(records((await stand.get('/openapi.json', { key: null, headers: { origin: 'https://evil.example' } })).body)).toEqual([[], []])
+    expect(records((await stand.get('/openapi.json', { key: await addKey(stand.store, ['things:read']) })).body)).toEqual([['Record_things'], ['/agents/v1/things', '/agents/v1/things/{key}']])
+    expect(records((await stand.get('/openapi.json', { key: await addKey(stand.store.forTenant('acme'), ['admin']) })).body)).toEqual([[], []])
+    expect((await stand.get('/openapi.json', { key: 'wrong' })).status).toBe(401)
+    const open = await Stand.open(openHarness, { host: '0.0.0.0', schemas: { people: PEOPLE } })
+    expect(records((await (await fetch(`http://127.0.0.1:${new URL(open.url).port}/openapi.json`)).json()) as Body)).toEqual([[], []])
+    expect((await stand.get('/agents/v1/schema')).body.data).toEqual([{ name: 'people', from: 'schema', schema: PEOPLE }, { name: 'things', from: 'columns', schema: whole.components.schemas.Record_things }])
+    expect((await stand.get('/agents/v1/schema', { key: await addKey(stand.store.forTenant('acme'), ['admin']) })).body.data).toEqual([])
+  })
+
   test('drives a client that knows nothing else', async () => {
     const stand = await filled()
     const definition = (await stand.get('/openapi.json', { key: null })).body
@@ -43,6 +71,8 @@ describe('AX10 A31 the OpenAPI document', () => {
     expect(seen).toEqual(['a created', 'b created', 'a deleted'])
     expect((await client['listRows']!({ database: 'things' })).data.data).toMatchObject([{ id: 'b', record: { n: 2 } }])
     expect((await client['getRow']!({ database: 'things', key: 'b' })).data.data).toMatchObject({ id: 'b' })
+    expect((await client['listRows_things']!()).data.data).toMatchObject([{ id: 'b', record: { n: 2 } }])
+    expect((await client['getRow_things']!({ key: 'b' })).data.data).toMatchObject({ id: 'b' })
   }, 60_000)
 
   test('every answer is of the shape it promises, errors too', async () => {
@@ -61,6 +91,7 @@ describe('AX10 A31 the OpenAPI document', () => {
       // Those that take a signed body are asked by test/webhooks.
       if (media !== undefined || rawBytesMax !== undefined) continue
       const url = pathOf(route)
+      if (id === 'getCheckpoint') await stand.post(url, { key })
       const { status, body } = await stand.get(url, { key, method, ...(BODIES[id] && { body: JSON.stringify(BODIES[id]), headers: { 'content-type': 'application/json' } }) })
       expect(status, url).toBe(200)
       const escaped = path.replaceAll(/:(\w+)/g, '{$1}').replaceAll('/', '~1')

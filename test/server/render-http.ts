@@ -9,7 +9,8 @@ Written from the schemas that check requests; \`/openapi.json\` is made of the s
 Send the key as \`Authorization: Bearer …\` or as \`X-Agents-Token\`. Every answer has an \`X-Request-Id\` and is not to be stored;
 answers to a key say in \`X-RateLimit-Limit\`, \`-Remaining\` and \`-Reset\` (Unix seconds) how often it may still ask.
 Parameters that are not listed are ignored; one that is given twice is refused.
-A database called \`changes\` or \`capabilities\` has no list of its own; its rows are in the changes.
+A database called \`changes\`, \`capabilities\` or \`schema\` has no list of its own; its rows are in the changes. One called \`sync\` is read with
+the scope \`*:read\`.
 `
 
 /** The page docs/reference/http.md. */
@@ -34,6 +35,8 @@ function whoMay(access: Access): string {
   switch (access.kind) {
     case 'public':
       return 'For everybody.'
+    case 'open':
+      return 'For everybody; who has a key is shown more.'
     case 'key':
       return 'For every valid key.'
     case 'scope':

@@ -75,8 +75,8 @@ export interface Answer {
   readonly body: Body
 }
 
-export async function addKey(store: Store, scopes: readonly string[], { rateLimit = 1_000_000, endsAt = null }: { rateLimit?: number; endsAt?: number | null } = {}): Promise<string> {
-  const { text, key } = newApiKey({ name: 'test', scopes, rateLimit, createdAt: Date.now(), endsAt })
+export async function addKey(store: Store, scopes: readonly string[], { name = 'test', rateLimit = 1_000_000, endsAt = null }: { name?: string; rateLimit?: number; endsAt?: number | null } = {}): Promise<string> {
+  const { text, key } = newApiKey({ name, scopes, rateLimit, createdAt: Date.now(), endsAt })
   await store.addApiKey(key)
   return text
 }

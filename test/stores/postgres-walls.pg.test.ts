@@ -5,6 +5,7 @@ import { verifyTrail } from '../../src/registry/trail.ts'
 import { openPostgresStore } from '../../src/stores/postgres/store.ts'
 import { live, poison, snapshot, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { createDatabase, dropDatabase } from '../setup/postgres-server.ts'
+import { query } from './postgres-harness.ts'
 
 const server = inject('postgresUrl')
 
@@ -27,6 +28,8 @@ describe.skipIf(server === '')('postgres store, its walls and views', () => {
         standing: { position: 1, floor: 0, streak: 0, retryAt: null, succeededAt: null, failedAt: null, lastStatus: null, lastAnswer: null, disabled: null }, delivered: [],
         kept: [{ sequence: 1, messageId: 'm', database: 'd', key: 'k', body: '', attempts: 0, firstAt: null, nextAt: 1, dead: false, lastStatus: null, lastAnswer: null }],
       })
+      await tenant.putConsumer({ owner: 'o', name: 'n', resource: 'changes', databases: null, sequence: 1, cursor: null, checkpointAt: 1, reportedAt: 1, metadata: null }, { ownedMax: 1 })
+      await tenant.countRequests(1, [['w', 1]])
       await tenant.claimInbound({ source: 's', id: 'i' }, { at: 1, busyMs: 1, forgetBefore: 0 })
       const driver = await SyncDriver.take(tenant, { mode: 'replace' })
       await driver.begin()
@@ -100,6 +103,29 @@ describe.skipIf(server === '')('postgres store, its walls and views', () => {
       await expect(role.query(statement)).rejects.toThrow('only ever added to')
     }
     expect(await verifyTrail(store.forTenant('acme'))).toMatchObject({ intact: true })
+  })
+
+  test('Z14 an erased tenant is in no table any more, nor is its view; a view that others built upon stops the erasure before it begins', async () => {
+    const canary = store.forTenant('canary-91')
+    const driver = await SyncDriver.take(canary)
+    await driver.cycle([upsert('canary-key', { of: 'canary' })], { quarantined: [poison('canary-bad')] })
+    await driver.set('"canary"', 'canary', 'canary')
+    await driver.release()
+    const hits = async (): Promise<string[]> => {
+      const found = await Promise.all((await tables()).map(async (name) => ((await query(url, `select from tidemark.${name} t where t::text like '%canary%'`)).length > 0 ? [name] : [])))
+      return found.flat()
+    }
+    await role.query('create view report_on_canary as select * from "canary-91".things')
+    const before = await hits()
+    expect(before).toEqual(expect.arrayContaining(['audit', 'log', 'quarantine', 'registry', 'rows', 'tenants']))
+    await expect(canary.erase({ actor: 'ana', at: 1 })).rejects.toMatchObject({ code: 'STORE_FOREIGN', message: expect.stringContaining('"canary-91".things') })
+    expect(await hits()).toEqual(before)
+    await role.query('drop view report_on_canary')
+    expect(await canary.erase({ actor: 'ana', at: 1 })).toMatchObject({ kind: 'erased', syncs: 1 })
+    // Its name, and that it was erased.
+    expect(await hits()).toEqual(['audit', 'tenants'])
+    expect(await query(url, "select action, reason from tidemark.audit where tenant_id = 'canary-91'")).toMatchObject([{ action: 'erase' }])
+    expect(await rows("select from pg_class where relkind = 'v' and relnamespace = '\"canary-91\"'::regnamespace")).toEqual([])
   })
 
   test('Z11 XF15 one pooled connection serves tenants in turn and carries nothing over', async () => {

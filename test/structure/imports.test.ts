@@ -29,14 +29,19 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   'sources/servicenow': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
   'sources/stripe': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
   'sources/sql': { folders: ['contract', 'values', 'sources/kit', 'sources/kit/postgres'], packages: ['node:fs', 'pg', 'mysql2', '@photostructure/sqlite'] },
+  'sources/kafka': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: ['kafkajs'] },
   'sources/postgres-cdc': { folders: ['contract', 'values', 'sources/kit', 'sources/kit/postgres'], packages: ['node:crypto', 'pg'] },
   'sources/files': { folders: ['contract', 'values'], packages: ['node:crypto', 'node:fs', 'node:fs/promises', 'node:path', 'node:stream', 'node:zlib', 'csv-parse', 'hyparquet', 'hyparquet-compressors', '@aws-sdk/client-s3'] },
+  'sources/singer': { folders: ['contract', 'values', 'sources/kit'], packages: ['node:child_process', 'node:crypto', 'node:fs/promises', 'node:os', 'node:path', 'ajv'] },
   'stores/kit': { folders: ['contract', 'values'], packages: ['node:crypto'] },
   'stores/sqlite': { folders: ['contract', 'values', 'registry', 'stores/kit'], packages: ['node:fs', 'node:path', 'node:worker_threads', '@photostructure/sqlite'] },
   'stores/postgres': { folders: ['contract', 'values', 'registry', 'stores/kit'], packages: ['node:crypto', 'pg'] },
   platform: { folders: ['contract', 'values'], packages: ['node:crypto', 'node:os', 'node:timers/promises', 'node:fs', 'node:process', 'node:stream', 'node:stream/web', 'node:zlib', 'undici'] },
   'config/manifest': {
-    folders: ['contract', 'config', 'sources/linear', 'sources/odata', 'sources/rest', 'sources/sql', 'sources/stripe'],
+    folders: [
+      'contract', 'config', 'sources/kit', 'sources/airtable', 'sources/bookmarks', 'sources/files', 'sources/github', 'sources/github-stars', 'sources/hubspot', 'sources/kafka', 'sources/kraken',
+      'sources/linear', 'sources/odata', 'sources/postgres-cdc', 'sources/rest', 'sources/salesforce', 'sources/servicenow', 'sources/singer', 'sources/sql', 'sources/stripe',
+    ],
     packages: ['node:fs', 'node:path', 'ajv', 'yaml'],
   },
   config: {
@@ -65,8 +70,8 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   },
   testing: { folders: ['contract', 'values', 'engine', 'registry', 'config', 'stores/sqlite', 'stores/kit', 'runner', 'testing/simulation/vendors'], packages: ['node:assert/strict', 'node:crypto', 'node:http', 'node:net', 'node:stream', 'node:test', 'node:timers/promises', 'node:util'] },
   cli: {
-    folders: ['contract', 'values', 'engine', 'registry', 'config', 'config/manifest', 'platform', 'runner', 'server', 'webhooks', 'testing', 'testing/simulation/vendors', 'advisor', 'linter', 'mcp', 'typings', 'export', 'stores/sqlite', 'stores/postgres'],
-    packages: ['node:fs', 'node:fs/promises', 'node:path', 'node:process', 'node:readline/promises', 'node:url', 'node:util', 'node:os', 'node:crypto', 'node:child_process', 'node:timers/promises', 'commander', 'picocolors', 'pg', '@photostructure/sqlite'],
+    folders: ['contract', 'values', 'strategies', 'engine', 'registry', 'config', 'config/manifest', 'platform', 'runner', 'server', 'webhooks', 'webhooks/verify', 'testing', 'testing/simulation/vendors', 'advisor', 'linter', 'mcp', 'typings', 'export', 'stores/sqlite', 'stores/postgres'],
+    packages: ['node:fs', 'node:fs/promises', 'node:http', 'node:net', 'node:path', 'node:process', 'node:readline/promises', 'node:url', 'node:util', 'node:os', 'node:crypto', 'node:child_process', 'node:timers/promises', 'commander', 'picocolors', 'pg', '@photostructure/sqlite'],
   },
   advisor: { folders: [], packages: [] },
   linter: { folders: ['contract', 'values', 'engine', 'config', 'stores/sqlite'], packages: ['node:crypto', 'node:fs', 'node:path', 'node:url'] },
@@ -74,7 +79,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
 }
 
 /** Folders that reach time, chance, the network and the environment only through ports. */
-const PURE = ['contract', 'values', 'advisor', 'typings', 'registry', 'engine', 'strategies', 'sources/kit', 'sources/rest', 'sources/airtable', 'sources/bookmarks', 'sources/evm', 'sources/github', 'sources/github-stars', 'sources/hubspot', 'sources/kraken', 'sources/linear', 'sources/odata', 'sources/salesforce', 'sources/servicenow', 'sources/stripe', 'sources/kit/postgres', 'sources/sql', 'sources/postgres-cdc', 'sources/files', 'stores/kit', 'runner', 'feed']
+const PURE = ['contract', 'values', 'advisor', 'typings', 'registry', 'engine', 'strategies', 'sources/kit', 'sources/rest', 'sources/airtable', 'sources/bookmarks', 'sources/evm', 'sources/github', 'sources/github-stars', 'sources/hubspot', 'sources/kafka', 'sources/kraken', 'sources/linear', 'sources/odata', 'sources/salesforce', 'sources/servicenow', 'sources/stripe', 'sources/kit/postgres', 'sources/sql', 'sources/postgres-cdc', 'sources/files', 'stores/kit', 'runner', 'feed']
 const IMPURE = [
   /\bDate\.now\b/, /\bnew Date\(\)/, /\bMath\.random\b/, /\bset(?:Timeout|Interval|Immediate)\b/, /\bperformance\./, /\bprocess\./,
   /\bglobalThis\b/, /(?<![.\w])fetch\(/, /\brandom(?:UUID|Bytes|Int)\b/, /\bcrypto\.getRandomValues\b/, /\bqueueMicrotask\b/,

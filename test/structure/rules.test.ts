@@ -4,11 +4,11 @@ import { describe, expect, test } from 'vitest'
 
 const root = resolve(import.meta.dirname, '../..')
 const PAGE = 'docs/reference/rules.md'
-const RULE = /\b(?:(?:X[A-F]|[AENS]X|[ASE]D|[AEFNORSTZ])\d{1,2}|invariant \d{1,2})\b/g
+const RULE = /\b(?:(?:X[A-F]|[AENRS]X|[ASE]D|[AEFNORSTZ])\d{1,2}|invariant \d{1,2})\b/g
 /** What a test is called: the text it is declared with, also below a table of cases; or any text that opens with a rule. */
 const TITLES = [
   /(?:\b(?:test|it|describe|rule)(?:\.\w+(?:\([^()\n]*\))?)*\(|\)\()\s*(['"`])((?:(?!\1)[^\\\n]|\\.)*)\1/g,
-  /(['"`])((?:(?:(?:X[A-F]|[AENS]X|[ASE]D|[AEFNORSTZ])\d{1,2}|invariant \d{1,2})(?:, |: | ))+)/g,
+  /(['"`])((?:(?:(?:X[A-F]|[AENRS]X|[ASE]D|[AEFNORSTZ])\d{1,2}|invariant \d{1,2})(?:, |: | ))+)/g,
 ]
 
 const page = new Map(rowsOf(readFileSync(join(root, PAGE), 'utf8')).map((row) => [row.rule, row.files]))

@@ -10,14 +10,15 @@ import type { ScheduleInput } from '../schedule.ts'
 import type { JsonSchema } from '../schema.ts'
 import { withEnvFile, type Environment } from '../settings.ts'
 import { Worker } from '../worker.ts'
-import { CONNECTORS, type OpenedStream } from './connectors.ts'
+import type { OpenedStream } from './connector.ts'
+import { CONNECTORS, type ConnectorName } from './connectors.ts'
 import { MANIFEST_SCHEMA } from './schema.ts'
 import { selectStreams, type Selection } from './select.ts'
 
 /** `tidemark.yaml`, checked. */
 export interface ManifestFile {
   readonly name?: string
-  readonly connector: keyof typeof CONNECTORS
+  readonly connector: ConnectorName
   readonly config: Readonly<Record<string, unknown>>
   readonly select?: Selection
   readonly streams: readonly ManifestStream[]
@@ -33,6 +34,7 @@ export interface ManifestStream {
   readonly safety_window?: string
   readonly mode?: 'incremental' | 'full_refresh'
   readonly schedule?: ScheduleInput
+  readonly backfill_schedule?: ScheduleInput
   readonly select?: readonly string[]
   readonly options?: Readonly<Record<string, unknown>>
 }
@@ -63,14 +65,17 @@ export function readManifest(path: string, shownFile: string, environment: Envir
   return new ManifestText(path, shownFile).check(environment)
 }
 
-function declare(worker: Worker, { id, schema, schedule, mode, safety_window: safetyWindow }: ManifestStream, source: OpenedStream): void {
-  // Read whole each time, it would do neither, and nobody would notice.
-  if ('execute' in source && mode === 'incremental') throw new SyncError('SYNC_INVALID', 'it cannot be incremental, for nothing says how its changes are followed; name its `cursor`')
-  if ('execute' in source && safetyWindow !== undefined) throw new SyncError('SYNC_INVALID', 'a full refresh has no safety window')
+function declare(worker: Worker, { id, schema, schedule, backfill_schedule: backfillSchedule, mode, safety_window: safetyWindow }: ManifestStream, source: OpenedStream): void {
+  // Read whole each time, it would do none of this, and nobody would notice.
+  const isWhole = 'execute' in source && source.mode === 'replace'
+  if (isWhole && mode === 'incremental') throw new SyncError('SYNC_INVALID', 'it cannot be incremental, for nothing says how its changes are followed; name its `cursor`')
+  if (isWhole && safetyWindow !== undefined) throw new SyncError('SYNC_INVALID', 'a full refresh has no safety window')
+  if ('execute' in source && mode === 'full_refresh' && !isWhole) throw new SyncError('SYNC_INVALID', 'it cannot be read whole each time, for this source only tells what is new')
+  if ('execute' in source && backfillSchedule !== undefined) throw new SyncError('SYNC_INVALID', 'it has no backfill of its own; `schedule` says when it is read')
   const database = worker.database(id, schema === undefined ? {} : { schema })
   const shared = { database, ...(schedule !== undefined && { schedule }) }
-  if ('execute' in source) worker.sync(id, { ...shared, mode: source.mode, execute: source.execute })
-  else worker.track(id, { ...shared, source })
+  if ('execute' in source) worker.sync(id, { ...shared, ...source })
+  else worker.track(id, { ...shared, source, ...(backfillSchedule !== undefined && { backfillSchedule }) })
 }
 
 type Path = readonly (string | number)[]
@@ -143,7 +148,8 @@ class ManifestText {
         return found
       })
     }
-    if (typeof value !== 'object' || value === null) return value
+    if (typeof value !== 'object' || value === null || schema['x-secrets'] === 'late') return value
+    if (Array.isArray(value)) return value.map((item, index) => this.#resolved(item, [...path, index], (schema['items'] ?? {}) as JsonSchema, environment))
     const properties = (schema['properties'] ?? {}) as Record<string, JsonSchema>
     return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, this.#resolved(member, [...path, name], properties[name] ?? {}, environment)]))
   }

@@ -4,6 +4,10 @@ import { when } from './when.ts'
 const NAME = { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$' } as const
 const GLOBS = { type: 'array', items: { type: 'string', minLength: 1 } } as const
 
+const SCHEDULE = {
+  anyOf: [{ type: 'string' }, { type: 'object', required: ['cron'], additionalProperties: false, properties: { cron: { type: 'string' }, zone: { type: 'string' } } }],
+} as const
+
 const STREAM = {
   type: 'object',
   required: ['id'],
@@ -17,10 +21,8 @@ const STREAM = {
     state_handling: { const: 'platform_registry', description: 'Where the position is kept: in the registry of the store, and nowhere else. A manifest never holds one.' },
     safety_window: { type: 'string', pattern: '^P(?:\\d+D)?(?:T(?:\\d+H)?(?:\\d+M)?(?:\\d+(?:\\.\\d+)?S)?)?(?<![PT])$', description: 'How much every cycle reads again, as an ISO 8601 duration such as PT5M.' },
     mode: { enum: ['incremental', 'full_refresh'], description: 'incremental where there is a cursor, unless given.' },
-    schedule: {
-      anyOf: [{ type: 'string' }, { type: 'object', required: ['cron'], additionalProperties: false, properties: { cron: { type: 'string' }, zone: { type: 'string' } } }],
-      description: 'manual, continuous, an interval from 1m to 7d, or { cron, zone }.',
-    },
+    schedule: { ...SCHEDULE, description: 'manual, continuous, an interval from 1m to 7d, or { cron, zone }.' },
+    backfill_schedule: { ...SCHEDULE, description: 'Of a stream that is followed: when all of it is read, to find what is gone where the source does not tell. By hand unless given.' },
     select: { type: 'array', items: { type: 'string', minLength: 1 }, minItems: 1, uniqueItems: true, description: 'The fields to read; all unless given.' },
     options: { type: 'object', description: 'What only streams of this connector have.' },
   },

@@ -5,6 +5,11 @@ export function conflictEntry(version: number, { cycle, endedAt, error }: CycleR
   return { version, at: endedAt, actor: 'engine', action: 'conflict', reason: error!.message, cycle, state: null }
 }
 
+/** What was there is gone; that it was, and who ended it, is the first entry of the trail from now on. */
+export function eraseEntry({ syncs, entries }: { syncs: number; entries: number }, { actor, at }: { actor: string; at: number }): AuditEntry {
+  return { version: 0, at, actor, action: 'erase', reason: `everything of the tenant: ${syncs} syncs, ${entries} entries of the database`, cycle: null, state: null }
+}
+
 /** A data key of the tenant was made, or wrapped by another key. */
 export function keyEntry(id: string, wrappedBy: string, { actor, at, replaces }: { actor: string; at: number; replaces?: string | undefined }): AuditEntry {
   const [action, reason] = replaces === undefined ? ['new-key', `data key ${id}, wrapped by ${wrappedBy}`] : ['rewrap-key', `data key ${id}, wrapped by ${wrappedBy} instead of ${replaces}`]

@@ -59,6 +59,7 @@ export function planLanding(commit: Commit, facts: LandingFacts): LandingPlan {
   for (const landing of inOrder(commit.landings)) {
     const row = facts.find(landing)
     let verdict = judge(landing, row, read)
+    if (verdict === 'overlap' && commit.isHistory === true) verdict = 'stale'
     if (verdict === 'update' && landing.type === 'upsert' && sameJson(facts.textOf(landing, row!), landing.text)) verdict = 'touch'
     switch (verdict) {
       case 'create':

@@ -318,6 +318,7 @@ function findEntry(transaction: Transaction, ref: SyncRef, lock: 'for update' | 
 async function ensureEntry(transaction: Transaction, ref: SyncRef): Promise<RegistryEntry> {
   const entry = await findEntry(transaction, ref, 'for update')
   if (entry !== undefined) return entry
+  transaction.send('insert into tidemark.tenants (tenant_id) values ($1) on conflict do nothing', transaction.tenant)
   await transaction.run(
     'insert into tidemark.registry (tenant_id, connector_id, stream_id) values ($1, $2, $3) on conflict do nothing', transaction.tenant, ref.worker, ref.sync,
   )

@@ -1,5 +1,5 @@
 /** Version of the tables below; a database with a higher one was written by a newer tidemark and is left alone. */
-export const SCHEMA_VERSION = 5
+export const SCHEMA_VERSION = 7
 
 /** PostgreSQL before this has no views that read with the rights of whoever asks. */
 export const SERVER_VERSION_MIN = 15
@@ -376,5 +376,48 @@ create policy tenant on tidemark.${name}
   with check (tenant_id = nullif(current_setting('tidemark.tenant', true), ''));`).join('')}
 `
 
+const CONSUMERS = `
+create table tidemark.consumers (
+  tenant_id text collate "C" not null check (tenant_id <> ''),
+  owner text collate "C" not null,
+  name text collate "C" not null,
+  resource text collate "C" not null,
+  databases text,
+  sequence bigint not null,
+  cursor text,
+  checkpoint_at bigint not null,
+  reported_at bigint not null,
+  metadata text,
+  primary key (tenant_id, owner, name, resource)
+);
+
+-- How often each key asked in a window of time, of all processes. Not in the WAL: after a crash a window may begin anew.
+create unlogged table tidemark.requests (
+  tenant_id text collate "C" not null check (tenant_id <> ''),
+  time_window bigint not null,
+  who text collate "C" not null,
+  count bigint not null,
+  primary key (tenant_id, time_window, who)
+);
+${['consumers', 'requests'].map((name) => `
+alter table tidemark.${name} enable row level security, force row level security;
+create policy tenant on tidemark.${name}
+  using (tenant_id = nullif(current_setting('tidemark.tenant', true), ''))
+  with check (tenant_id = nullif(current_setting('tidemark.tenant', true), ''));`).join('')}
+`
+
+/** Names alone, for whoever says that it lists them. */
+const ERASURE = `
+create policy listed on tidemark.tenants for select using (current_setting('tidemark.lists_tenants', true) = 'yes');
+
+-- The audit goes only with the tenant: when its syncs and the keys of their states are gone.
+create or replace function tidemark.refuse() returns trigger language plpgsql as $$
+begin
+  if tg_op = 'DELETE' and not exists (select from tidemark.registry where tenant_id = old.tenant_id)
+    and not exists (select from tidemark.data_keys where tenant_id = old.tenant_id) then return old; end if;
+  raise exception 'the audit is only ever added to';
+end $$;
+`
+
 /** What takes the tables from version n to n + 1; the first makes them. All that are needed run in one transaction. */
-export const MIGRATIONS: readonly string[] = [TABLES + WALLS + FOR_PEOPLE, STOP_WORD, SERVED, CHAIN, WEBHOOKS]
+export const MIGRATIONS: readonly string[] = [TABLES + WALLS + FOR_PEOPLE, STOP_WORD, SERVED, CHAIN, WEBHOOKS, CONSUMERS, ERASURE]

@@ -2,10 +2,12 @@ import type { Store } from '../../contract/index.ts'
 import * as keys from './api-keys.ts'
 import { commit } from './commit.ts'
 import { Connection, type ConnectionOptions, type Session } from './connection.ts'
+import * as consumers from './consumers.ts'
 import * as served from './feed.ts'
 import { migrate } from './migrate.ts'
 import * as reading from './reading.ts'
 import * as registry from './registry.ts'
+import * as tenants from './tenants.ts'
 import * as webhooks from './webhooks.ts'
 
 export interface PostgresStoreOptions extends ConnectionOptions {
@@ -29,6 +31,8 @@ function storeOf(session: Session): Store {
   return {
     tenant,
     forTenant: (other) => storeOf({ connection, tenant: other }),
+    tenants: () => tenants.tenants(session),
+    erase: (by) => tenants.erase(session, by),
     close: () => connection.close(),
     acquire: (ref, request) => registry.acquire(session, ref, request),
     renew: (lease, request) => registry.renew(session, lease, request),
@@ -60,6 +64,10 @@ function storeOf(session: Session): Store {
     apiKeys: () => keys.apiKeys(session),
     addApiKey: (key) => keys.addApiKey(session, key),
     endApiKey: (id, at) => keys.endApiKey(session, id, at),
+    consumers: () => consumers.consumers(session),
+    putConsumer: (consumer, bounds) => consumers.putConsumer(session, consumer, bounds),
+    removeConsumer: (name) => consumers.removeConsumer(session, name),
+    countRequests: (window, counts) => consumers.countRequests(session, window, counts),
     webhooks: () => webhooks.webhooks(session),
     putWebhook: (settings, place) => webhooks.putWebhook(session, settings, place),
     removeWebhook: (id) => webhooks.removeWebhook(session, id),

@@ -1,15 +1,17 @@
 import type {
-  Acquired, AcquireRequest, ApiKey, AuditEntry, BeginRequest, Begun, ChangesQuery, Checkpoint, Commit, CommitOutcome, Compacted,
-  CompactRequest, CursorSecret, CursorSecretOffer, CycleRecord, CycleReport, DatabaseInfo, Delivery, DeliveryNote, FeedPage, FeedQuery,
-  Held, InboundClaim, InboundMessage, Lease, LogEntry, QuarantineEntry, Row, Signal, SyncRef, Trail, Webhook, WebhookClaim, WebhookPlace,
+  Acquired, AcquireRequest, ApiKey, AuditEntry, BeginRequest, Begun, ChangesQuery, Checkpoint, Commit, CommitOutcome, Compacted, Consumer, ConsumerName,
+  CompactRequest, CursorSecret, CursorSecretOffer, CycleRecord, CycleReport, DatabaseInfo, Delivery, DeliveryNote, Erased, FeedPage, FeedQuery,
+  Held, InboundClaim, InboundMessage, Lease, LogEntry, Occupied, QuarantineEntry, Row, Signal, SyncRef, Trail, Webhook, WebhookClaim, WebhookPlace,
   WebhookSettings, WrappedKey,
 } from '../../contract/index.ts'
 import * as keys from './api-keys.ts'
 import { commit } from './commit.ts'
 import type { Session } from './connection.ts'
+import * as readers from './consumers.ts'
 import * as served from './feed.ts'
 import * as reading from './reading.ts'
 import * as registry from './registry.ts'
+import * as tenants from './tenants.ts'
 import * as hooks from './webhooks.ts'
 
 /** The store's methods, at once instead of promised: SQLite answers in the thread that asks. */
@@ -18,6 +20,14 @@ export class Ledger {
 
   constructor(session: Session) {
     this.#session = session
+  }
+
+  tenants(): string[] {
+    return this.#read(() => tenants.tenants(this.#session))
+  }
+
+  erase(by: { actor: string; at: number }): Erased | Occupied {
+    return tenants.erase(this.#session, by)
   }
 
   acquire(ref: SyncRef, request: AcquireRequest): Acquired | Held {
@@ -138,6 +148,22 @@ export class Ledger {
 
   endApiKey(id: string, at: number): boolean {
     return keys.endApiKey(this.#session, id, at)
+  }
+
+  consumers(): Consumer[] {
+    return this.#read(() => readers.consumers(this.#session))
+  }
+
+  putConsumer(consumer: Consumer, bounds: { ownedMax: number }): boolean {
+    return readers.putConsumer(this.#session, consumer, bounds)
+  }
+
+  removeConsumer(name: ConsumerName): boolean {
+    return readers.removeConsumer(this.#session, name)
+  }
+
+  countRequests(window: number, counts: ReadonlyArray<readonly [string, number]>): number[] {
+    return readers.countRequests(this.#session, window, counts)
   }
 
   webhooks(): Webhook[] {

@@ -1,5 +1,5 @@
 /** Version of the tables below; a file with a higher one was written by a newer tidemark and is left alone. */
-export const SCHEMA_VERSION = 5
+export const SCHEMA_VERSION = 7
 
 /**
  * `position` = tenant × 2^40 + sequence: one integer key that clusters the log by tenant, so that a tenant's feed is a
@@ -300,5 +300,38 @@ create table tidemark_inbound (
 create index tidemark_inbound_by_time on tidemark_inbound (tenant_id, source, at);
 `
 
+const CONSUMERS = `
+create table tidemark_consumers (
+  tenant_id integer not null,
+  owner text not null,
+  name text not null,
+  resource text not null,
+  databases text,
+  sequence integer not null,
+  cursor text,
+  checkpoint_at integer not null,
+  reported_at integer not null,
+  metadata text,
+  primary key (tenant_id, owner, name, resource)
+) strict, without rowid;
+
+-- How often each key asked in a window of time.
+create table tidemark_requests (
+  tenant_id integer not null,
+  window integer not null,
+  who text not null,
+  count integer not null,
+  primary key (tenant_id, window, who)
+) strict, without rowid;
+`
+
+const ERASURE = `
+-- The audit goes only with the tenant: when its syncs and the keys of their states are gone.
+drop trigger tidemark_audit_remains;
+create trigger tidemark_audit_remains before delete on tidemark_audit
+when exists (select 1 from tidemark_registry where tenant_id = old.tenant_id) or exists (select 1 from tidemark_data_keys where tenant_id = old.tenant_id)
+begin select raise(abort, 'the audit is only ever added to'); end;
+`
+
 /** What takes the tables from version n to n + 1; the first makes them. All that are needed run in one transaction. */
-export const MIGRATIONS: readonly string[] = [TABLES, STOP_WORD, SERVED, CHAIN, WEBHOOKS]
+export const MIGRATIONS: readonly string[] = [TABLES, STOP_WORD, SERVED, CHAIN, WEBHOOKS, CONSUMERS, ERASURE]

@@ -29,15 +29,16 @@ export interface RegistryRecord {
   readonly version: number
 }
 
-/** Of a watermark's checkpoint; of any other, what can be told: its sync and its version. Holds a position, so it belongs in no log. */
-export function registryRecord(tenant: string, { worker, sync }: SyncRef, { committed, version }: Pick<Checkpoint, 'committed' | 'version'>): RegistryRecord {
-  const state = (committed === null ? null : parseJson(committed)) as { stream_id?: string; cursor_field?: string; cursor_value?: JsonValue } | null
+/** Of a position that names its field, as those of watermarks, tables and files do; of any other, the tidemark. Holds a position, so it belongs in no log. */
+export function registryRecord(tenant: string, { worker, sync }: SyncRef, { committed, version, tidemark }: Pick<Checkpoint, 'committed' | 'version' | 'tidemark'>): RegistryRecord {
+  const state = (committed === null ? null : parseJson(committed)) as Readonly<Record<string, JsonValue>> | null
+  const told = (name: string, alike: string): JsonValue => state?.[name] ?? state?.[alike] ?? null
   return {
     tenant_id: tenant,
     connector_id: worker,
-    stream_id: state?.stream_id ?? sync,
-    last_cursor: state?.cursor_value ?? null,
-    cursor_field: state?.cursor_field ?? null,
+    stream_id: (told('stream_id', 'streamId') ?? sync) as string,
+    last_cursor: told('cursor_value', 'cursorValue') ?? tidemark,
+    cursor_field: told('cursor_field', 'cursorField') as string | null,
     version,
   }
 }

@@ -1,6 +1,7 @@
 import { atomicityCases } from './atomicity.ts'
 import { beginCases } from './begin.ts'
 import { commitCases } from './commit.ts'
+import { consumerCases } from './consumers.ts'
 import { feedCases } from './feed.ts'
 import type { StoreCase } from './harness.ts'
 import { jsonCases } from './json.ts'
@@ -30,4 +31,5 @@ export const storeCases: readonly StoreCase[] = [
   ...servedCases,
   ...trailCases,
   ...webhookCases,
+  ...consumerCases,
 ]

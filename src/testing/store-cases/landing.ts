@@ -256,6 +256,19 @@ export const landingCases: readonly StoreCase[] = [
     const outcome = await other.cycle([upsert('a', { v: 2 }, { at: 6 }), upsert('b', { v: 0 }, { at: 4 }), upsert('c', { v: 1 })], { readFrom: 0 })
     assert.deepEqual(outcome.counts, counts({ updated: 1, stale: 1, unchanged: 1 }))
   }),
+  rule('XB14 history read again is older than what another sync wrote since the cycle began, and newer than what was there before', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    const again = await SyncDriver.take(store, { sync: 'again' })
+    await driver.cycle([upsert('a', { v: 1 }), upsert('b', { v: 1 }), upsert('c', { v: 1 })])
+    await again.begin()
+    const overrides = { readFrom: await store.position(), isHistory: true }
+    await driver.cycle([upsert('a', { v: 9 }), remove('b'), upsert('d', { v: 9 })])
+    const { counts: landed } = await again.page([upsert('a', { v: 0 }), upsert('b', { v: 0 }), upsert('c', { v: 0 }), remove('d')], overrides)
+    assert.deepEqual(landed, counts({ updated: 1, stale: 3 }))
+    // Its own pages are in the order of the log.
+    await again.page([upsert('c', { v: 2 })], overrides)
+    assert.deepEqual(await live(store), [['a', { v: 9 }], ['c', { v: 2 }], ['d', { v: 9 }]])
+  }),
   rule('a sync never overlaps itself: its pages come one after the other', async ({ store }) => {
     const driver = await SyncDriver.take(store)
     await driver.cycle([upsert('a', { v: 1 })], { readFrom: 0 })

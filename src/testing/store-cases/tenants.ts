@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import type { Store } from '../../contract/index.ts'
+import { verifyTrail } from '../../registry/trail.ts'
 import { churn, runChurn } from './churn.ts'
-import { chance, feed, live, snapshot, START, type StoreCase, SyncDriver, upsert, rule } from './harness.ts'
+import { chance, feed, live, poison, snapshot, START, type StoreCase, SyncDriver, upsert, rule } from './harness.ts'
 
 export const tenantCases: readonly StoreCase[] = [
   rule('a store knows its tenant, and another tenant finds nothing of it', async ({ store }) => {
@@ -37,6 +38,52 @@ export const tenantCases: readonly StoreCase[] = [
     await other.release(driver.lease)
     assert.deepEqual(await snapshot(other), before)
   }),
+  rule('Z14 every tenant that anything was kept for is listed by its name, from whichever the store is bound to', async ({ store }) => {
+    for (const tenant of ['zeta', 'acme']) await SyncDriver.take(store.forTenant(tenant))
+    await store.forTenant('keys').addApiKey({ id: 'k', name: '', hash: '', scopes: [], rateLimit: 1, createdAt: START, endsAt: null })
+    const names = (await store.tenants()).filter((name) => name !== store.tenant)
+    assert.deepEqual(names, ['acme', 'keys', 'zeta'])
+    assert.deepEqual((await store.forTenant('acme').tenants()).filter((name) => name !== store.tenant), names)
+  }),
+  rule('Z14 erasing a tenant leaves nothing of it, lets nobody else notice, and begins a new trail that says who did it', async ({ store, reopen }) => {
+    const [acme, other] = [store.forTenant('acme'), store.forTenant('other')]
+    for (const tenant of [acme, other]) await fill(tenant)
+    const [untouched, keys] = [await snapshot(other), await other.dataKeys()]
+    const position = await acme.position()
+    const erased = await acme.erase({ actor: 'ana', at: START })
+    assert.equal(erased.kind, 'erased')
+    assert.ok(erased.kind === 'erased' && erased.syncs === 1 && erased.entries > 5)
+    for (const seen of [acme, (await reopen()).forTenant('acme')]) {
+      assert.deepEqual(await snapshot(seen), { position, feed: [], databases: [], rows: [], quarantined: [], checkpoints: [], cycles: [] })
+      assert.deepEqual([await seen.dataKeys(), await seen.apiKeys(), await seen.webhooks(), await seen.deliveries({ webhook: 'w', dead: false, limit: 9 })], [[], [], [], []])
+      assert.equal(await seen.apiKey('key-acme'), null)
+      const { entries } = await seen.trail({ after: 0, limit: 9 })
+      assert.deepEqual(entries.map(({ action, actor, sync }) => [action, actor, sync]), [['erase', 'ana', null]])
+      assert.equal((await verifyTrail(seen)).intact, true)
+    }
+    // Whoever reads on from an old place is told that what was there is gone.
+    assert.equal((await acme.feed({ after: 0, limit: 1, scanMax: 1 })).floor, position)
+    assert.deepEqual([await snapshot(other), await other.dataKeys()], [untouched, keys])
+    assert.ok((await store.tenants()).includes('acme'))
+    // Once more finds nothing, and leaves the record of the first time.
+    assert.deepEqual(await acme.erase({ actor: 'eve', at: START }), { ...erased, syncs: 0, entries: 0 })
+    assert.equal((await acme.trail({ after: 0, limit: 9 })).entries[0]!.actor, 'ana')
+    // And the tenant may come again, from the start.
+    await fill(acme)
+    assert.deepEqual(await live(acme), [['a', { n: 1 }]])
+    assert.equal(await acme.position(), position + 1)
+  }),
+  rule('Z14 a tenant that somebody works on is not erased: nothing changes', async ({ store }) => {
+    const driver = await SyncDriver.take(store, { ttlMs: 60_000 })
+    await driver.cycle([upsert('a', { n: 1 })])
+    const before = await snapshot(store)
+    const refused = await store.erase({ actor: 'ana', at: START })
+    assert.deepEqual(refused.kind === 'held' && [refused.ref, refused.by], [driver.ref, driver.lease.holder])
+    assert.deepEqual(await snapshot(store), before)
+    await driver.release()
+    assert.equal((await store.erase({ actor: 'ana', at: START })).kind, 'erased')
+    assert.deepEqual(await store.commit(await driver.draft({ kind: 'set', state: '1', actor: 'late', reason: 'x' }, [])), { kind: 'fenced' })
+  }),
   ...[1, 2].map((seed): StoreCase => ({
     name: `Z13 two tenants at work at once each equal their own solo run (seed ${seed})`,
     async run({ store }, open) {
@@ -55,6 +102,25 @@ export const tenantCases: readonly StoreCase[] = [
     },
   })),
 ]
+
+/** Something of every kind. */
+async function fill(store: Store): Promise<void> {
+  await store.addApiKey({ id: `key-${store.tenant}`, name: '', hash: '', scopes: [], rateLimit: 1, createdAt: START, endsAt: null })
+  await store.cursorSecrets({ secret: 's', createdAt: START, renewMs: 1, keepMs: 1 })
+  await store.putWebhook({ id: 'w', url: 'https://example.com', databases: null, actions: null, allow: [], secrets: 's', createdAt: START }, { position: 0, floor: 0 })
+  await store.noteDeliveries((await store.claimWebhook('w', { holder: 'h', ttlMs: 1, at: START }))!, {
+    standing: { position: 1, floor: 0, streak: 0, retryAt: null, succeededAt: null, failedAt: null, lastStatus: null, lastAnswer: null, disabled: null }, delivered: [],
+    kept: [{ sequence: 1, messageId: 'm', database: 'd', key: 'k', body: '', attempts: 0, firstAt: null, nextAt: START, dead: false, lastStatus: null, lastAnswer: null }],
+  })
+  await store.claimInbound({ source: 's', id: 'i' }, { at: START, busyMs: 1, forgetBefore: 0 })
+  const driver = await SyncDriver.take(store, { mode: 'replace' })
+  await driver.begin()
+  await driver.page([upsert('a', { n: 1 })], { pacers: { api: 1 }, quarantined: [poison('q')] })
+  await driver.page([upsert('a', { n: 1 })])
+  await driver.release()
+  // A store may have made one as it went.
+  if ((await store.dataKeys()).length === 0) await store.putDataKey({ id: 'd1', wrappedBy: 'k1', wrapped: 'x' }, { actor: 'ana', at: START })
+}
 
 /** Numbers that a store gives out across tenants are told by their rank; the store's own clock is left out. */
 async function comparable(store: Store): Promise<unknown> {

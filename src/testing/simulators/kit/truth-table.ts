@@ -92,6 +92,22 @@ export class TruthTable {
     return [...this.#histories.keys()]
   }
 
+  /**
+   * For an account that lives long: of what was written before, each record keeps its newest version, and those that are
+   * over are gone altogether. What views have shown stays shown; they are put in order anew.
+   */
+  forget(beforeMs: number, isOver: (version: Version) => boolean = ({ deleted }) => deleted): void {
+    for (const [type, histories] of this.#histories) {
+      for (const [id, history] of histories) {
+        const shown = history.findLastIndex(({ visibleAtMs }) => visibleAtMs < beforeMs)
+        if (shown === history.length - 1 && isOver(history[shown]!)) histories.delete(id)
+        else if (shown > 0) history.splice(0, shown)
+      }
+      this.#journals.set(type, [...histories.values()].flat().toSorted((a, b) => a.serial - b.serial))
+    }
+    this.#views.clear()
+  }
+
   #write(version: Omit<Version, 'visibleAtMs' | 'serial'>): Version {
     const written = { ...version, visibleAtMs: this.#ports.clock.now() + this.#drawLagMs(), serial: ++this.#serial }
     let histories = this.#histories.get(version.type)

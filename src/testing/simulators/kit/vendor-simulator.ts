@@ -49,6 +49,12 @@ export abstract class VendorSimulator extends ApiSimulator {
     this.onWrite('deleted', this.records.remove(type, id), before)
   }
 
+  /** Lets go of what was superseded or over by then, and of the requests so far, so that an account may live for days. */
+  forget(beforeMs: number): void {
+    this.records.forget(beforeMs)
+    this.requests.clear()
+  }
+
   protected abstract newId(type: string): string
   protected abstract render(version: Version): Fields
 

@@ -55,6 +55,12 @@ export class StripeSimulator extends VendorSimulator {
     this.onWrite('deleted', this.records.update(type, id, { status: endsAs }), before)
   }
 
+  /** Its log of events ends there as well. */
+  override forget(beforeMs: number): void {
+    this.records.forget(beforeMs, ({ type, deleted }) => deleted || type === EVENT)
+    this.requests.clear()
+  }
+
   protected newId(type: string): string {
     const resource = resourceOf(type)
     if (resource === undefined) throw new Error(`Stripe has no ${type}. It has ${RESOURCES.map((known) => known.object).join(', ')}.`)

@@ -1,0 +1,87 @@
+import { systemRandom } from '../platform/random.ts'
+import { ACCOUNTS, BehindClock, fillAccount, serve, writeOnce, type AccountName, type Fault, type Served, type VendorSimulator } from '../testing/simulators/index.ts'
+
+const VENDORS = ['stripe', 'hubspot', 'github'] as const satisfies AccountName[]
+
+const MONTH_MS = 30 * 86_400_000
+const HOUR_MS = 3_600_000
+/** Between two writes, whoever of the vendors gets it. */
+const WRITE_EVERY_MS = 300
+/** What was superseded or deleted longer ago than this is let go of: the accounts live on without growing. */
+const KEEP_MS = 30 * 60_000
+const FORGET_EVERY_MS = 60_000
+/** Every so many writes, a contact gets an address that is none, and ends in quarantine. */
+const SPOILT_EVERY = 90
+
+const FAULTS: ReadonlyArray<readonly [Fault, number]> = [
+  // Of GitHub the secondary one: the primary would last until the hour is over.
+  [{ kind: 'rate-limit', retryAfter: '2', secondary: true }, 0.02],
+  [{ kind: 'server-error', status: 503 }, 0.02],
+  [{ kind: 'slow', ms: 1_500 }, 0.03],
+]
+
+/** Three vendors on this machine, each with an account that somebody works in. */
+export class DemoWorld {
+  readonly #vendors: ReadonlyMap<AccountName, { readonly simulator: VendorSimulator; readonly served: Served }>
+  readonly #timers: NodeJS.Timeout[] = []
+  #writes = 0
+
+  private constructor(vendors: Map<AccountName, { simulator: VendorSimulator; served: Served }>) {
+    this.#vendors = vendors
+  }
+
+  static async open(): Promise<DemoWorld> {
+    const vendors = new Map<AccountName, { simulator: VendorSimulator; served: Served }>()
+    for (const name of VENDORS) {
+      const clock = new BehindClock(MONTH_MS)
+      const simulator = ACCOUNTS[name].make({ clock, random: systemRandom })
+      fillAccount(simulator, ACCOUNTS[name])
+      // Something has happened since, too: a change feed that is empty would have nowhere to begin.
+      clock.behindMs = HOUR_MS
+      for (let n = 0; n < 20; n++) writeOnce(simulator, ACCOUNTS[name], n, systemRandom)
+      clock.behindMs = 0
+      vendors.set(name, { simulator, served: await serve(simulator) })
+    }
+    return new DemoWorld(vendors)
+  }
+
+  /** By the name of the vendor. */
+  get urls(): Record<string, string> {
+    return Object.fromEntries([...this.#vendors].map(([name, { served }]) => [name, served.url]))
+  }
+
+  get writes(): number {
+    return this.#writes
+  }
+
+  /** How many requests the vendors have answered. */
+  get requests(): number {
+    return [...this.#vendors.values()].reduce((sum, { served }) => sum + served.requests, 0)
+  }
+
+  /** From now on people work in the accounts, and the vendors have bad moments: each fault once at first, then by chance. */
+  begin(): void {
+    for (const { simulator } of this.#vendors.values()) {
+      for (const [fault] of FAULTS) simulator.faults.plan(fault)
+      simulator.faults.atRates(FAULTS)
+    }
+    this.#timers.push(setInterval(() => this.#write(), WRITE_EVERY_MS), setInterval(() => this.#forget(), FORGET_EVERY_MS))
+  }
+
+  async close(): Promise<void> {
+    for (const timer of this.#timers) clearInterval(timer)
+    await Promise.all([...this.#vendors.values()].map(({ served }) => served.close()))
+  }
+
+  #write(): void {
+    const n = this.#writes++
+    const name = VENDORS[n % VENDORS.length]!
+    const { simulator } = this.#vendors.get(name)!
+    if (n % SPOILT_EVERY !== SPOILT_EVERY - 2) return writeOnce(simulator, ACCOUNTS[name], Math.floor(n / VENDORS.length), systemRandom)
+    simulator.update('contacts', simulator.records.current('contacts')[0]!.id, { email: `nobody, ${n}` })
+  }
+
+  #forget(): void {
+    for (const { simulator } of this.#vendors.values()) simulator.forget(Date.now() - KEEP_MS)
+  }
+}

@@ -1,0 +1,193 @@
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, relative, resolve } from 'node:path'
+import { Command, Option } from 'commander'
+import { SyncError, type Store } from '../contract/index.ts'
+import { systemClock } from '../platform/clock.ts'
+import type { RunnerEvent } from '../runner/runner-options.ts'
+import { newApiKey } from '../server/api-key.ts'
+import { newSecret, secretsText } from '../webhooks/secrets.ts'
+import { countArgument, countOrZeroArgument } from './arguments.ts'
+import type { Act, Cli } from './cli.ts'
+import { grouped } from './counts.ts'
+import { DemoReceiver } from './demo-receiver.ts'
+import type { DemoWorld } from './demo-world.ts'
+import { outsideOf } from './outside.ts'
+import { readTemplate } from './project-files.ts'
+import { DEFAULT_PORT } from './serve-api.ts'
+import { openService } from './service.ts'
+import { aborted, eventLines } from './start.ts'
+import { openTargetStore, workerTarget, type WorkerTarget } from './target.ts'
+
+interface DemoFlags {
+  readonly port?: number
+  readonly seconds?: number
+  readonly keep?: string
+}
+
+export function demoVerb(): Command {
+  return new Command('demo')
+    .summary('simulated APIs, a worker that follows them, the feed and the console: everything on this machine')
+    .description('Starts simulated Stripe, HubSpot and GitHub accounts that somebody works in, a worker that follows them, the feed, a webhook receiver and the console. Needs no account, no network and no settings, and leaves nothing behind when it ends.')
+    .addOption(new Option('--port <n>', `where to serve the console and the feed; 0 takes any (default: ${DEFAULT_PORT}, or any when it is taken)`).argParser(countOrZeroArgument))
+    .addOption(new Option('--seconds <n>', 'end by itself so long after it is ready (default: on Ctrl-C)').argParser(countArgument))
+    .option('--keep <dir>', 'make the worker and its rows in this folder, and leave them there')
+    .option('--json', 'answer in JSON, for programs')
+}
+
+/** Between two cycles of a sync: often enough to be seen moving. */
+const PAUSE_MS = 2_000
+const KEEP_LOG_MS = 3_600_000
+const GRACE_MS = 3_000
+/** Requests a minute: nobody should meet it by playing. */
+const RATE_LIMIT = 60_000
+
+export const demo: Act<[DemoFlags]> = async (cli, flags) => {
+  const ending = new AbortController()
+  const stopping = ending.signal
+  cli.listenForStop('Stopping: the simulated accounts and everything that was made for them go.').addEventListener('abort', () => ending.abort(), { once: true })
+  const folder = makeFolder(cli, flags.keep)
+  /** Undone in the opposite order, whatever happens. */
+  const undo: Array<() => unknown> = flags.keep === undefined ? [() => rmSync(folder, { recursive: true, force: true })] : []
+  try {
+    // Loaded only here, like what serves the API: other commands start without it.
+    const { DemoWorld } = await import('./demo-world.ts')
+    const world = await DemoWorld.open()
+    undo.push(() => world.close())
+    const target = await makeWorker(cli, folder, world)
+    const store = await openTargetStore(target)
+    undo.push(() => store.close())
+    const secret = newSecret()
+    const receiver = await DemoReceiver.open(secret)
+    undo.push(() => receiver.close())
+    const key = await addKey(store)
+
+    const backfills = new Backfills(target)
+    const show = cli.terminal.json ? eventLines(cli) : (): void => {}
+    const service = await openService({
+      target, store, outside: outsideOf(cli, target), concurrency: 6, pauseMs: PAUSE_MS, keepLogMs: KEEP_LOG_MS, api: { host: '127.0.0.1', port: flags.port },
+      onEvent: (event) => {
+        backfills.note(event)
+        show(event)
+      },
+    })
+    undo.push(() => service.stop(GRACE_MS))
+    await backfills.ask(store)
+    await service.start()
+    await Promise.race([backfills.done, aborted(stopping)])
+    await addWebhook(store, receiver.url, secret)
+    if (!stopping.aborted) await showReady(cli, { url: service.api!.url, key, target, store, receiver: receiver.url })
+    world.begin()
+    if (flags.seconds !== undefined) setTimeout(() => ending.abort(), flags.seconds * 1_000).unref()
+    await aborted(stopping)
+    undo.unshift(() => showEnd(cli, { writes: world.writes, requests: world.requests, received: receiver.verified, forged: receiver.refused, kept: flags.keep === undefined ? null : folder }))
+  } finally {
+    for (const step of undo.toReversed()) await step()
+  }
+}
+
+function makeFolder(cli: Cli, keep: string | undefined): string {
+  if (keep === undefined) return realpathSync(mkdtempSync(join(tmpdir(), 'tidemark-demo-')))
+  const folder = resolve(cli.folder, keep)
+  if (existsSync(folder) && readdirSync(folder).length > 0) throw new SyncError('ARGUMENT_INVALID', `${folder} is not empty. Choose another folder for --keep.`)
+  mkdirSync(folder, { recursive: true })
+  return folder
+}
+
+/** Where rows go and what they are sealed with is the demo's own affair, whatever the environment says of the real one. */
+async function makeWorker(cli: Cli, folder: string, world: DemoWorld): Promise<WorkerTarget> {
+  for (const { path, text } of readTemplate('demo', world.urls)) writeFileSync(join(folder, path), text)
+  // That an account refuses or stumbles is part of the show, and shown as such.
+  const { TIDEMARK_LOG = 'error' } = cli.environment
+  return workerTarget({ ...cli, environment: { TIDEMARK_LOG } }, { file: join(folder, 'worker.ts') })
+}
+
+async function addKey(store: Store): Promise<string> {
+  const { text, key } = newApiKey({ name: 'demo', scopes: ['*:read'], rateLimit: RATE_LIMIT, createdAt: systemClock.now() })
+  await store.addApiKey(key)
+  return text
+}
+
+async function addWebhook(store: Store, url: string, secret: string): Promise<void> {
+  await store.putWebhook({
+    id: 'wh_demo', url, databases: null, actions: null, allow: ['http', 'private', 'port'], secrets: secretsText([{ secret, endsAt: null }]), createdAt: systemClock.now(),
+  }, { position: await store.position(), floor: 0 })
+}
+
+/** The first reading of everything: asked for once, and waited for. */
+class Backfills {
+  readonly done: Promise<void>
+  readonly #worker: string
+  readonly #left: Set<string>
+  #finish: () => void = () => {}
+
+  constructor({ name, worker }: WorkerTarget) {
+    this.#worker = name
+    this.#left = new Set(worker.manifest.syncs.filter(({ pair }) => pair !== 'delta').map((sync) => sync.name))
+    this.done = new Promise((resolve) => (this.#finish = resolve))
+  }
+
+  async ask(store: Store): Promise<void> {
+    for (const sync of this.#left) await store.signal({ worker: this.#worker, sync }, { kind: 'trigger', actor: 'demo', at: systemClock.now() })
+  }
+
+  note(event: RunnerEvent): void {
+    if (event.kind === 'ended' && event.result.error === null && this.#left.delete(event.sync) && this.#left.size === 0) this.#finish()
+  }
+}
+
+interface Ready {
+  readonly url: string
+  readonly key: string
+  readonly target: WorkerTarget
+  readonly store: Store
+  readonly receiver: string
+}
+
+async function showReady({ terminal, folder }: Cli, { url, key, target, store, receiver }: Ready): Promise<void> {
+  const databases = await store.databases()
+  const [row] = await store.rows({ database: 'customers', limit: 1 })
+  const file = `--file ${nearby(folder, join(target.settings.folder, 'worker.ts'))}`
+  const commands = {
+    console: `${url}/`,
+    feed: `curl -N -H 'accept: text/event-stream' -H 'authorization: Bearer ${key}' ${url}/agents/v1/changes`,
+    query: `npx tidemark query "select name, email from customers order by _committed_at desc limit 5" ${file}`,
+    why: `npx tidemark why customers ${row?.key ?? '<key>'} ${file}`,
+  }
+  if (terminal.json) {
+    terminal.document({ event: 'ready', url, key, folder: target.settings.folder, store: target.store, receiver, rows: Object.fromEntries(databases.map(({ name, rows }) => [name, rows])), try: commands })
+    return
+  }
+  const { bold, dim } = terminal.colors
+  terminal.print(
+    `${bold('Three simulated accounts, followed as they change.')} ${databases.map(({ name, rows }) => `${grouped(rows)} ${name}`).join(', ')}.`,
+    dim('They are edited three times a second, answer 429 and 503 now and then, and are sometimes slow. Ctrl-C ends it and leaves nothing behind.'),
+    '',
+    bold('1  Look at it'), `   ${commands.console}`,
+    bold('2  Follow every change'), `   ${commands.feed}`,
+    bold('3  Query the rows'), `   ${commands.query}`,
+    bold('4  Ask why a row is as it is'), `   ${commands.why}`,
+    '',
+  )
+}
+
+interface End {
+  readonly writes: number
+  readonly requests: number
+  readonly received: number
+  readonly forged: number
+  readonly kept: string | null
+}
+
+function showEnd({ terminal }: Cli, end: End): void {
+  if (terminal.json) return terminal.document({ event: 'end', ...end })
+  terminal.print(
+    `${grouped(end.writes)} writes in the accounts, ${grouped(end.requests)} requests to them, ${grouped(end.received)} webhooks received and verified.`,
+    end.kept === null ? 'Nothing is left behind.' : `The worker and its rows are in ${end.kept}; the accounts they came from are gone.`,
+  )
+}
+
+function nearby(folder: string, file: string): string {
+  const path = relative(folder, file)
+  return path.startsWith('..') ? file : path
+}

@@ -1,0 +1,68 @@
+import { jsonSchemaOf, type JsonSchema } from '../config/schema.ts'
+import type { WorkerLike } from '../config/worker.ts'
+import type { Store } from '../contract/index.ts'
+import { holderName, isDeadHolder } from '../platform/holder.ts'
+import { syncsOf } from '../runner/declared-sync.ts'
+import { keepLog } from '../runner/keep-log.ts'
+import type { RunnerEvent } from '../runner/runner-options.ts'
+import { Runner } from '../runner/runner.ts'
+import { Deliverer } from '../webhooks/deliverer.ts'
+import { InboundWebhooks } from '../webhooks/inbound.ts'
+import { createSender } from '../webhooks/send.ts'
+import type { Outside } from './outside.ts'
+import { serveApi, type ApiOptions, type ServedApi } from './serve-api.ts'
+import type { WorkerTarget } from './target.ts'
+
+export interface ServiceOptions {
+  readonly target: WorkerTarget
+  readonly store: Store
+  readonly outside: Outside
+  readonly concurrency: number
+  /** Null to serve nothing. */
+  readonly api: Pick<ApiOptions, 'host' | 'port' | 'corsOrigins'> | null
+  /** The least time between two cycles of a continuous sync. */
+  readonly pauseMs?: number
+  readonly keepLogMs?: number | undefined
+  readonly onEvent: (event: RunnerEvent) => void
+}
+
+/** Everything one process does for a worker: its schedules, its feed over HTTP, its webhooks in and out. */
+export interface Service {
+  readonly api: ServedApi | null
+  start(): Promise<void>
+  stop(graceMs: number): Promise<void>
+}
+
+/** Listens at once, so that its address can be told; the rest begins with `start`. */
+export async function openService({ target, store, outside, api, keepLogMs, ...options }: ServiceOptions): Promise<Service> {
+  const { ports } = outside
+  const holder = holderName()
+  const syncs = syncsOf(target.worker)
+  const inbound = new InboundWebhooks({ ...outside, store, holder: `webhook:${holder}`, isDead: isDeadHolder, webhooks: target.worker.webhooks?.() ?? [] })
+  const served = api === null ? null : await serveApi({ store, ports, syncs, inbound, schemas: schemasOf(target.worker), ...api })
+  const runner = new Runner({ ...outside, ...options, store, syncs, holder, isDead: isDeadHolder })
+  const send = createSender()
+  const deliverer = new Deliverer({ store, ports, send, holder, isDead: isDeadHolder })
+  const stopping = new AbortController()
+  let keeping: Promise<void> | undefined
+  return {
+    api: served,
+    async start() {
+      deliverer.start()
+      await runner.start()
+      if (keepLogMs !== undefined) keeping = keepLog(store, ports, keepLogMs, stopping.signal)
+    },
+    async stop(graceMs) {
+      stopping.abort(new Error('the service stops'))
+      await Promise.all([runner.stop({ graceMs }), deliverer.stop({ graceMs }).then(() => send.close()), served?.close(), keeping])
+    },
+  }
+}
+
+function schemasOf(worker: WorkerLike): Record<string, JsonSchema> {
+  const known = worker.manifest.databases.map(({ name }): [string, JsonSchema | null] => {
+    const schema = worker.schemaOf?.(name)
+    return [name, schema === undefined ? null : jsonSchemaOf(schema)]
+  })
+  return Object.fromEntries(known.filter((entry): entry is [string, JsonSchema] => entry[1] !== null))
+}

@@ -1,0 +1,29 @@
+import type { JsonObject } from '../contract/index.ts'
+import type { Checkpoint } from './checkpoint.ts'
+import { ClientError } from './client-error.ts'
+import type { Position } from './position.ts'
+import type { Query } from './wire.ts'
+
+const PATH = '/agents/v1/sync-state/checkpoint'
+
+type Ask = (path: string, query: Query, signal?: AbortSignal, body?: JsonObject) => Promise<JsonObject>
+
+/** With the server of the feed, which then also knows how far behind the consumer is. */
+export function serverCheckpoint(name: string, ask: Ask): Checkpoint {
+  return {
+    async load() {
+      try {
+        const { data } = (await ask(PATH, { integrationKey: name })) as { data: { metadata: JsonObject | null } }
+        return (data.metadata?.['position'] ?? null) as unknown as Position | null
+      } catch (error) {
+        if (error instanceof ClientError && error.code === 'NOT_FOUND') return null
+        throw error
+      }
+    },
+    async save(position) {
+      const { cursor, last } = position
+      const place = cursor !== null ? { cursor } : last !== null ? { updatedSince: last.updatedAt } : {}
+      await ask(PATH, {}, undefined, { integrationKey: name, ...place, metadata: { position: position as unknown as JsonObject } })
+    },
+  }
+}

@@ -1,0 +1,73 @@
+import { SyncError, type Clock, type Log, type Mode, type SyncContext } from '../../contract/index.ts'
+import type { JsonSchema } from '../schema.ts'
+import type { SyncOptions } from '../sync-options.ts'
+import type { TrackSource } from '../track-options.ts'
+import type { ManifestStream } from './manifest.ts'
+
+/** Read by one function, whole each time or from where it stood; or read whole once and followed. */
+export type OpenedStream = (Pick<SyncOptions<any>, 'execute' | 'limits'> & { readonly mode: Mode }) | TrackSource
+
+export interface OpenedConnector {
+  stream(stream: ManifestStream): OpenedStream
+}
+
+export interface DiscoveredStream {
+  readonly id: string
+  readonly key: readonly string[]
+  readonly cursor?: string
+  readonly candidates: readonly string[]
+}
+
+export interface Connector {
+  /** What `config` holds. `${NAME}` where it is a secret. */
+  readonly config: JsonSchema
+  /** What its streams need and may hold besides. */
+  readonly stream: { readonly required?: JsonSchema; readonly properties: Readonly<Record<string, JsonSchema>> }
+  /** The source's code is loaded only here. */
+  open(config: any, folder: string): Promise<OpenedConnector>
+  /** Whether changes are followed without a cursor to be named. */
+  readonly isFollowed?: boolean
+  discover?(config: any, folder: string, context: Pick<SyncContext, 'secrets' | 'signal'> & { readonly clock: Clock; readonly log: Log }): Promise<DiscoveredStream[]>
+}
+
+/** A secret as it stands in a manifest: its name, and never itself. */
+export const SECRET = {
+  type: 'string',
+  pattern: '^\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}$',
+  description: 'a secret: write ${NAME} here, and set NAME in the environment or in .env',
+} as const
+
+export const TEXT = { type: 'string', minLength: 1 } as const
+export const COUNT = { type: 'integer', minimum: 1 } as const
+
+/** Left as it is when the manifest is read: its connector looks secrets up when it needs them. */
+export const LATE = { 'x-secrets': 'late' } as const
+
+export function object(properties: Record<string, JsonSchema>, required: string[] = []): JsonSchema {
+  return { type: 'object', properties, additionalProperties: false, ...(required.length > 0 && { required }) }
+}
+
+/** Of a stream: what its connector knows by itself. */
+export const KNOWN = { not: {}, description: 'known of this connector, and cannot be chosen' } as const
+
+/** Only what was given: an option that is undefined is not the same as none. */
+export function given<Members extends object>(members: Members): { [Name in keyof Members]?: Exclude<Members[Name], undefined> } {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as { [Name in keyof Members]?: Exclude<Members[Name], undefined> }
+}
+
+/** What the source calls it: `options.<member>`, or the end of the stream's id. */
+export function nameIn({ id, options = {} }: ManifestStream, member = 'stream'): string {
+  return (options as Record<string, string | undefined>)[member] ?? id.slice(id.lastIndexOf('.') + 1)
+}
+
+/** One of those there are, as `mode` wants it. */
+export function pick(streams: Readonly<Record<string, OpenedStream>>, stream: ManifestStream): OpenedStream {
+  const name = nameIn(stream)
+  if (!Object.hasOwn(streams, name)) throw new SyncError('SOURCE_NOT_FOUND', `There is no stream "${name}"; there are ${Object.keys(streams).join(', ')}.`)
+  return inMode(streams[name]!, stream)
+}
+
+/** Of one that is followed a full refresh is its backfill. */
+export function inMode(opened: OpenedStream, { mode }: ManifestStream): OpenedStream {
+  return mode === 'full_refresh' && 'backfill' in opened ? { mode: 'replace', execute: opened.backfill } : opened
+}

@@ -1,0 +1,156 @@
+import type { Auth } from '../../sources/kit/auth.ts'
+import { given, inMode, KNOWN, nameIn, object, pick, SECRET, TEXT, type Connector, type OpenedStream } from './connector.ts'
+import type { ManifestStream } from './manifest.ts'
+import type { JsonSchema } from '../schema.ts'
+
+/** For tokens that expire: how to get the next. */
+const OAUTH = object({ token_url: TEXT, client_id: SECRET, client_secret: SECRET, refresh_token: SECRET, scope: TEXT }, ['token_url', 'client_id'])
+
+async function authOf(oauth: any): Promise<{ auth?: Auth }> {
+  if (oauth === undefined) return {}
+  const { clientCredentials, refreshToken } = await import('../../sources/kit/oauth.ts')
+  const { token_url: tokenUrl, client_id: clientId, client_secret: clientSecret, refresh_token: seed, scope } = oauth
+  const options = { tokenUrl, clientId, ...given({ clientSecret, scope }) }
+  return { auth: seed === undefined ? clientCredentials(options) : refreshToken({ ...options, refreshToken: seed }) }
+}
+
+const OF_SOURCE = { key: KNOWN, cursor: KNOWN, safety_window: KNOWN }
+
+interface Fixed {
+  readonly isFollowed: boolean
+  readonly config: JsonSchema
+  open(config: any): Promise<Readonly<Record<string, OpenedStream>>>
+}
+
+/** A system whose streams are known: `options.stream` names one, or the end of the stream's id. */
+function fixed({ isFollowed, config, open }: Fixed): Connector {
+  return {
+    isFollowed, config,
+    stream: { properties: { options: object({ stream: TEXT }), select: KNOWN, ...OF_SOURCE } },
+    async open(given) {
+      const streams = await open(given)
+      return { stream: (stream) => pick(streams, stream) }
+    },
+    discover: async (given) => Object.keys(await open(given)).map((id) => ({ id, key: ['id'], candidates: [] })),
+  }
+}
+
+interface Named {
+  readonly isFollowed: boolean
+  readonly config: JsonSchema
+  /** What its streams are called: `options.object`, `options.table`. */
+  readonly noun: string
+  readonly selects: boolean
+  open(config: any): Promise<(name: string, stream: ManifestStream) => OpenedStream>
+}
+
+/** A system whose streams are the user's own: `options` names one, or the end of the stream's id. */
+function named({ isFollowed, config, noun, selects, open }: Named): Connector {
+  return {
+    isFollowed, config,
+    stream: { properties: { options: object({ [noun]: TEXT }), ...(!selects && { select: KNOWN }), ...OF_SOURCE } },
+    async open(given) {
+      const streamOf = await open(given)
+      return { stream: (stream) => inMode(streamOf(nameIn(stream, noun), stream), stream) }
+    },
+  }
+}
+
+const oneOf = (config: JsonSchema, ...ways: string[][]): JsonSchema => ({ ...config, oneOf: ways.map((required) => ({ required })) })
+
+export const stripe = fixed({
+  isFollowed: true,
+  config: object({ api_key: SECRET, base_url: TEXT }, ['api_key']),
+  async open({ api_key: apiKey, base_url: baseUrl }) {
+    const { stripe: open } = await import('../../sources/stripe/source.ts')
+    return open({ apiKey, ...given({ baseUrl }) })
+  },
+})
+
+export const linear = fixed({
+  isFollowed: false,
+  config: object({ api_key: SECRET, base_url: TEXT }, ['api_key']),
+  async open({ api_key: apiKey, base_url: baseUrl }) {
+    const { linear: open } = await import('../../sources/linear/source.ts')
+    return open({ apiKey, ...given({ baseUrl }) })
+  },
+})
+
+export const github = fixed({
+  isFollowed: false,
+  config: object({ token: SECRET, base_url: TEXT, owner: TEXT }, ['token']),
+  async open({ token, base_url: baseUrl, owner }) {
+    const { github: open } = await import('../../sources/github/source.ts')
+    return { ...open({ token, ...given({ baseUrl, owner }) }) }
+  },
+})
+
+export const kraken = fixed({
+  isFollowed: true,
+  config: object({ api_key: SECRET, api_secret: SECRET, base_url: TEXT }, ['api_key', 'api_secret']),
+  async open({ api_key: apiKey, api_secret: apiSecret, base_url: baseUrl }) {
+    const { kraken: open } = await import('../../sources/kraken/source.ts')
+    return open({ apiKey, apiSecret, ...given({ baseUrl }) })
+  },
+})
+
+export const bookmarks = fixed({
+  isFollowed: true,
+  config: object({ user_id: TEXT, token: SECRET, base_url: TEXT }, ['user_id', 'token']),
+  async open({ user_id: userId, token, base_url: baseUrl }) {
+    const { bookmarks: open } = await import('../../sources/bookmarks/source.ts')
+    return { bookmarks: open({ userId, token, ...given({ baseUrl }) }) }
+  },
+})
+
+export const githubStars = fixed({
+  isFollowed: true,
+  config: object({ token: SECRET, base_url: TEXT, user: TEXT }, ['token']),
+  async open({ token, base_url: baseUrl, user }) {
+    const { githubStars: open } = await import('../../sources/github-stars/source.ts')
+    return { stars: open({ token, ...given({ baseUrl, user }) }) }
+  },
+})
+
+export const hubspot: Connector = {
+  ...named({
+    isFollowed: true, noun: 'object', selects: true,
+    config: oneOf(object({ access_token: SECRET, oauth: OAUTH, base_url: TEXT }), ['access_token'], ['oauth']),
+    async open({ access_token: accessToken, oauth, base_url: baseUrl }) {
+      const { hubspot: open } = await import('../../sources/hubspot/source.ts')
+      const auth = await authOf(oauth)
+      return (name, { select }) => open({ ...auth, ...given({ accessToken, baseUrl }), ...(select !== undefined && { properties: { [name]: select } }) }).object(name)
+    },
+  }),
+  discover: async () => ['contacts', 'companies', 'deals', 'tickets'].map((id) => ({ id, key: ['id'], candidates: [] })),
+}
+
+export const salesforce = named({
+  isFollowed: true, noun: 'object', selects: true,
+  config: oneOf(object({ instance_url: TEXT, access_token: SECRET, oauth: OAUTH, api_version: TEXT }, ['instance_url']), ['access_token'], ['oauth']),
+  async open({ instance_url: instanceUrl, access_token: accessToken, oauth, api_version: apiVersion }) {
+    const { salesforce: open } = await import('../../sources/salesforce/source.ts')
+    const source = open({ instanceUrl, ...given({ accessToken, apiVersion }), ...(await authOf(oauth)) })
+    return (name, { select }) => source.object(name, given({ fields: select }))
+  },
+})
+
+export const servicenow = named({
+  isFollowed: true, noun: 'table', selects: true,
+  config: oneOf(object({ instance_url: TEXT, user: SECRET, password: SECRET, oauth: OAUTH }, ['instance_url']), ['user', 'password'], ['oauth']),
+  async open({ instance_url: instanceUrl, user, password, oauth }) {
+    const { servicenow: open } = await import('../../sources/servicenow/source.ts')
+    const source = open({ instanceUrl, ...given({ user, password }), ...(await authOf(oauth)) })
+    return (name, { select }) => source.table(name, given({ fields: select }))
+  },
+})
+
+export const airtable = named({
+  isFollowed: false, noun: 'table', selects: false,
+  config: object({ base_id: TEXT, token: SECRET, base_url: TEXT }, ['base_id', 'token']),
+  async open({ base_id: baseId, token, base_url: baseUrl }) {
+    const { airtable: open } = await import('../../sources/airtable/source.ts')
+    const source = open({ baseId, token, ...given({ baseUrl }) })
+    return (name) => source.table(name)
+  },
+})

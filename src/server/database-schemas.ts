@@ -1,0 +1,47 @@
+import type { ColumnKind } from '../contract/index.ts'
+import { allows, readScope } from './api-key.ts'
+import type { Caller } from './callers.ts'
+import type { Hall } from './route.ts'
+import { object, type JsonSchema } from './schemas.ts'
+
+/** What is known of the records of one database. */
+export interface DatabaseSchema {
+  readonly name: string
+  readonly from: 'schema' | 'columns'
+  readonly schema: JsonSchema
+}
+
+/** Of those that the caller may read: as it was declared, else as it looks by what has landed. */
+export async function databaseSchemas(hall: Hall, { store, scopes }: Caller): Promise<DatabaseSchema[]> {
+  // What a worker declares is told of its own tenant alone.
+  const declared = store.tenant === hall.tenant ? hall.schemas : {}
+  const landed = new Map((await store.databases()).map(({ name, columns }) => [name, columns]))
+  const names = [...new Set([...Object.keys(declared), ...landed.keys()])].filter((name) => allows(scopes, readScope(name)))
+  return names.toSorted().map((name) => {
+    const schema = declared[name]
+    if (schema !== undefined) return { name, from: 'schema', schema }
+    const columns = landed.get(name) ?? []
+    const properties = Object.fromEntries(columns.map((column) => [column.name, column.kinds.includes('json') ? {} : { type: [...new Set(column.kinds.map((kind) => TYPES[kind])), 'null'] }]))
+    return { name, from: 'columns', schema: { ...object(properties, []), additionalProperties: true, description: 'By what has landed so far: others may come, and any may be absent.' } }
+  })
+}
+
+const TYPES: Record<Exclude<ColumnKind, 'json'>, string> & Partial<Record<ColumnKind, string>> = { bigint: 'integer', boolean: 'boolean', integer: 'integer', number: 'number', string: 'string' }
+
+/** As a component of a document: what it refers to within itself is found there. */
+export function asComponent(schema: JsonSchema, pointer: string): JsonSchema {
+  const { $schema: _, $id: __, ...rest } = schema
+  return rebased(rest, pointer) as JsonSchema
+}
+
+/** Values that are data, not schemas. */
+const DATA = new Set(['const', 'enum', 'default', 'examples', 'example'])
+
+function rebased(node: unknown, pointer: string): unknown {
+  if (Array.isArray(node)) return node.map((one) => rebased(one, pointer))
+  if (typeof node !== 'object' || node === null) return node
+  return Object.fromEntries(Object.entries(node).map(([name, value]) => {
+    if (name === '$ref' && typeof value === 'string' && value.startsWith('#')) return [name, `${pointer}${value.slice(1)}`]
+    return [name, DATA.has(name) ? value : rebased(value, pointer)]
+  }))
+}

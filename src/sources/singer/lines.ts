@@ -1,0 +1,46 @@
+/** A line as text; null for one that is too long to be looked at. `isCut` for the last one when nothing ended it. */
+export interface Line {
+  readonly text: string | null
+  readonly isCut: boolean
+}
+
+/** A record may have 5 MB; with what is around it a line has less than this. */
+const LINE_BYTES_MAX = 16_000_000
+
+const NEWLINE = 10
+
+/** All complete lines of what has come, as it comes. Blank ones are left out. */
+export async function* linesOf(stream: AsyncIterable<Buffer>): AsyncGenerator<readonly Line[]> {
+  let parts: Buffer[] = []
+  let size = 0
+  const finish = (isCut: boolean): Line => {
+    const line = { text: size > LINE_BYTES_MAX ? null : Buffer.concat(parts).toString(), isCut }
+    parts = []
+    size = 0
+    return line
+  }
+  const keep = (part: Buffer): void => {
+    size += part.length
+    if (size <= LINE_BYTES_MAX) parts.push(part)
+    else parts = []
+  }
+  for await (const chunk of stream) {
+    const lines: Line[] = []
+    let from = 0
+    for (let at = chunk.indexOf(NEWLINE); at !== -1; at = chunk.indexOf(NEWLINE, from)) {
+      keep(chunk.subarray(from, at))
+      lines.push(finish(false))
+      from = at + 1
+    }
+    keep(chunk.subarray(from))
+    const told = lines.filter(isNotBlank)
+    if (told.length > 0) yield told
+  }
+  if (size === 0) return
+  const last = finish(true)
+  if (isNotBlank(last)) yield [last]
+}
+
+function isNotBlank({ text }: Line): boolean {
+  return text === null || text.trim() !== ''
+}

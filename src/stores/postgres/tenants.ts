@@ -1,0 +1,51 @@
+import { SyncError, type Erased, type Occupied } from '../../contract/index.ts'
+import { eraseEntry } from '../kit/audit-entries.ts'
+import type { Session, Transaction } from './connection.ts'
+import { lockTenant, NOW_MS, writeAudit } from './registry.ts'
+import { readDatabases } from './views.ts'
+
+export function tenants({ connection, tenant }: Session): Promise<string[]> {
+  return connection.read(tenant, async (transaction) => {
+    // For this transaction alone, the wall has a window through which the names can be seen.
+    await transaction.run("select set_config('tidemark.lists_tenants', 'yes', true)")
+    return (await transaction.all<{ name: string }>('select tenant_id as name from tidemark.tenants order by tenant_id')).map(({ name }) => name)
+  })
+}
+
+export function erase({ connection, tenant }: Session, by: { actor: string; at: number }): Promise<Erased | Occupied> {
+  return connection.write(tenant, async (transaction): Promise<Erased | Occupied> => {
+    const entries = await transaction.all<{ worker: string; sync: string; by: string | null; until: number | null; now: number }>(
+      `select connector_id as worker, stream_id as sync, holder as by, held_until as until, ${NOW_MS} as now from tidemark.registry where tenant_id = $1 for update`, tenant,
+    )
+    const held = entries.find(({ until, now }) => until !== null && until > now)
+    if (held !== undefined) return { kind: 'held', ref: { worker: held.worker, sync: held.sync }, by: held.by!, until: held.until! }
+    await lockTenant(transaction)
+    const counts = { syncs: entries.length, entries: await eraseRows(transaction) }
+    // Whoever asks again finds the record of the first time.
+    if (counts.entries > 0) await eraseTrail(transaction, counts, by)
+    return { kind: 'erased', ...counts, remains: 'the free space of its tables until VACUUM and new rows take it, the write-ahead log, replicas and backups' }
+  })
+}
+
+const DEPENDED_ON = '2BP01'
+
+async function eraseRows(transaction: Transaction): Promise<number> {
+  for (const { view } of (await readDatabases(transaction)).values()) {
+    if (await transaction.attempt(`drop view if exists ${view}`, { lockTimeoutMs: 10_000, refusals: [DEPENDED_ON] })) continue
+    throw new SyncError('STORE_FOREIGN', `Others have built upon the view ${view}: drop what they built first. Nothing was erased.`)
+  }
+  // From the catalog itself, so that a table that is added later is not forgotten.
+  const tables = await transaction.all<{ name: string }>("select tablename as name from pg_tables where schemaname = 'tidemark' and tablename not in ('tenants', 'audit')")
+  let erased = 0
+  for (const { name } of tables) erased += await transaction.run(`delete from tidemark.${name} where tenant_id = $1`, transaction.tenant)
+  return erased
+}
+
+/** Last of all: the audit lets itself be deleted only once nothing is left that it tells of. */
+async function eraseTrail(transaction: Transaction, counts: { syncs: number; entries: number }, by: { actor: string; at: number }): Promise<void> {
+  await transaction.run('delete from tidemark.audit where tenant_id = $1', transaction.tenant)
+  await transaction.run(
+    "update tidemark.tenants set audit_head = '', audit_count = 0, floor = sequence, floor_committed_at = committed_at where tenant_id = $1", transaction.tenant,
+  )
+  writeAudit(transaction, null, eraseEntry(counts, by))
+}

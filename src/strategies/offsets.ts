@@ -1,0 +1,173 @@
+import { isSyncError, SyncError, type Page, type SyncContext } from '../contract/index.ts'
+import type { Anchored } from './kit/anchored.ts'
+import { invalid, requireNumber, unreadable } from './kit/refusals.ts'
+import { toChanges, type Changes } from './kit/to-changes.ts'
+
+/** By partition, a whole number as text: offsets are larger than what a double holds. */
+export type Offsets = Readonly<Record<string, string>>
+
+export interface OffsetsOptions<Message> {
+  /** Where each partition begins and ends now: the oldest offset that is kept, and the one that comes after the last. */
+  bounds(context: SyncContext): Promise<Readonly<Record<string, { readonly low: string; readonly end: string }>>>
+  /**
+   * Messages of the partitions in `from`, each from its offset on and none from `until` on; those of one partition in the order
+   * of their offsets. An offset that is no longer kept is a HISTORY_LOST.
+   */
+  read(query: OffsetsQuery, context: SyncContext): Promise<OffsetsAnswer<Message>>
+  /** Where the message stands, such as `3:1207`. */
+  place(message: Message): string
+  toChanges(message: Message): Changes
+  /** How long the log tells that something was deleted, where it forgets that sooner than the rest: `delete.retention.ms` of a compacted topic. */
+  tombstonesMs?: number
+}
+
+export interface OffsetsQuery {
+  readonly from: Offsets
+  readonly until: Offsets
+}
+
+export interface OffsetsAnswer<Message> {
+  readonly messages: readonly Message[]
+  /** Where each partition is to be read on; what is not named stays where it is. */
+  readonly next: Offsets
+}
+
+/** Where reading stands. Between cycles only `offsets` and `readAt`; the rest lives within one cycle. */
+export interface OffsetsState {
+  /** Everything below is landed. */
+  readonly offsets: Offsets
+  /** When the cycle that read them began, RFC 3339. */
+  readonly readAt: string
+  /** Up to where this cycle reads. */
+  readonly until?: Offsets
+  /** Partitions that are new, and where they begin. */
+  readonly added?: Offsets
+}
+
+/**
+ * For logs in partitions. A cycle reads each partition up to where it ended when the cycle began; the offsets are the state, and
+ * so they are kept with the rows they cover. In replace mode the log is read again from its beginning; what it tells there is
+ * history, and does not stand against what another sync has landed since the cycle began.
+ *
+ * ```ts
+ * import { offsets } from 'tidemark'
+ *
+ * type Entry = { shard: string; number: string; id: string; data: { name: string } | null }
+ *
+ * export const shards = offsets<Entry>({
+ *   bounds: async ({ fetch }) => (await (await fetch('https://log.example/shards')).json()) as Record<string, { low: string; end: string }>,
+ *   read: async ({ from, until }, { fetch }) => {
+ *     const answer = await fetch('https://log.example/read', { method: 'POST', body: JSON.stringify({ from, until, limit: 1_000 }) })
+ *     return (await answer.json()) as { messages: Entry[]; next: Record<string, string> }
+ *   },
+ *   place: ({ shard, number }) => `${shard}:${number}`,
+ *   toChanges: ({ id, data }) => (data === null ? { type: 'delete', key: id } : { type: 'upsert', key: id, record: data }),
+ * })
+ * ```
+ */
+export function offsets<Message>(options: OffsetsOptions<Message>): Anchored<OffsetsState> {
+  if (options.tombstonesMs !== undefined) requireNumber('offsets', 'tombstonesMs', options.tombstonesMs, 1)
+
+  const execute: Anchored<OffsetsState> = async (state, context) => {
+    if (state !== undefined) checkState(state)
+    const begun = state?.until === undefined ? await begin(state, options, context) : (state as CycleState)
+    // A key that moved with the number of partitions has its older messages in the older ones.
+    const { readAt, until, added = {} } = begun
+    const waits = isUnread(begun.offsets, until) && Object.keys(added).length > 0
+    const from = waits ? begun.offsets : { ...begun.offsets, ...added }
+    const { messages, next } = await readOn(from, until, options, context)
+    const reached = { ...from, ...next }
+    const hasMore = waits || isUnread(reached, until)
+    return {
+      changes: toChanges(messages, (message) => options.toChanges(message), (message) => options.place(message)),
+      hasMore,
+      nextState: { offsets: reached, readAt, ...(hasMore && { until }), ...(waits && { added }) },
+      ...(context.cycle.mode === 'replace' && { isHistory: true }),
+    } satisfies Page<OffsetsState>
+  }
+  execute.anchor = async (context) => {
+    const bounds = await options.bounds(context)
+    return { offsets: mapOf(bounds, ({ end }) => end), readAt: momentOf(context) }
+  }
+  return execute
+}
+
+type CycleState = OffsetsState & { readonly until: Offsets }
+
+async function begin<Message>(state: OffsetsState | undefined, { bounds: boundsNow, tombstonesMs }: OffsetsOptions<Message>, context: SyncContext): Promise<CycleState> {
+  const bounds = await boundsNow(context)
+  const known = state?.offsets ?? {}
+  for (const [partition, offset] of Object.entries(known)) checkPlace(partition, offset, bounds[partition])
+  if (state !== undefined && tombstonesMs !== undefined && context.cycle.startedAt - Date.parse(state.readAt) > tombstonesMs) {
+    throw new SyncError('HISTORY_LOST', `The log was last read at ${state.readAt}, and forgets what was deleted after ${Math.round(tombstonesMs / 3_600_000)} hours.`)
+  }
+  const added = mapOf(bounds, ({ low }) => low)
+  for (const partition of Object.keys(known)) delete added[partition]
+  return { offsets: known, added, until: mapOf(bounds, ({ end }) => end), readAt: momentOf(context) }
+}
+
+function checkPlace(partition: string, offset: string, bounds: { readonly low: string; readonly end: string } | undefined): void {
+  const lost = (what: string): SyncError => new SyncError('HISTORY_LOST', `Partition ${partition} was read up to ${offset}, ${what}.`)
+  if (bounds === undefined) throw lost('and is gone: the log was deleted, and made anew')
+  if (BigInt(offset) < BigInt(bounds.low)) throw lost(`and now begins at ${bounds.low}: what was in between is no longer kept`)
+  if (BigInt(offset) > BigInt(bounds.end)) throw lost(`and now ends at ${bounds.end}: the log was made anew, or has lost its end`)
+}
+
+async function readOn<Message>(offsets: Offsets, until: Offsets, options: OffsetsOptions<Message>, context: SyncContext): Promise<OffsetsAnswer<Message>> {
+  const unread = unreadOf(offsets, until)
+  if (Object.keys(unread).length === 0) return { messages: [], next: {} }
+  try {
+    return check(await options.read({ from: unread, until }, context), unread, until)
+  } catch (error) {
+    // Whoever reads everything again has not lost what nobody can have any more, and goes on where the log now begins.
+    if (context.cycle.mode !== 'replace' || !isSyncError(error) || error.code !== 'HISTORY_LOST') throw error
+    const bounds = await options.bounds(context)
+    const moved = mapOf(unread, (offset, partition) => {
+      const now = bounds[partition]
+      if (now === undefined || BigInt(now.end) < BigInt(until[partition]!)) throw new SyncError('CURSOR_REJECTED', `Partition ${partition} ends before the place up to which this cycle reads: the log was made anew.`, { cause: error })
+      return max(offset, now.low)
+    })
+    return { messages: [], next: moved }
+  }
+}
+
+function check<Message>(answer: OffsetsAnswer<Message>, from: Offsets, until: Offsets): OffsetsAnswer<Message> {
+  for (const [partition, offset] of Object.entries(answer.next)) {
+    const before = from[partition]
+    if (before === undefined || !isOffset(offset) || BigInt(offset) < BigInt(before) || BigInt(offset) > BigInt(until[partition]!)) {
+      throw invalid(`Partition ${partition} was read from ${before ?? 'nowhere'} to ${offset}, and this cycle reads it to ${until[partition] ?? 'nowhere'}.`)
+    }
+  }
+  return answer
+}
+
+function unreadOf(offsets: Offsets, until: Offsets): Offsets {
+  return Object.fromEntries(Object.entries(offsets).filter(([partition, offset]) => BigInt(offset) < BigInt(until[partition] ?? '0')))
+}
+
+function isUnread(offsets: Offsets, until: Offsets): boolean {
+  return Object.keys(unreadOf(offsets, until)).length > 0
+}
+
+function mapOf<Value>(values: Readonly<Record<string, Value>>, convert: (value: Value, partition: string) => string): Record<string, string> {
+  return Object.fromEntries(Object.entries(values).map(([partition, value]) => [partition, convert(value, partition)]))
+}
+
+function max(a: string, b: string): string {
+  return BigInt(a) < BigInt(b) ? b : a
+}
+
+function momentOf({ cycle }: SyncContext): string {
+  return new Date(cycle.startedAt).toISOString()
+}
+
+function isOffset(value: unknown): value is string {
+  return typeof value === 'string' && /^\d{1,19}$/.test(value)
+}
+
+function checkState({ offsets, until, added, readAt }: OffsetsState): void {
+  for (const [name, map] of Object.entries({ offsets, until: until ?? {}, added: added ?? {} })) {
+    if (typeof map !== 'object' || map === null || !Object.values(map).every(isOffset)) throw unreadable('offsets', `\`${name}\` is not a map of offsets`)
+  }
+  if (typeof readAt !== 'string' || Number.isNaN(Date.parse(readAt))) throw unreadable('offsets', '`readAt` is not an instant')
+}

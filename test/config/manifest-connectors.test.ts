@@ -1,0 +1,128 @@
+import { DatabaseSync } from '@photostructure/sqlite'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { runCycle } from '../../src/config/run-cycle.ts'
+import { CONNECTORS } from '../../src/config/manifest/connectors.ts'
+import { workerOf } from '../../src/config/manifest/manifest.ts'
+import type { SyncPlan } from '../../src/engine/sync-plan.ts'
+import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
+import { Stream } from '../../src/testing/simulation/random.ts'
+import {
+  AirtableSimulator, asFetch, GithubSimulator, GithubStarsSimulator, HubspotSimulator, KRAKEN_CREDENTIALS, KrakenSimulator, LinearSimulator, SalesforceSimulator,
+  ServicenowSimulator, StripeSimulator, XSimulator, type SimulatorPorts, type VendorSimulator,
+} from '../../src/testing/simulators/index.ts'
+import { MINUTE, Scene } from '../engine/scene.ts'
+import { KEY, people, TAP } from '../sources/singer/tap-world.ts'
+
+let folder: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'tidemark-manifest-'))
+})
+afterEach(() => rmSync(folder, { recursive: true }))
+
+const manifest = (text: string): string => {
+  const path = join(folder, 'tidemark.yaml')
+  writeFileSync(path, text)
+  return path
+}
+
+interface Case {
+  readonly config: string
+  readonly stream: string
+  readonly vendor: (ports: SimulatorPorts) => VendorSimulator
+  readonly fill: (vendor: VendorSimulator, n: number) => string
+  /** Whether it is read whole and followed; else by one function. */
+  readonly pair: boolean
+  readonly secrets?: Record<string, string>
+}
+
+const VENDORS: Record<string, Case> = {
+  airtable: { config: '{ base_id: appX, token: "${T}" }', stream: '{ id: crm.tasks, options: { table: Tasks } }', vendor: (ports) => new AirtableSimulator(ports, { baseId: 'appX', tables: ['Tasks'] }), fill: (vendor, n) => vendor.create('Tasks', { Name: `t${n}` }), pair: false },
+  bookmarks: { config: '{ user_id: "2244994945", token: "${T}" }', stream: '{ id: x.bookmarks, schedule: 15m, backfill_schedule: 1d }', vendor: (ports) => new XSimulator(ports), fill: (vendor, n) => vendor.create('bookmark', { text: `t${n}` }), pair: true },
+  github: { config: '{ token: "${T}", owner: acme }', stream: '{ id: github.repositories }', vendor: (ports) => new GithubSimulator(ports, { viewer: 'me', organizations: ['acme'] }), fill: (vendor, n) => vendor.create('repository', { name: `r${n}`, owner: 'acme' }), pair: false },
+  'github-stars': { config: '{ token: "${T}" }', stream: '{ id: github.stars }', vendor: (ports) => new GithubStarsSimulator(ports), fill: (vendor) => vendor.create('star', {}), pair: true },
+  hubspot: { config: '{ access_token: "${T}" }', stream: '{ id: crm.people, select: [email, phone], options: { object: contacts } }', vendor: (ports) => new HubspotSimulator(ports), fill: (vendor, n) => vendor.create('contacts', { email: `c${n}@example.com` }), pair: true },
+  kraken: { config: '{ api_key: "${KEY}", api_secret: "${SECRET}" }', stream: '{ id: kraken.ledgers }', vendor: (ports) => new KrakenSimulator(ports), fill: (vendor) => vendor.create('ledger'), pair: false, secrets: { KEY: KRAKEN_CREDENTIALS.key, SECRET: KRAKEN_CREDENTIALS.secret } },
+  linear: { config: '{ api_key: "${T}" }', stream: '{ id: linear.teams }', vendor: (ports) => new LinearSimulator(ports), fill: (vendor, n) => vendor.create('team', { name: `Team ${n}`, key: `T${n}` }), pair: false },
+  rest: { config: '{ base_url: "https://api.airtable.com/v0", auth: { kind: bearer, token: "${T}" } }', stream: '{ id: crm.tasks, key: [id], options: { path: /appX/Tasks, records: records, page: { kind: token, parameter: offset, next: offset } } }', vendor: (ports) => new AirtableSimulator(ports, { baseId: 'appX', tables: ['Tasks'] }), fill: (vendor, n) => vendor.create('Tasks', { Name: `t${n}` }), pair: false },
+  salesforce: { config: '{ instance_url: https://example.my.salesforce.com, access_token: "${T}" }', stream: '{ id: sf.accounts, select: [Name], options: { object: Account } }', vendor: (ports) => new SalesforceSimulator(ports), fill: (vendor, n) => vendor.create('Account', { Name: `a${n}` }), pair: true },
+  servicenow: { config: '{ instance_url: https://example.service-now.com, user: "${U}", password: "${P}" }', stream: '{ id: sn.incident }', vendor: (ports) => new ServicenowSimulator(ports), fill: (vendor, n) => vendor.create('incident', { short_description: `i${n}` }), pair: true },
+  stripe: { config: '{ api_key: "${T}" }', stream: '{ id: stripe.customers }', vendor: (ports) => new StripeSimulator(ports), fill: (vendor, n) => vendor.create('customer', { name: `c${n}` }), pair: true },
+}
+
+describe('a manifest alone', () => {
+  test.each(Object.entries(VENDORS))('reads what %s has, and then what is new', async (connector, { config, stream, vendor: make, fill, pair, secrets = {} }) => {
+    const worker = await workerOf(manifest(`name: shop\nconnector: ${connector}\nconfig: ${config}\nstreams:\n  - ${stream}\n`), 'tidemark.yaml', {})
+    const database = worker.manifest.databases[0]!.name
+    expect(worker.manifest.syncs.map(({ name }) => name)).toEqual(pair ? [`${database}-backfill`, database] : [database])
+    const scene = await Scene.open()
+    try {
+      const vendor = make({ clock: scene.clock, random: new Stream(1, 'vendor') })
+      const run = (plan: SyncPlan) => {
+        scene.clock.step(5 * MINUTE)
+        return scene.run(plan, { fetch: asFetch(vendor), secrets: { get: (name) => secrets[name] ?? name } })
+      }
+      const made = Array.from({ length: 5 }, (_, n) => fill(vendor, n))
+      expect(await run(worker.plans()[0]!)).toMatchObject({ stopReason: 'complete', error: null, counts: { created: 5, quarantined: 0 } })
+      made.push(fill(vendor, 5))
+      expect(await run(worker.plan(database))).toMatchObject({ stopReason: 'complete', error: null, counts: { quarantined: 0 } })
+      expect((await scene.keys(database)).toSorted()).toEqual(made.toSorted())
+    } finally {
+      await scene.close()
+    }
+  })
+
+  test('reads a folder of files, a database and a tap', async () => {
+    mkdirSync(join(folder, 'drop'))
+    writeFileSync(join(folder, 'drop/a.csv'), 'id;name\n1;Ada\n2;Bob\n')
+    writeFileSync(join(folder, 'drop/b.txt'), 'no')
+    const shop = new DatabaseSync(join(folder, 'shop.db'))
+    shop.exec(`CREATE TABLE countries (code TEXT PRIMARY KEY NOT NULL, name TEXT); INSERT INTO countries VALUES ('de', 'Germany')`)
+    shop.close()
+    writeFileSync(join(folder, 'world.json'), JSON.stringify({ streams: { people: { rows: people(3) } } }))
+    const store = await openSqliteStore({ file: ':memory:' })
+    const read = async (text: string): Promise<Record<string, unknown>> => {
+      const worker = await workerOf(manifest(text), 'tidemark.yaml', {})
+      const { name } = worker.manifest.syncs[0]!
+      expect(await runCycle(worker, name, { store, secrets: { TAP_KEY: KEY } }), name).toMatchObject({ stopReason: 'complete', error: null })
+      return Object.fromEntries((await store.rows({ database: name, limit: 10 })).map((row) => [row.key, JSON.parse(row.text) as unknown]))
+    }
+    try {
+      expect(await read('connector: files\nconfig: { folder: drop }\nstreams: [{ id: drop.people, key: [id], options: { csv: { delimiter: ; }, settle_ms: 0, match: "a" } }]\n'))
+        .toEqual({ 1: { id: '1', name: 'Ada' }, 2: { id: '2', name: 'Bob' } })
+      expect(await read('connector: sql\nconfig: { url: "sqlite:shop.db" }\nstreams: [{ id: shop.countries, options: { table: countries } }]\n')).toEqual({ de: { code: 'de', name: 'Germany' } })
+      const tap = (more: string): string => `connector: singer\nconfig:\n  command: [${process.execPath}, ${TAP}]\n  settings: { world: ${join(folder, 'world.json')}, api_key: "\${TAP_KEY}" }\nstreams:\n  - id: tap.people${more}\n`
+      expect(await read(tap(''))).toEqual(Object.fromEntries(people(3).map((row) => [String(row['id']), row])))
+      writeFileSync(join(folder, 'world.json'), JSON.stringify({ streams: { people: { rows: people(2) } } }))
+      expect(Object.keys(await read(`name: other\n${tap('\n    mode: full_refresh')}`))).toEqual(['1', '2', '3'])
+    } finally {
+      await store.close()
+    }
+  })
+
+  test('every connector is tried by one of these, or by a suite of its own', () => {
+    const elsewhere = { files: 'above', sql: 'above', singer: 'above', 'postgres-cdc': 'test/config/manifest-cdc.pg.test.ts' }
+    expect([...Object.keys(VENDORS), ...Object.keys(elsewhere)].toSorted()).toEqual(Object.keys(CONNECTORS).toSorted())
+  })
+})
+
+describe('what a manifest may not say', () => {
+  const refusal = (text: string): Promise<string> => workerOf(manifest(text), 'tidemark.yaml', {}).then(() => 'accepted', (error: { message: string }) => error.message)
+
+  test.each([
+    ['a secret of a tap written out', 'connector: singer\nconfig:\n  command: tap-x\n  settings:\n    api_key: hunter2\nstreams: [{ id: a }]\n', /^tidemark\.yaml:5:14: config\.settings\.api_key: it is a secret: write \$\{NAME\} here/],
+    ['two ways in', 'connector: salesforce\nconfig: { instance_url: x, access_token: "${A}", oauth: { token_url: x, client_id: "${B}" } }\nstreams: [{ id: a }]\n', /^tidemark\.yaml:2:9: config: must match exactly one schema/],
+    ['no way in', 'connector: servicenow\nconfig: { instance_url: x, user: "${A}" }\nstreams: [{ id: a }]\n', /^tidemark\.yaml:2:9: config: /],
+    ['a full refresh of files', 'connector: files\nconfig: { folder: drop }\nstreams:\n  - id: a\n    mode: full_refresh\n', /^tidemark\.yaml:4:5: a: it cannot be read whole each time/],
+    ['a pattern that is none', 'connector: files\nconfig: { folder: drop }\nstreams:\n  - { id: a, options: { match: "(" } }\n', /^tidemark\.yaml:4:5: a: `match` is not a regular expression/],
+    ['a backfill of what has none', 'connector: linear\nconfig: { api_key: "${A}" }\nstreams:\n  - { id: teams, backfill_schedule: 1d }\n', /^tidemark\.yaml:4:5: teams: it has no backfill of its own/],
+    ['a stream that is not there', 'connector: kraken\nconfig: { api_key: "${A}", api_secret: "${B}" }\nstreams:\n  - id: kraken.orders\n', /^tidemark\.yaml:4:5: kraken\.orders: There is no stream "orders"; there are ledgers, trades\.$/],
+    ['a name that is no table', 'connector: servicenow\nconfig: { instance_url: "https://x", user: "${A}", password: "${B}" }\nstreams:\n  - { id: a, options: { table: "no-table" } }\n', /^tidemark\.yaml:4:5: a: "no-table" is not a table of ServiceNow\.$/],
+  ])('%s', async (_, text, expected) => {
+    const message = await refusal(text)
+    expect(message).toMatch(expected)
+    expect(message).not.toContain('hunter2')
+  })
+})

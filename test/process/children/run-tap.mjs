@@ -1,0 +1,19 @@
+// One incremental cycle of a tap; it stands still before the page `holdAt`.
+import { input, openStore, run, say, word, Worker } from './outside.mjs'
+
+const { url, command, world, pageSize, holdAt = 0 } = input
+const { singer } = await import(`${input.dist}/sources/singer/source.js`)
+const stream = singer({ command, config: { world, api_key: 'sk_live_4711' }, pageSize }).stream('people')
+const worker = new Worker({ name: 'office' })
+worker.sync('people', {
+  database: worker.database('people'),
+  ...stream,
+  async execute(state, context) {
+    if (context.cycle.page === holdAt) await word()
+    return stream.execute(state, context)
+  },
+})
+const store = await openStore(url)
+const { stopReason, resumed, counts, error } = await run(store, worker.plan('people'), { onProgress: ({ kind, page }) => say(kind, { page }) })
+await store.close()
+say('result', { stopReason, resumed, counts, error })
