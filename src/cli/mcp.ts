@@ -12,6 +12,9 @@ import { ownVersion } from './own-package.ts'
 import { selectFrom } from './select-from.ts'
 import { announce, openTargetStore, storeTarget, withStoreFlags, workerTarget, type Target, type TargetFlags, type WorkerTarget } from './target.ts'
 
+/** An agent that asks too much is told so; meanwhile it is answered nothing else. */
+const QUERY_MS = 10_000
+
 interface McpFlags extends TargetFlags {
   readonly allowWrites?: boolean
 }
@@ -53,7 +56,7 @@ function deskOf(target: Target | WorkerTarget, stores: Stores): Desk {
     dialect: location.kind,
     reading: () => stores.reading(),
     writing: () => stores.writing(),
-    select: (sql, limit) => selectFrom(location, sql, { limit, tenant: target.tenant }),
+    select: (sql, limit) => selectFrom(location, sql, { limit, tenant: target.tenant, deadlineMs: QUERY_MS }),
   }
 }
 

@@ -2,9 +2,9 @@ import pg from 'pg'
 import { maskUrl } from '../config/mask-url.ts'
 import { SyncError } from '../contract/index.ts'
 import { parseJson } from '../values/json.ts'
-import type { Selection, SelectOptions } from './select-from.ts'
+import { tookTooLong, type Selection, type SelectOptions } from './select-from.ts'
 
-export async function selectFromPostgres(url: string, sql: string, { limit, tenant }: SelectOptions): Promise<Selection> {
+export async function selectFromPostgres(url: string, sql: string, { limit, tenant, deadlineMs = 0 }: SelectOptions): Promise<Selection> {
   const client = new pg.Client({
     connectionString: url, application_name: 'tidemark query', connectionTimeoutMillis: 10_000, types: { getTypeParser } as pg.CustomTypesConfig,
     // Of the session, so that a query which ends its transaction cannot write in the next one either.
@@ -18,16 +18,19 @@ export async function selectFromPostgres(url: string, sql: string, { limit, tena
   }
   try {
     await client.query('begin read only')
-    await client.query("select set_config('tidemark.tenant', $1, true)", [tenant])
+    await client.query("select set_config('tidemark.tenant', $1, true), set_config('statement_timeout', $2, true)", [tenant, String(deadlineMs)])
     const { fields, rows } = await readRows(client, sql, limit)
     const truncated = limit > 0 && rows.length > limit
     return { columns: fields.map(({ name }) => name), rows: truncated ? rows.slice(0, limit) : rows, truncated }
   } catch (error) {
+    if (error instanceof pg.DatabaseError && error.code === QUERY_CANCELED) throw tookTooLong(deadlineMs)
     throw error instanceof pg.DatabaseError ? new SyncError('ARGUMENT_INVALID', `PostgreSQL: ${error.message} (${error.code ?? 'no code'}).`, { cause: error }) : error
   } finally {
     await client.end()
   }
 }
+
+const QUERY_CANCELED = '57014'
 
 /** `extended`: the protocol that takes one statement and no more. */
 async function readRows(client: pg.Client, sql: string, limit: number): Promise<pg.QueryArrayResult<unknown[]>> {

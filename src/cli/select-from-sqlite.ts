@@ -1,9 +1,17 @@
 import { DatabaseSync } from '@photostructure/sqlite'
 import { SyncError } from '../contract/index.ts'
-import type { Selection, SelectOptions } from './select-from.ts'
+import { tookTooLong, type Selection, type SelectOptions } from './select-from.ts'
 
-export function selectFromSqlite(file: string, sql: string, { limit }: SelectOptions): Selection {
+export function selectFromSqlite(file: string, sql: string, { limit, deadlineMs = Infinity }: SelectOptions): Selection {
   const database = open(file)
+  // SQLite lets nobody else in while it looks, so the statement has to look at the clock itself.
+  const until = performance.now() + deadlineMs
+  let isLate = false
+  database.function('tidemark_in_time', { deterministic: false }, () => {
+    isLate = performance.now() > until
+    if (isLate) throw new Error('too late')
+    return 1
+  })
   try {
     const statement = database.prepare(sql)
     if (hasMore(sql, statement.expandedSQL ?? sql)) throw new SyncError('ARGUMENT_INVALID', 'A query is one statement; this text goes on after it.')
@@ -17,7 +25,7 @@ export function selectFromSqlite(file: string, sql: string, { limit }: SelectOpt
     }
     return { columns, rows, truncated: false }
   } catch (error) {
-    throw translated(error)
+    throw isLate ? tookTooLong(deadlineMs) : translated(error)
   } finally {
     database.close()
   }

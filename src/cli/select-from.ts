@@ -13,6 +13,13 @@ export interface SelectOptions {
   /** 0 for all. */
   readonly limit: number
   readonly tenant: string
+  /** How long it may take. On SQLite only for a statement that asks `tidemark_in_time()` of every row it looks at. */
+  readonly deadlineMs?: number
+}
+
+/** What to do about it is the same for both databases. */
+export function tookTooLong(deadlineMs: number): SyncError {
+  return new SyncError('QUERY_TOO_LONG', `The query took longer than ${deadlineMs / 1_000} s.`)
 }
 
 /** One statement of the user's own, on a connection that cannot write. */

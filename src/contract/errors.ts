@@ -77,6 +77,7 @@ export const ERROR_CODES = {
   PACKAGE_UNFIT: entry('fix', 'environment', 'Install the named release of the package beside the worker file.'),
   SECRET_MISSING: entry('fix', 'environment', 'Set it in the environment or in `.env`.'),
   ARGUMENT_INVALID: entry('fix', 'input', 'See `tidemark <verb> --help`.'),
+  QUERY_TOO_LONG: entry('fix', 'input', 'Ask for less: conditions on `_key` are found by an index, all others look at every row.'),
   CONFIRMATION_NEEDED: entry('fix', 'input', 'Read the plan above and add --yes.'),
   STORE_URL_INVALID: entry('fix', 'input', 'Use sqlite:path/to/file.db or postgres://user@host/database.'),
   KEY_UNKNOWN: entry('fix', 'input', 'Run `tidemark keys list` to see the keys of this tenant.'),

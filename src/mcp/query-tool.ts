@@ -80,7 +80,7 @@ export function sqlOf(question: Question, relation: string, known: readonly stri
   const selected = told.length > 0
     ? [...groups.map(column), ...told.map(({ name, sql }) => `${sql} as ${quoteName(name)}`)]
     : columns?.map(column) ?? ['*']
-  const conditions = where.map((condition) => conditionSql(condition, column(condition.column), dialect))
+  const conditions = [...(dialect === 'sqlite' ? ['tidemark_in_time()'] : []), ...where.map((condition) => conditionSql(condition, column(condition.column), dialect))]
   const orders = order.map(({ column: name, descending = false }) => `${told.find((figure) => figure.name === name)?.sql ?? column(name)}${descending ? ' desc' : ''}`)
   return [
     `select ${selected.join(', ')} from ${relation}`,

@@ -1,12 +1,15 @@
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { selectFrom } from '../../src/cli/select-from.ts'
 import type { Store } from '../../src/contract/index.ts'
 import type { Desk } from '../../src/mcp/desk.ts'
 import { sqlOf } from '../../src/mcp/query-tool.ts'
 import { fit } from '../../src/mcp/bounded.ts'
 import { readTools } from '../../src/mcp/read-tools.ts'
+import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
 import { SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { people, Project } from '../cli/project.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
@@ -134,12 +137,25 @@ test('without the SDK the command says what to install', { timeout: 120_000 }, a
 test('names come from the view and values are quoted, for both databases', () => {
   const known = ['_key', 'a"b', 'n']
   const question = { database: 'd', where: [{ column: 'a"b', is: '=', value: "x'y\\" }, { column: 'n', is: 'in', value: [1, true] }, { column: 'n', is: 'not null' }], order_by: [{ column: 'n', descending: true }], limit: 5 } as const
-  expect(sqlOf(question, '"d"', known, 'sqlite')).toBe(`select * from "d" where "a""b" = 'x''y\\' and "n" in (1, true) and "n" is not null order by "n" desc limit 6`)
+  expect(sqlOf(question, '"d"', known, 'sqlite')).toBe(`select * from "d" where tidemark_in_time() and "a""b" = 'x''y\\' and "n" in (1, true) and "n" is not null order by "n" desc limit 6`)
   expect(sqlOf(question, 's.d', known, 'postgres')).toBe(`select * from s.d where "a""b" = E'x''y\\\\' and "n" in (1, true) and "n" is not null order by "n" desc limit 6`)
-  expect(sqlOf({ database: 'd', group_by: ['n'], figures: [{ figure: 'count' }], order_by: [{ column: 'count', descending: true }], limit: 1 }, '"d"', known, 'sqlite')).toBe('select "n", count(*) as "count" from "d" group by "n" order by count(*) desc limit 2')
+  expect(sqlOf({ database: 'd', group_by: ['n'], figures: [{ figure: 'count' }], order_by: [{ column: 'count', descending: true }], limit: 1 }, '"d"', known, 'sqlite')).toBe('select "n", count(*) as "count" from "d" where tidemark_in_time() group by "n" order by count(*) desc limit 2')
   for (const wrong of [{ columns: ['x'] }, { group_by: ['n'] }, { figures: [{ figure: 'sum' }] }, { where: [{ column: 'n', is: '=' }] }, { where: [{ column: 'n', is: '<', value: [1] }] }, { where: [{ column: 'n', is: '=', value: 'a\0b' }] }]) {
     expect(() => sqlOf({ database: 'd', limit: 1, ...wrong } as never, '"d"', known, 'sqlite'), JSON.stringify(wrong)).toThrow(expect.objectContaining({ code: 'ARGUMENT_INVALID' }))
   }
+})
+
+test('a question that would take for ever is given up, whatever it asks for', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'tidemark-mcp-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const location = { kind: 'sqlite', file: join(folder, 'store.db') } as const
+  await (await openSqliteStore({ file: location.file })).close()
+  const endless = '(with recursive n(i) as (select 1 union all select i + 1 from n where i < 1e12) select i as "_key" from n)'
+  for (const question of [{ figures: [{ figure: 'count' }] }, { order_by: [{ column: '_key', descending: true }] }, { where: [{ column: '_key', is: '<', value: 0 }] }] as const) {
+    await expect(selectFrom(location, sqlOf({ database: 'd', limit: 1, ...question }, endless, ['_key'], 'sqlite'), { limit: 1, tenant: 'default', deadlineMs: 50 }))
+      .rejects.toMatchObject({ code: 'QUERY_TOO_LONG', message: 'The query took longer than 0.05 s.' })
+  }
+  expect(await selectFrom(location, 'select 1 as one where tidemark_in_time()', { limit: 1, tenant: 'default', deadlineMs: 50 })).toMatchObject({ rows: [[1]] })
 })
 
 test('an answer is never larger than an agent can read, and says what was left out', () => {
