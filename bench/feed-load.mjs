@@ -11,12 +11,12 @@ let [pages, bytes] = [0, 0]
 await Promise.all(Array.from({ length: CONNECTIONS }, (_, n) => walk(starts[n % starts.length])))
 console.log(JSON.stringify({ pages: pages / Number(seconds), bytes: bytes / pages }))
 
-/** From page to page by the cursor each carries; from the start again at the end. */
+/** walk: from page to page by the cursor each carries, from the start again at the end. stay: the second page, again and again; packed: the same with gzip. */
 function walk(start) {
   return new Promise((resolve, reject) => {
     const socket = connect(Number(port), '127.0.0.1')
-    let [pieces, have, want, headerLength] = [[], 0, -1, 0]
-    const ask = (query) => socket.write(`GET /agents/v1/changes?limit=100${query} HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\nauthorization: Bearer ${key}\r\n\r\n`)
+    let [pieces, have, want, headerLength, stays] = [[], 0, -1, 0, null]
+    const ask = (query) => socket.write(`GET /agents/v1/changes?limit=100${query} HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\nauthorization: Bearer ${key}\r\n${mode === 'packed' && stays !== null ? 'accept-encoding: gzip\r\n' : ''}\r\n`)
     socket.on('connect', () => ask(start)).on('error', reject).on('close', resolve)
     socket.on('data', (piece) => {
       pieces.push(piece)
@@ -40,7 +40,8 @@ function walk(start) {
       bytes += want - headerLength
       ;[pieces, have, want] = [[], 0, -1]
       if (Date.now() > until) return socket.destroy()
-      ask(mode === 'walk' && more ? `&cursor=${cursor}` : start)
+      stays ??= cursor === '' ? start : `&cursor=${cursor}`
+      ask(mode !== 'walk' ? stays : more ? `&cursor=${cursor}` : start)
     })
   })
 }

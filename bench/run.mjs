@@ -4,11 +4,12 @@
 // after, and its mean counts, because machines get tired.
 import { fork, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { gzipSync } from 'node:zlib'
 import { createJiti } from 'jiti'
 
 const here = dirname(fileURLToPath(import.meta.url))
@@ -83,14 +84,17 @@ async function benchFeed(long) {
   const [small, large] = [await feedServer(short), await feedServer(long)]
   const page = join(folder, 'page.json')
   writeFileSync(page, await (await fetch(`http://127.0.0.1:${small.port}/agents/v1/changes?limit=100`, { headers: { authorization: `Bearer ${small.key}`, 'accept-encoding': 'identity' } })).text())
-  const bare = await startedServer('feed-bare.mjs', page)
+  writeFileSync(`${page}.gz`, gzipSync(readFileSync(page), { level: 4 }))
+  const [bare, barePacked] = [await startedServer('feed-bare.mjs', page), await startedServer('feed-bare.mjs', `${page}.gz`)]
   try {
-    const rates = { bare: [], hot: [], hotLong: [], walk: [], walkLong: [] }
+    const rates = { bare: [], barePacked: [], hot: [], hotLong: [], packed: [], walk: [], walkLong: [] }
     for (let turn = 0; turn < 7; turn++) {
       rates.bare.push(child('feed-load.mjs', bare.said, '-', 2, 'stay', '').pages)
       const load = ({ port, key, starts }, mode) => child('feed-load.mjs', port, key, 2, mode, ...starts).pages
       rates.hot.push(load(small, 'stay'))
       rates.hotLong.push(load(large, 'stay'))
+      rates.barePacked.push(child('feed-load.mjs', barePacked.said, '-', 2, 'stay', '').pages)
+      rates.packed.push(load(small, 'packed'))
       rates.walk.push(load(small, 'walk'))
       rates.walkLong.push(load(large, 'walk'))
     }
@@ -98,13 +102,14 @@ async function benchFeed(long) {
     say(`  bare server          ${median(rates.bare).toFixed(0).padStart(6)} pages/s`)
     say(`  from memory          ${median(rates.hot).toFixed(0).padStart(6)} pages/s = ${ratio('hot', 'bare').toFixed(2)} × bare`)
     say(`    of the long log    ${median(rates.hotLong).toFixed(0).padStart(6)} pages/s = ${ratio('hotLong', 'bare').toFixed(2)} × bare, ${ratio('hotLong', 'hot').toFixed(2)} × the short log`)
+    say(`  packed, from memory  ${median(rates.packed).toFixed(0).padStart(6)} pages/s = ${ratio('packed', 'barePacked').toFixed(2)} × bare that sends the packed bytes (${median(rates.barePacked).toFixed(0)} pages/s)`)
     say(`  page after page      ${median(rates.walk).toFixed(0).padStart(6)} pages/s = ${ratio('walk', 'bare').toFixed(2)} × bare (the short log fits in memory)`)
     say(`    of the long log    ${median(rates.walkLong).toFixed(0).padStart(6)} pages/s = ${ratio('walkLong', 'bare').toFixed(2)} × bare`)
     const [one, other] = [child('feed-read.mjs', small.file, short), child('feed-read.mjs', large.file, long)]
     say(`  reading a page       ${one.us.toFixed(0)} µs of the short log, ${other.us.toFixed(0)} µs of the long = ${(one.us / other.us).toFixed(2)} × the rate`)
     return { rates, readUs: { short: one.us, long: other.us } }
   } finally {
-    for (const { process } of [small, large, bare]) process.kill()
+    for (const { process } of [small, large, bare, barePacked]) process.kill()
   }
 }
 

@@ -4,6 +4,7 @@ import type { Store } from '../contract/index.ts'
 import { FeedError } from '../feed/feed-error.ts'
 import { changeTexts, eventId, rowText } from '../feed/item.ts'
 import type { Page, PageRequest } from '../feed/read-page.ts'
+import { encodingFor } from './encoding.ts'
 import { streamChanges, wantsStream } from './event-stream.ts'
 import { HttpError } from './http-error.ts'
 import { readFeed } from './read-feed.ts'
@@ -50,10 +51,18 @@ async function row({ caller: { store }, params, query, reply, request }: Ask): P
 }
 
 function changes(ask: Ask): unknown {
-  const { caller: { store }, reply, request, hall } = ask
+  const { caller: { store }, request, hall } = ask
   if (wantsStream(request)) return readChanges(ask)
   const known = hall.pages.get(store.tenant, request.url, hall.ports.clock.now())
-  return known === null ? readChanges(ask) : sendJson(reply, known)
+  return known === null ? readChanges(ask) : sendPage(ask, known.body)
+}
+
+/** One that is kept, also as it is packed. */
+async function sendPage({ caller: { store }, request, reply, hall }: Ask, body: Buffer): Promise<unknown> {
+  const encoding = encodingFor(request.headers['accept-encoding'], body.length)
+  const vary = reply.getHeader('vary')
+  void reply.type('application/json; charset=utf-8').header('vary', vary === undefined ? 'accept-encoding' : `${String(vary)}, accept-encoding`)
+  return encoding === null ? reply.send(body) : reply.header('content-encoding', encoding).send(await hall.pages.packed(store.tenant, request.url, body, encoding))
 }
 
 async function readChanges(ask: Ask): Promise<unknown> {
@@ -82,7 +91,7 @@ async function readChanges(ask: Ask): Promise<unknown> {
   if (!page.isSettled) return send(reply, request.headers['if-none-match'], page, items, more, asked.limit)
   const body = Buffer.from(bodyOf(page, items, more, asked.limit))
   hall.pages.set(store.tenant, request.url, body, hall.ports.clock.now())
-  return sendJson(reply, body)
+  return await sendPage(ask, body)
 }
 
 function bodyOf({ nextCursor, hasMore }: Page, items: readonly string[], more: string, limit: number): string {

@@ -1,8 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { allows } from './api-key.ts'
+import { encodingFor } from './encoding.ts'
 import type { Hall } from './route.ts'
 
 const PATH = '/agents/v1/changes?'
+/** What clients accept who want a page and no stream. */
+const PLAIN: ReadonlySet<string | undefined> = new Set([undefined, '*/*', 'application/json'])
 
 /**
  * A page that is in memory, for a key that was just seen, is sent before the framework is asked: routing, hooks and checks
@@ -10,18 +13,21 @@ const PATH = '/agents/v1/changes?'
  */
 export function sendHotPage(hall: Hall, request: IncomingMessage, response: ServerResponse, id: () => string): boolean {
   const { method, url = '', headers } = request
-  if (method !== 'GET' || !url.startsWith(PATH) || headers.accept !== undefined || headers.origin !== undefined || headers['accept-encoding'] !== undefined) return false
+  if (method !== 'GET' || !url.startsWith(PATH) || !PLAIN.has(headers.accept) || headers.origin !== undefined) return false
   const key = hall.callers.recall(headers.authorization?.startsWith('Bearer ') === true ? headers.authorization.slice(7) : '')
   if (key === null || !allows(key.scopes, 'changes:read')) return false
   const started = performance.now()
-  const body = hall.pages.get(key.tenant, url, hall.ports.clock.now())
-  if (body === null) return false
+  const page = hall.pages.get(key.tenant, url, hall.ports.clock.now())
+  if (page === null) return false
+  const encoding = encodingFor(headers['accept-encoding'], page.body.length)
+  const body = encoding === null ? page.body : page.packed.get(encoding)
+  if (body === undefined) return false
   const { limit, remaining, resetAt } = hall.callers.charge(key)
   if (remaining < 0) return false
   response.writeHead(200, [
     'x-request-id', id(), 'cache-control', 'no-store', 'x-content-type-options', 'nosniff',
     'x-ratelimit-limit', String(limit), 'x-ratelimit-remaining', String(remaining), 'x-ratelimit-reset', String(resetAt),
-    'content-type', 'application/json; charset=utf-8', 'content-length', String(body.length),
+    'content-type', 'application/json; charset=utf-8', 'content-length', String(body.length), 'vary', 'accept-encoding', ...(encoding === null ? [] : ['content-encoding', encoding]),
   ])
   response.end(body)
   hall.metrics.note('/agents/v1/changes', 200, (performance.now() - started) / 1_000)

@@ -1,9 +1,17 @@
+import { pack, type Encoding } from './encoding.ts'
+
+/** The bytes of a page, as they are or packed. */
+export interface CachedPage {
+  readonly body: Buffer
+  readonly packed: ReadonlyMap<Encoding, Buffer>
+}
+
 /**
  * Full pages of the changes as the bytes they were sent as. The log below a page's end does not change any more, so that
  * whoever follows the feed is served from memory after the first. Not for long: a cursor in it would grow old.
  */
 export class PageCache {
-  readonly #pages = new Map<string, { body: Buffer; until: number }>()
+  readonly #pages = new Map<string, { body: Buffer; packed: Map<Encoding, Buffer>; until: number }>()
   readonly #bytesMax: number
   #bytes = 0
 
@@ -12,16 +20,32 @@ export class PageCache {
   }
 
   /** By tenant and by what was asked, to the letter. */
-  get(tenant: string, url: string, now: number): Buffer | null {
+  get(tenant: string, url: string, now: number): CachedPage | null {
     const page = this.#pages.get(`${tenant} ${url}`)
-    return page === undefined || page.until < now ? null : page.body
+    return page === undefined || page.until < now ? null : page
   }
 
   set(tenant: string, url: string, body: Buffer, now: number): void {
     const key = `${tenant} ${url}`
     this.#forget(key)
-    this.#pages.set(key, { body, until: now + LIFE_MS })
-    this.#bytes += body.length
+    this.#pages.set(key, { body, packed: new Map(), until: now + LIFE_MS })
+    this.#grow(body.length)
+  }
+
+  /** Packed once for all who ask for it so. */
+  async packed(tenant: string, url: string, body: Buffer, encoding: Encoding): Promise<Buffer> {
+    const packed = await pack(body, encoding)
+    const page = this.#pages.get(`${tenant} ${url}`)
+    // Meanwhile it may have gone, or come anew.
+    if (page?.body === body && !page.packed.has(encoding)) {
+      page.packed.set(encoding, packed)
+      this.#grow(packed.length)
+    }
+    return packed
+  }
+
+  #grow(bytes: number): void {
+    this.#bytes += bytes
     // The oldest go first: a Map keeps the order in which they came.
     for (const oldest of this.#pages.keys()) {
       if (this.#bytes <= this.#bytesMax) break
@@ -30,8 +54,10 @@ export class PageCache {
   }
 
   #forget(key: string): void {
-    this.#bytes -= this.#pages.get(key)?.body.length ?? 0
+    const page = this.#pages.get(key)
+    if (page === undefined) return
     this.#pages.delete(key)
+    for (const { length } of [page.body, ...page.packed.values()]) this.#bytes -= length
   }
 }
 

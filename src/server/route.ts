@@ -4,6 +4,7 @@ import type { DeclaredSync } from '../runner/declared-sync.ts'
 import type { InboundWebhooks } from '../webhooks/inbound.ts'
 import type { Send } from '../webhooks/send.ts'
 import type { Caller, Callers } from './callers.ts'
+import { COMPRESS_MIN_BYTES } from './encoding.ts'
 import type { Metrics } from './metrics.ts'
 import type { PageCache } from './page-cache.ts'
 import type { JsonSchema } from './schemas.ts'
@@ -65,8 +66,6 @@ export interface Hall {
   readonly stopping: AbortSignal
   readonly routes: readonly Route[]
 }
-
-export const COMPRESS_MIN_BYTES = 2_048
 
 export function sendData(reply: FastifyReply, data: unknown): FastifyReply {
   return sendJson(reply, JSON.stringify({ data }))

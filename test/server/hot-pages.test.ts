@@ -50,6 +50,27 @@ test('AD4 a page from memory says what the page itself said, to the same callers
   expect((await ask(stand, path, known)).status).toBe(401)
 })
 
+test('AD4 a page from memory is packed once, as each caller wants it, and stays what it is', async () => {
+  const stand = await Stand.open(openHarness)
+  await (await stand.driver()).cycle(Array.from({ length: 60 }, (_, n) => upsert(`k${n}`, { n, text: 'über'.repeat(30) })))
+  const { page } = (await stand.get('/agents/v1/changes?limit=20')).body
+  const path = `/agents/v1/changes?limit=20&cursor=${page.nextCursor}`
+  const as = async (encoding: string, accept = 'application/json'): Promise<{ encoding: string | null; length: number; text: string }> => {
+    const { headers, text } = await stand.get(path, { headers: { 'accept-encoding': encoding, accept } })
+    return { encoding: headers.get('content-encoding'), length: Number(headers.get('content-length')), text }
+  }
+  const plain = await as('identity')
+  expect(plain).toMatchObject({ encoding: null, length: Buffer.byteLength(plain.text) })
+  const cases = [['gzip', 'gzip'], ['br', 'br'], ['gzip, deflate, br', 'br'], ['br;q=0, gzip;q=0.5', 'gzip'], ['*', 'br'], ['br;q=0.0,gzip;q=0', null], ['deflate', null], ['', null], ['GZIP', 'gzip']] as const
+  for (const [header, encoding] of cases) expect([header, await as(header)]).toMatchObject([header, { encoding, text: plain.text }])
+  const lengths = new Set<number>()
+  // Whoever comes later is answered without the store, and without packing again.
+  const store = stand.store as unknown as { feed: unknown }
+  store.feed = () => Promise.reject(new Error('the store was asked'))
+  for (const accept of ['*/*', 'application/json']) for (const encoding of ['gzip', 'br']) lengths.add((await as(encoding, accept)).length)
+  expect([lengths.size, [...lengths].every((length) => length < plain.length / 2)]).toEqual([2, true])
+})
+
 test('AD4 a page that may still grow is not kept', async () => {
   const stand = await Stand.open(openHarness)
   const driver = await stand.driver()

@@ -54,7 +54,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   webhooks: { folders: ['contract', 'values', 'feed', 'engine', 'webhooks/verify'], packages: ['node:crypto', 'node:dns', 'node:net', 'node:util', 'undici'] },
   server: {
     folders: ['contract', 'values', 'feed', 'runner', 'webhooks'],
-    packages: ['node:crypto', 'node:http', 'node:net', 'fastify', '@fastify/compress', 'prom-client'],
+    packages: ['node:crypto', 'node:http', 'node:net', 'node:util', 'node:zlib', 'fastify', '@fastify/compress', 'prom-client'],
   },
   mcp: {
     folders: ['contract', 'values', 'runner', 'stores/kit'],

@@ -1,0 +1,29 @@
+import { brotliCompress, constants, gzip } from 'node:zlib'
+import { promisify } from 'node:util'
+
+/** How an answer may be packed. */
+export type Encoding = 'br' | 'gzip'
+
+const QUALITY = 4
+
+/** Less is not worth it. */
+export const COMPRESS_MIN_BYTES = 2_048
+
+/** The best that the header allows for so many bytes; null to send them as they are. */
+export function encodingFor(header: string | undefined, bytes: number): Encoding | null {
+  if (header === undefined || bytes < COMPRESS_MIN_BYTES) return null
+  const offered = new Map(header.toLowerCase().split(',').map((part): [string, boolean] => {
+    const [name = '', ...parameters] = part.split(';').map((text) => text.trim())
+    return [name, !parameters.some((text) => /^q=0(?:\.0*)?$/.test(text))]
+  }))
+  for (const encoding of ['br', 'gzip'] as const) if (offered.get(encoding) ?? offered.get('*') ?? false) return encoding
+  return null
+}
+
+/** In a thread of the pool. */
+export function pack(body: Buffer, encoding: Encoding): Promise<Buffer> {
+  return encoding === 'br' ? brotli(body, { params: { [constants.BROTLI_PARAM_QUALITY]: QUALITY, [constants.BROTLI_PARAM_SIZE_HINT]: body.length } }) : zip(body, { level: QUALITY })
+}
+
+const brotli = promisify<Buffer, object, Buffer>(brotliCompress)
+const zip = promisify<Buffer, object, Buffer>(gzip)
