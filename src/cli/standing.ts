@@ -1,11 +1,10 @@
 import type { ManifestSync } from '../config/worker.ts'
 import type { Schedule } from '../config/schedule.ts'
-import type { Checkpoint, CycleRecord, Store, SyncRef } from '../contract/index.ts'
+import { NEVER_RUN, type Checkpoint, type CycleRecord, type Store, type SyncRef } from '../contract/index.ts'
 import { dueOf, RECENT_CYCLES, type Due } from '../runner/due.ts'
 import { healthOf, type Health } from '../runner/health.ts'
 import { isDeadHolder } from '../platform/holder.ts'
 import { duration } from './duration.ts'
-import { NEVER_RUN } from './never-run.ts'
 
 /** Where one sync stands, gathered from the worker and the store. */
 export interface Standing extends SyncRef {

@@ -39,9 +39,21 @@ export interface Checkpoint {
   /** Earliest next try, as the failure asked. */
   readonly retryAt: number | null
   readonly lastSuccessAt: number | null
-  /** Who holds the sync and until when; null when nobody does. */
+  /** Who holds the sync, since when and until when; null when nobody does. */
   readonly heldBy: string | null
+  readonly heldSince: number | null
   readonly heldUntil: number | null
+}
+
+/** Without states and scopes: what everybody may see, and what thousands of syncs can be asked for at once. */
+export interface Outline extends Omit<Checkpoint, 'committed' | 'committedBy' | 'scope' | 'inflight'> {
+  readonly inflight: Pick<Inflight, 'cycle' | 'page' | 'startedAt'> | null
+}
+
+/** Of a sync that no store knows yet. */
+export const NEVER_RUN: Checkpoint = {
+  version: 0, committed: null, committedBy: null, inflight: null, scope: null, tidemark: null, paused: false, triggeredAt: null,
+  failures: 0, lastError: null, retryAt: null, lastSuccessAt: null, heldBy: null, heldSince: null, heldUntil: null,
 }
 
 export interface LastError {

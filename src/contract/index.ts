@@ -1,11 +1,12 @@
 export type { JsonObject, JsonValue } from './json.ts'
 export type { Clock, Log, LogFields, Ports, Random } from './ports.ts'
 export type { Change, CycleFacts, Execute, Mode, Pacing, Page, Secrets, SyncContext } from './page.ts'
-export type { Checkpoint, Inflight, LastError, Lease, StateText, SyncRef } from './checkpoint.ts'
+export { NEVER_RUN } from './checkpoint.ts'
+export type { Checkpoint, Inflight, LastError, Lease, Outline, StateText, SyncRef } from './checkpoint.ts'
 export type {
   Acquired, AcquireRequest, Action, AuditEntry, BeginRequest, Begun, ChangesQuery, Column, ColumnKind, Commit,
-  CommitOutcome, CycleRecord, CycleReport, DatabaseInfo, Erased, Held, Landing, LandingCounts, LogEntry, Move, Occupied, Quarantined,
-  QuarantineEntry, Row, Signal, StopReason, Store, Sweep, Trail, TrailEntry, WrappedKey,
+  CommitOutcome, CycleRecord, CycleReport, DatabaseInfo, Ear, Erased, Held, Landing, LandingCounts, Listening, LogEntry, Move, Occupied, Quarantined,
+  QuarantineEntry, Row, Signal, Standing, Standings, StandingsQuery, StopReason, Store, Sweep, Trail, TrailEntry, WrappedKey,
 } from './store.ts'
 export type { Consumer, ConsumerName } from './consumers.ts'
 export type {

@@ -1,4 +1,4 @@
-import type { Checkpoint, Inflight, Lease, StateText, SyncRef } from './checkpoint.ts'
+import type { Checkpoint, Inflight, Lease, Outline, StateText, SyncRef } from './checkpoint.ts'
 import type { Consumer, ConsumerName } from './consumers.ts'
 import type { ErrorCode } from './errors.ts'
 import type { ApiKey, Compacted, CompactRequest, CursorSecret, CursorSecretOffer, FeedPage, FeedQuery } from './feed.ts'
@@ -44,6 +44,13 @@ export interface Store {
   // ── the registry ───────────────────────────────────────────────────────────────────────────────────────────────────
   /** Of a sync that never ran: version 0 and nothing else. */
   read(ref: SyncRef): Promise<Checkpoint>
+  /** Where all of them stand, or those that moved since; one question for any number of syncs. */
+  standings(query: StandingsQuery): Promise<Standings>
+  /**
+   * Tells at once, across processes, of what somebody idle may be waiting for: a signal, or a lease given back. A help and
+   * no promise: whoever listens also asks now and then, and a store that has no way to tell is never live.
+   */
+  listen(ear: Ear): Listening
   /** Every sync this tenant has ever run, by worker and name. */
   syncs(): Promise<SyncRef[]>
   /** Pausing and asking for a run; neither touches state. */
@@ -128,6 +135,41 @@ export interface Store {
   claimInbound(message: InboundMessage, claim: InboundClaim): Promise<'new' | 'busy' | 'done'>
   /** Done, or to be sent again: then it is as if it had never come. */
   settleInbound(message: InboundMessage, settled: { done: boolean; at: number }): Promise<void>
+}
+
+export interface StandingsQuery {
+  readonly at: number
+  /** Cycles to tell of each, newest first. */
+  readonly recent: number
+  /** Only this one. */
+  readonly ref?: SyncRef
+  /** A mark from an earlier answer of this store: those that have not moved since may be left out. */
+  readonly since?: string
+}
+
+export interface Standings {
+  /** By the clock that judges leases: the store's own, or else the `at` of the question. */
+  readonly now: number
+  readonly mark: string
+  /** Those that never ran nor were signalled are missing. */
+  readonly syncs: readonly Standing[]
+}
+
+export interface Standing extends SyncRef {
+  readonly checkpoint: Outline
+  readonly recent: readonly CycleRecord[]
+}
+
+export interface Ear {
+  /** Whose news to tell. */
+  readonly tenants: readonly string[]
+  heard(tenant: string): void
+  /** Whether news arrive. Said when it changes; what happened before it became true may have gone unheard. */
+  live(is: boolean): void
+}
+
+export interface Listening {
+  close(): Promise<void>
 }
 
 export interface AcquireRequest {

@@ -1,4 +1,4 @@
-import { SyncError, type Begun, type Checkpoint, type Commit, type CommitOutcome, type Inflight, type Lease, type StateText, type Store, type SyncRef, type Webhook } from '../contract/index.ts'
+import { SyncError, type Begun, type Checkpoint, type Commit, type CommitOutcome, type Inflight, type Lease, type Standing, type StateText, type Store, type SyncRef, type Webhook } from '../contract/index.ts'
 import { canonicalInstant } from '../values/instant.ts'
 import { DataKeys, type DataKey } from './data-keys.ts'
 import type { KeyRing } from './key-ring.ts'
@@ -35,6 +35,10 @@ export function sealStore(store: Store, ring: KeyRing, random: RandomBytes): Sto
     // Nothing is waited for once the key is known: the next page, already being read, would be prepared before this one is sent off.
     commit: async (commit) => states.openOutcome(commit.lease.ref, await store.commit(states.sealCommit(commit, keys.newest ?? (await keys.current(commit.at))))),
     read: async (ref) => states.openCheckpoint(ref, await store.read(ref)),
+    standings: async (query) => {
+      const { syncs, ...rest } = await store.standings(query)
+      return { ...rest, syncs: await Promise.all(syncs.map((standing) => states.openStanding(standing))) }
+    },
     // Whoever could read these in a backup could make cursors of their own.
     cursorSecrets: async (offer) => {
       await keys.load()
@@ -126,6 +130,13 @@ class States {
       scope: await this.open(ref, checkpoint.scope, [SCOPE]),
       tidemark: await this.#openTidemark(ref, checkpoint.tidemark),
     }
+  }
+
+  /** Only what is a cursor has to be opened: of thousands of syncs that have times nothing is. */
+  async openStanding(standing: Standing): Promise<Standing> {
+    const { checkpoint } = standing
+    const tidemark = await this.#openTidemark(standing, checkpoint.tidemark)
+    return tidemark === checkpoint.tidemark ? standing : { ...standing, checkpoint: { ...checkpoint, tidemark } }
   }
 
   async openBegun({ ref }: Lease, begun: Begun): Promise<Begun> {

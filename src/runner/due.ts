@@ -1,5 +1,5 @@
 import { nextDue, type Schedule } from '../config/schedule.ts'
-import { ERROR_CODES, type Checkpoint, type CycleRecord, type Mode } from '../contract/index.ts'
+import { ERROR_CODES, type CycleRecord, type Mode, type Outline, type Standing } from '../contract/index.ts'
 import { AFTER_FAILURE } from './health.ts'
 
 /** What a worker says about when a sync runs. */
@@ -10,12 +10,8 @@ export interface Declared {
   readonly priority: number
 }
 
-/** Where it stands, as a store says it. */
-export interface Standing {
-  readonly checkpoint: Checkpoint
-  /** Its last cycles, newest first: one, and for a continuous sync `RECENT_CYCLES`. */
-  readonly recent: readonly CycleRecord[]
-}
+/** Where it stands, with its last cycles: one, and for a continuous sync `RECENT_CYCLES`. */
+export type Facts = Pick<Standing, 'checkpoint' | 'recent'>
 
 export interface DueOptions {
   readonly now: number
@@ -38,7 +34,7 @@ export type Why = 'trigger' | 'unfinished' | 'retry' | 'schedule'
  * Times from a clock that was ahead are brought back to `now`, so the answer is to be kept until the standing changes
  * and not asked for again and again: it would move along with `now`.
  */
-export function dueOf({ schedule }: Declared, { checkpoint, recent }: Standing, options: DueOptions): Due {
+export function dueOf({ schedule }: Declared, { checkpoint, recent }: Facts, options: DueOptions): Due {
   const { now } = options
   if (checkpoint.paused) return { kind: 'never', why: 'paused' }
   const earliest = retryAt(checkpoint, now)
@@ -67,24 +63,24 @@ export const RECENT_CYCLES = 5
  * What must be the same for a judgement to still hold. A cycle that ran since changed at least one of these, and so did
  * whoever paused, resumed, triggered or set the state.
  */
-export function markOf(checkpoint: Checkpoint): string {
+export function markOf(checkpoint: Outline): string {
   const { version, inflight, paused, triggeredAt, failures, lastError, retryAt: retry, lastSuccessAt } = checkpoint
   return [version, inflight?.cycle, inflight?.page, paused, triggeredAt, failures, lastError?.at, retry, lastSuccessAt].join('/')
 }
 
 /** Never before its time, counted from the failure as our clock would have seen it. */
-function retryAt({ failures, lastError, retryAt: at }: Checkpoint, now: number): number {
+function retryAt({ failures, lastError, retryAt: at }: Outline, now: number): number {
   if (failures === 0 || at === null) return -Infinity
   return lastError === null ? at : Math.min(lastError.at, now) + (at - lastError.at)
 }
 
 /** A refusal leaves its cycle unfinished; whoever sets the state clears it, and with it the stop. */
-function isStopped({ failures, lastError, inflight }: Checkpoint): boolean {
+function isStopped({ failures, lastError, inflight }: Outline): boolean {
   return failures > 0 && inflight !== null && lastError !== null && AFTER_FAILURE[ERROR_CODES[lastError.code].remedy].stopsSchedule
 }
 
 /** A trigger asks for a cycle, not for a part of one: what it began goes on after a crash, unless it waits for a person. */
-function isOwed({ inflight, failures, lastError }: Checkpoint, recent: readonly CycleRecord[]): boolean {
+function isOwed({ inflight, failures, lastError }: Outline, recent: readonly CycleRecord[]): boolean {
   const last = recent[0]
   if (last === undefined || last.cycle !== inflight!.cycle || last.trigger !== 'trigger') return false
   if (failures === 0 || lastError === null) return true

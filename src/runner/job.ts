@@ -1,6 +1,6 @@
 import type { Store } from '../contract/index.ts'
 import type { DeclaredSync } from './declared-sync.ts'
-import { dueOf, type Due, type DueOptions, type Standing } from './due.ts'
+import { dueOf, type Due, type DueOptions, type Facts } from './due.ts'
 import { priorityOf, type Waiting } from './order.ts'
 
 /** One sync of one tenant, and what this process knows of it. */
@@ -8,18 +8,20 @@ export class Job implements Waiting {
   readonly store: Store
   readonly sync: DeclaredSync
   /** Null before it was first looked at. */
-  standing: Standing | null = null
+  standing: Facts | null = null
   due: Due | null = null
   since = Infinity
   priority = 0
+  readonly lot: number
   /** A wait of this process alone: the store could not be reached, or somebody else was faster. */
   notBefore = -Infinity
   /** Cycles in a row that could not even begin. */
   stumbles = 0
 
-  constructor(store: Store, sync: DeclaredSync) {
+  constructor(store: Store, sync: DeclaredSync, lot: number) {
     this.store = store
     this.sync = sync
+    this.lot = lot
   }
 
   get tenant(): string {
@@ -40,11 +42,15 @@ export class Job implements Waiting {
     this.priority = priorityOf(this.sync, due.why)
   }
 
+  /** Until when somebody is known to hold it who may be alive; -Infinity when nobody is. */
+  heldUntil(isDead: (holder: string) => boolean): number {
+    const { heldBy = null, heldUntil = null } = this.standing?.checkpoint ?? {}
+    return heldBy === null || heldUntil === null || isDead(heldBy) ? -Infinity : heldUntil
+  }
+
   /** When it may be started by this process; Infinity for never. */
   readyAt(isDead: (holder: string) => boolean): number {
-    if (this.standing === null || this.due === null || this.due.kind === 'never') return Infinity
-    const { heldBy, heldUntil } = this.standing.checkpoint
-    const held = heldBy === null || heldUntil === null || isDead(heldBy) ? -Infinity : heldUntil
-    return Math.max(this.due.at, this.notBefore, held)
+    if (this.due === null || this.due.kind === 'never') return Infinity
+    return Math.max(this.due.at, this.notBefore, this.heldUntil(isDead))
   }
 }

@@ -1,13 +1,15 @@
 import { classify } from '../engine/classify.ts'
 import { runCycle } from '../engine/cycle.ts'
 import type { Progress } from '../engine/cycle-options.ts'
+import { Agenda } from './agenda.ts'
 import { markOf, type Why } from './due.ts'
 import { Job } from './job.ts'
 import { oncePerSlot } from './once-per-slot.ts'
-import { nextOf, type Shares } from './order.ts'
+import type { Shares } from './order.ts'
 import type { CycleEvent, RunnerEvent, RunnerOptions, RunnerStatus, RunningCycle } from './runner-options.ts'
 import { PAUSE_MS, statusOf } from './status.ts'
 import { guardStrayRejections } from '../platform/stray-rejections.ts'
+import { StoreClock } from './store-clock.ts'
 import { backoffMs, Watch, type Trouble } from './watch.ts'
 
 /**
@@ -20,7 +22,11 @@ export class Runner {
   readonly #concurrency: number
   readonly #pollMs: number
   readonly #jobs: readonly Job[]
+  readonly #clock: StoreClock
   readonly #watch: Watch
+  readonly #agenda = new Agenda<Job>()
+  /** Held by others, as far as is known. */
+  readonly #held = new Set<Job>()
   readonly #running = new Map<Job, Running>()
   readonly #turns = new Map<string, number>()
   #state: RunnerStatus['state'] = 'idle'
@@ -34,11 +40,14 @@ export class Runner {
     this.#concurrency = concurrency
     this.#pollMs = pollMs
     const stores = tenants.map((tenant) => (tenant === store.tenant ? store : store.forTenant(tenant)))
-    this.#jobs = stores.flatMap((own) => syncs.map((sync) => new Job(own, sync)))
+    this.#jobs = stores.flatMap((own) => syncs.map((sync) => new Job(own, sync, ports.random.next())))
+    this.#clock = new StoreClock(ports.clock)
     this.#watch = new Watch(this.#jobs, {
-      ports, pollMs, looksMax, pauseMs,
+      clock: this.#clock, ports, pollMs, looksMax, pauseMs,
       isBusy: (job) => this.#running.has(job),
+      onSeen: (job) => this.#arrange(job),
       onTrouble: (trouble) => this.#noteTrouble(trouble),
+      onNews: () => this.#nap?.abort(new Error('there is news')),
     })
   }
 
@@ -51,13 +60,15 @@ export class Runner {
       this.#emit({ kind: 'stray', message })
     })
     const first = this.#watch.lookAround()
+    this.#watch.listen()
     this.#loop = first
       .then(() => this.#keepStarting())
       .then(() => Promise.all([...this.#running.values()].map(({ ended }) => ended)))
       // A failure of the loop itself is nobody's to catch: without the guard it ends the process, and a supervisor starts another.
-      .finally(() => {
+      .finally(async () => {
         guard.remove()
         this.#state = 'stopped'
+        await this.#watch.close()
       })
     await first
   }
@@ -82,7 +93,7 @@ export class Runner {
     return {
       state: this.#state,
       running: [...this.#running.values()].map(({ cycle }) => ({ ...cycle })),
-      waiting: this.#waiting().length,
+      waiting: this.#agenda.waiting(this.#clock.now()),
       syncs: this.#jobs.flatMap((job) => (job.standing === null ? [] : [statusOf(job.tenant, job.sync, job.standing, job.due)])),
     }
   }
@@ -91,59 +102,68 @@ export class Runner {
     while (this.#state === 'running') {
       this.#startDue()
       await this.#rest()
-      if (this.#state === 'running' && this.#watch.restMs() === 0) await this.#watch.lookAround()
+      if (this.#state !== 'running' || this.#watch.restMs() > 0) continue
+      await this.#watch.lookAround()
+      // Whether their holders live is for us to find out.
+      for (const job of this.#held) this.#arrange(job)
     }
   }
 
   #startDue(): void {
     while (this.#running.size < this.#concurrency) {
-      const job = nextOf(this.#waiting(), this.#shares())
+      const job = this.#agenda.next(this.#clock.now(), this.#shares())
       if (job === null) return
       this.#begin(job)
     }
   }
 
+  /** Where it belongs by all that is known of it. */
+  #arrange(job: Job): void {
+    const isRunning = this.#running.has(job)
+    const isHeld = !isRunning && job.heldUntil(this.#isDead) > this.#clock.now()
+    this.#held[isHeld ? 'add' : 'delete'](job)
+    this.#agenda.put(job, isRunning ? Infinity : job.readyAt(this.#isDead))
+  }
+
+  /** Of the whole fleet: a tenant that is being served elsewhere has its share. */
   #shares(): Shares {
     const running = new Map<string, number>()
-    for (const { tenant } of this.#running.keys()) running.set(tenant, (running.get(tenant) ?? 0) + 1)
+    for (const jobs of [this.#running.keys(), this.#held]) for (const { tenant } of jobs) running.set(tenant, (running.get(tenant) ?? 0) + 1)
     return { running: (tenant) => running.get(tenant) ?? 0, lastTurn: (tenant) => this.#turns.get(tenant) ?? 0 }
   }
 
   /** Until it is time to look, a sync becomes due, or a cycle ends. A moment at least, so that the rest of the process gets its turn. */
   async #rest(): Promise<void> {
-    const { clock } = this.#options.ports
     let ms = this.#watch.restMs()
     if (this.#running.size < this.#concurrency) {
-      const now = clock.now()
-      for (const job of this.#jobs) if (!this.#running.has(job)) ms = Math.min(ms, job.readyAt(this.#isDead) - now)
+      const now = this.#clock.now()
+      ms = Math.min(ms, this.#agenda.nextAt(now) - now)
     }
     this.#nap = new AbortController()
-    await clock.sleep(Math.max(1, Math.ceil(ms)), this.#nap.signal).catch(() => {})
+    await this.#clock.sleep(Math.max(1, Math.ceil(ms)), this.#nap.signal).catch(() => {})
     this.#nap = null
-  }
-
-  #waiting(): Job[] {
-    const now = this.#options.ports.clock.now()
-    return this.#jobs.filter((job) => job.readyAt(this.#isDead) <= now && !this.#running.has(job))
   }
 
   // ── one cycle ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
   #begin(job: Job): void {
     const why = job.due!.why as Why
-    const cycle = { ...job.name, why, holder: `${this.#options.holder}#${++this.#cycles}`, startedAt: this.#options.ports.clock.now(), page: null }
+    const cycle = { ...job.name, why, holder: `${this.#options.holder}#${++this.#cycles}`, startedAt: this.#clock.now(), page: null }
     const running: Running = { cycle, stopping: new AbortController(), ended: Promise.resolve() }
     this.#running.set(job, running)
+    this.#held.delete(job)
     this.#turns.set(job.tenant, this.#cycles)
     running.ended = this.#run(job, running).finally(() => {
       this.#running.delete(job)
+      this.#arrange(job)
       this.#nap?.abort(new Error('a place is free'))
     })
   }
 
   /** Never rejects: whatever goes wrong with one sync is its own affair. */
   async #run(job: Job, running: Running): Promise<void> {
-    const { ports, fetch, secrets } = this.#options
+    const { fetch, secrets } = this.#options
+    const ports = { ...this.#options.ports, clock: this.#clock }
     let outrun = false
     try {
       const result = await runCycle(job.sync.plan, {

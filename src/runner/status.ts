@@ -1,8 +1,7 @@
-import type { Checkpoint, CycleRecord, Inflight, Store, SyncRef } from '../contract/index.ts'
+import { NEVER_RUN, type CycleRecord, type Inflight, type Outline, type Store, type SyncRef } from '../contract/index.ts'
 import type { DeclaredSync } from './declared-sync.ts'
-import { dueOf, type Due, type Standing } from './due.ts'
+import { dueOf, RECENT_CYCLES, type Due, type Facts } from './due.ts'
 import { healthOf, type Health } from './health.ts'
-import { look } from './look.ts'
 
 /** Where one sync stands, for people. Without its state, which may hold what is not for every eye (invariant 10). */
 export interface SyncStatus extends SyncRef, Pick<DeclaredSync, 'mode' | 'schedule'>, Shown {
@@ -14,7 +13,7 @@ export interface SyncStatus extends SyncRef, Pick<DeclaredSync, 'mode' | 'schedu
   readonly lastCycle: CycleRecord | null
 }
 
-type Shown = Pick<Checkpoint, 'version' | 'tidemark' | 'triggeredAt' | 'failures' | 'lastError' | 'retryAt' | 'lastSuccessAt' | 'heldBy' | 'heldUntil'>
+type Shown = Pick<Outline, 'version' | 'tidemark' | 'triggeredAt' | 'failures' | 'lastError' | 'retryAt' | 'lastSuccessAt' | 'heldBy' | 'heldSince' | 'heldUntil'>
 
 export interface StatusOptions {
   readonly store: Store
@@ -24,23 +23,23 @@ export interface StatusOptions {
 }
 
 /** From the store alone, whoever runs the syncs. In the order they were declared. */
-export async function readStatus({ store, syncs, now, pauseMs = PAUSE_MS }: StatusOptions): Promise<SyncStatus[]> {
-  const status: SyncStatus[] = []
-  for (const sync of syncs) {
-    const standing = await look(store, sync, null)
-    status.push(statusOf(store.tenant, sync, standing, dueOf(sync, standing, { now, since: now, pauseMs })))
-  }
-  return status
+export async function readStatus({ store, syncs, now: at, pauseMs = PAUSE_MS }: StatusOptions): Promise<SyncStatus[]> {
+  const { now, syncs: known } = await store.standings({ at, recent: RECENT_CYCLES })
+  const standings = new Map(known.map((standing) => [`${standing.worker}\n${standing.sync}`, standing]))
+  return syncs.map((sync) => {
+    const standing = standings.get(`${sync.plan.worker}\n${sync.plan.sync}`) ?? { checkpoint: NEVER_RUN, recent: [] }
+    return statusOf(store.tenant, sync, standing, dueOf(sync, standing, { now, since: now, pauseMs }))
+  })
 }
 
 /** Between two cycles of a continuous sync, at the least. */
 export const PAUSE_MS = 1_000
 
-export function statusOf(tenant: string, { plan, mode, schedule }: DeclaredSync, { checkpoint, recent }: Standing, due: Due | null): SyncStatus {
-  const { version, tidemark, triggeredAt, failures, lastError, retryAt, lastSuccessAt, heldBy, heldUntil, inflight } = checkpoint
+export function statusOf(tenant: string, { plan, mode, schedule }: DeclaredSync, { checkpoint, recent }: Facts, due: Due | null): SyncStatus {
+  const { version, tidemark, triggeredAt, failures, lastError, retryAt, lastSuccessAt, heldBy, heldSince, heldUntil, inflight } = checkpoint
   return {
     tenant, worker: plan.worker, sync: plan.sync, mode, schedule, health: healthOf(checkpoint), due,
-    version, tidemark, triggeredAt, failures, lastError, retryAt, lastSuccessAt, heldBy, heldUntil,
+    version, tidemark, triggeredAt, failures, lastError, retryAt, lastSuccessAt, heldBy, heldSince, heldUntil,
     unfinished: inflight === null ? null : { cycle: inflight.cycle, page: inflight.page, startedAt: inflight.startedAt },
     lastCycle: recent[0] ?? null,
   }

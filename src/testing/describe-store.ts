@@ -55,6 +55,7 @@ export async function runStoreCase(storeCase: StoreCase, open: () => Promise<Sto
 
 const MISSING: Record<keyof StoreSupport, string> = {
   ownClock: 'the harness does not say `supports.ownClock`',
+  tells: 'the harness does not say `supports.tells`',
   select: 'the harness offers no `supports.select`',
   crashDuringCommit: 'the harness offers no `supports.crashDuringCommit`',
 }

@@ -1,7 +1,7 @@
 import { appendFileSync } from 'node:fs'
 import { openStore } from '../../src/config/open-store.ts'
 import { Worker } from '../../src/config/worker.ts'
-import type { Page, SyncContext } from '../../src/contract/index.ts'
+import type { Clock, Page, SyncContext } from '../../src/contract/index.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { holderName } from '../../src/platform/holder.ts'
 import { systemRandom } from '../../src/platform/random.ts'
@@ -16,6 +16,11 @@ export interface MemberOptions {
   readonly manual: number
   readonly pageMs: number
   readonly leaseTtlMs: number
+  /** Syncs that are due every half hour. */
+  readonly slots?: number
+  readonly pollMs?: number
+  /** How far its clock is off. */
+  readonly clockAheadMs?: number
 }
 
 const options = JSON.parse(process.argv[2]!) as MemberOptions
@@ -43,11 +48,14 @@ const database = worker.database('rows')
 for (let i = 0; i < options.continuous; i++) worker.sync(`c${i}`, { database, mode: 'incremental', schedule: 'continuous', execute: source(`c${i}`) })
 for (let i = 0; i < options.manual; i++) worker.sync(`m${i}`, { database, mode: 'incremental', schedule: 'manual', execute: source(`m${i}`) })
 
+for (let i = 0; i < (options.slots ?? 0); i++) worker.sync(`i${i}`, { database, mode: 'incremental', schedule: '30m', execute: source(`i${i}`) })
+
 const store = await openStore(options.store)
+const clock: Clock = { now: () => systemClock.now() + (options.clockAheadMs ?? 0), sleep: (ms, signal) => systemClock.sleep(ms, signal) }
 const silent = (): void => {}
 const runner = new Runner({
-  store, syncs: syncsOf(worker, { limits: { leaseTtlMs: options.leaseTtlMs } }), holder: holderName(), concurrency: 3, pollMs: 100, pauseMs: 20,
-  ports: { clock: systemClock, random: systemRandom, log: { debug: silent, info: silent, warn: silent, error: silent } },
+  store, syncs: syncsOf(worker, { limits: { leaseTtlMs: options.leaseTtlMs } }), holder: holderName(), concurrency: 3, pollMs: options.pollMs ?? 100, pauseMs: 20,
+  ports: { clock, random: systemRandom, log: { debug: silent, info: silent, warn: silent, error: silent } },
   fetch: () => Promise.reject(new Error('no network here')), secrets: { get: (name) => name },
   onEvent: (event) => {
     if (event.kind === 'store') note('trouble', event.code, process.pid)

@@ -32,7 +32,7 @@ export class Fleet {
       member.stderr!.on('data', (chunk: Buffer) => (this.#errors += chunk.toString()))
       this.#members.push(member)
     }
-    await this.until(`${count} processes are up`, () => this.lines().filter(({ kind }) => kind === 'up').length === count)
+    await this.until('all processes are up', () => this.lines().filter(({ kind }) => kind === 'up').length === this.#members.length)
   }
 
   pid(index: number): number {

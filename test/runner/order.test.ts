@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { nextOf, priorityOf, type Shares, type Waiting } from '../../src/runner/order.ts'
+import { Agenda } from '../../src/runner/agenda.ts'
+import { priorityOf, type Shares, type Waiting } from '../../src/runner/order.ts'
 import { MINUTE, SECOND } from './scene.ts'
 
 interface Named extends Waiting {
@@ -33,7 +34,7 @@ describe('the line of those who are due', () => {
       const line = serve(comers.map(({ since, priority }, index) => entry(String(index), since, priority)))
       line.forEach((later, index) => {
         for (const earlier of line.slice(0, index)) {
-          expect(earlier.since - later.since).toBeLessThanOrEqual((earlier.priority - later.priority) * 10 * SECOND)
+          expect(earlier.since - later.since).toBeLessThan((earlier.priority - later.priority) * 10 * SECOND + SECOND)
         }
       })
     }))
@@ -54,18 +55,66 @@ describe('the line of those who are due', () => {
   })
 })
 
+describe('the agenda', () => {
+  test('XB19: whoever is put there goes when its time has come and not before, and once', () => {
+    const item = fc.record({ tenant: fc.constantFrom('a', 'b', 'c'), at: fc.integer({ min: 0, max: 50 }), since: fc.integer({ min: 0, max: 9_000 }), again: fc.option(fc.integer({ min: 0, max: 60 }), { nil: null }), gone: fc.boolean() })
+    fc.assert(fc.property(fc.array(item, { maxLength: 60 }), fc.integer({ min: 0, max: 60 }), (items, glance) => {
+      const agenda = new Agenda<Named>()
+      const expected = new Map<Named, number>()
+      items.forEach(({ tenant, at, since, again, gone }, index) => {
+        const named = entry(String(index), since, 0, tenant)
+        agenda.put(named, at)
+        expected.set(named, at)
+        if (index % 7 === 0) agenda.nextAt(glance)
+        if (again !== null) {
+          agenda.put(named, again === 60 ? Infinity : again)
+          if (again === 60) expected.delete(named)
+          else expected.set(named, again)
+        }
+        if (gone) {
+          agenda.remove(named)
+          expected.delete(named)
+        }
+      })
+      for (let now = glance; now <= 60; now += 5) {
+        const due = [...expected].filter(([, at]) => at <= now || at <= glance).map(([named]) => named)
+        expect(agenda.waiting(now)).toBe(due.length)
+        expect(agenda.nextAt(now)).toBe(due.length > 0 ? now : Math.min(Infinity, ...expected.values()))
+        const served = due.map(() => agenda.next(now, EVEN)!)
+        expect(new Set(served)).toEqual(new Set(due))
+        expect(agenda.next(now, EVEN)).toBeNull()
+        for (const named of due) expected.delete(named)
+        for (const tenant of ['a', 'b', 'c']) {
+          const places = served.filter((named) => named.tenant === tenant).map(({ since }) => Math.floor(since / SECOND))
+          expect(places).toEqual(places.toSorted((a, b) => a - b))
+        }
+      }
+    }))
+  })
+
+  test('of those who came at once each process reaches for another first', () => {
+    const line = [{ ...entry('a', 0, 0), lot: 0.9 }, { ...entry('b', 500, 0), lot: 0.1 }, { ...entry('c', 0, 0), lot: 0.5 }]
+    expect(serve(line).map(({ name }) => name)).toEqual(['b', 'c', 'a'])
+  })
+})
+
 const EVEN: Shares = { running: () => 0, lastTurn: () => 0 }
 
 function entry(name: string, since: number, priority: number, tenant = 'default'): Named {
-  return { name, since, priority, tenant }
+  return { name, since, priority, tenant, lot: 0 }
+}
+
+function agendaOf(line: readonly Named[]): Agenda<Named> {
+  const agenda = new Agenda<Named>()
+  for (const named of line) agenda.put(named, 0)
+  return agenda
+}
+
+function nextOf(line: readonly Named[], shares: Shares): Named | null {
+  return agendaOf(line).next(0, shares)
 }
 
 function serve(line: readonly Named[]): Named[] {
-  const left = new Set(line)
-  const served: Named[] = []
-  for (let next = nextOf(left, EVEN); next !== null; next = nextOf(left, EVEN)) {
-    left.delete(next)
-    served.push(next)
-  }
-  return served
+  const agenda = agendaOf(line)
+  return line.map(() => agenda.next(0, EVEN)!)
 }

@@ -196,7 +196,7 @@ describe('the store', () => {
     let down = true
     let calls = 0
     const store = intercept(scene.store, (name) => {
-      if (name !== 'read') return
+      if (name !== 'standings') return
       calls++
       if (down) throw new SyncError('STORE_UNAVAILABLE', 'connection refused')
     })
@@ -227,18 +227,21 @@ describe('the store', () => {
     expect(await scene.store.read(ref('delta'))).toMatchObject({ failures: 0 })
   })
 
-  test('is asked once a second about an idle sync, and about a bounded number of them', async () => {
+  test('is asked one thing a second about all syncs of a tenant, and about a bounded number of tenants', async () => {
     const calls: string[] = []
     const store = intercept(scene.store, (name) => void calls.push(name))
     const syncs = declare(Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`s${i}`, { schedule: 'manual' }])))
-    await scene.runner(syncs, { store, looksMax: 10 }).start()
+    const runner = scene.runner(syncs, { store, tenants: ['default', 'second', 'third'], looksMax: 2 })
+    await runner.start()
     await scene.time.advance(MINUTE)
+    expect(runner.status().syncs).toHaveLength(300)
     calls.length = 0
     await scene.time.advance(MINUTE)
-    expect(calls.length).toBeLessThanOrEqual(670)
-    expect(new Set(calls)).toEqual(new Set(['read']))
+    // Two in one round, and the third in the next.
+    expect(calls.length).toBeLessThanOrEqual(91)
+    expect(new Set(calls)).toEqual(new Set(['standings']))
     await scene.trigger('s77')
-    await scene.time.advance(15 * SECOND)
+    await scene.time.advance(3 * SECOND)
     expect(scene.ended('s77')).toHaveLength(1)
   })
 })
@@ -286,7 +289,8 @@ function intercept(store: Store, before: (name: string) => void): Store {
   return new Proxy(store, {
     get(target, name) {
       const member: unknown = Reflect.get(target, name)
-      if (typeof member !== 'function') return member
+      if (name === 'forTenant') return (tenant: string) => intercept(target.forTenant(tenant), before)
+      if (typeof member !== 'function' || name === 'listen') return member
       return async (...args: unknown[]) => {
         before(String(name))
         return await (member as (...args: unknown[]) => unknown).apply(target, args)

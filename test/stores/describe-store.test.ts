@@ -56,9 +56,10 @@ describe('describeStore', () => {
       }
       expect(skipped.toSorted()).toEqual([
         expect.stringContaining('the harness offers no `supports.crashDuringCommit`'),
+        expect.stringContaining('the harness does not say `supports.tells`'),
         expect.stringContaining('the harness offers no `supports.select`'),
       ])
-      expect(print).toHaveBeenCalledTimes(2)
+      expect(print).toHaveBeenCalledTimes(3)
     } finally {
       print.mockRestore()
     }

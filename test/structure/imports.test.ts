@@ -34,7 +34,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   'sources/files': { folders: ['contract', 'values'], packages: ['node:crypto', 'node:fs', 'node:fs/promises', 'node:path', 'node:stream', 'node:zlib', 'csv-parse', 'hyparquet', 'hyparquet-compressors', '@aws-sdk/client-s3'] },
   'sources/singer': { folders: ['contract', 'values', 'sources/kit'], packages: ['node:child_process', 'node:crypto', 'node:fs/promises', 'node:os', 'node:path', 'ajv'] },
   'stores/kit': { folders: ['contract', 'values'], packages: ['node:crypto'] },
-  'stores/sqlite': { folders: ['contract', 'values', 'registry', 'stores/kit'], packages: ['node:fs', 'node:path', 'node:worker_threads', '@photostructure/sqlite'] },
+  'stores/sqlite': { folders: ['contract', 'values', 'registry', 'stores/kit'], packages: ['node:crypto', 'node:fs', 'node:path', 'node:worker_threads', '@photostructure/sqlite'] },
   'stores/postgres': { folders: ['contract', 'values', 'registry', 'stores/kit'], packages: ['node:crypto', 'pg'] },
   platform: { folders: ['contract', 'values'], packages: ['node:crypto', 'node:os', 'node:timers/promises', 'node:fs', 'node:process', 'node:stream', 'node:stream/web', 'node:zlib', 'undici'] },
   'config/manifest': {

@@ -1,11 +1,12 @@
 import type {
   Acquired, AcquireRequest, AuditEntry, BeginRequest, Begun, Checkpoint, CycleRecord, CycleReport, ErrorCode, Held,
-  Inflight, Lease, Mode, Signal, StateText, StopReason, SyncRef, Trail, TrailEntry, WrappedKey,
+  Inflight, Lease, Mode, Outline, Signal, StateText, StopReason, SyncRef, Trail, TrailEntry, WrappedKey,
 } from '../../contract/index.ts'
 import { conflictEntry, keyEntry } from '../kit/audit-entries.ts'
 import { linkText } from '../../registry/chain.ts'
 import { withoutNul } from './arrays.ts'
 import type { Session, Transaction } from './connection.ts'
+import { tell } from './listen.ts'
 import { ensureViews, readDatabases } from './views.ts'
 
 /** Leases, checkpoints and the record of cycles: who may write, and from where. */
@@ -21,8 +22,8 @@ export function acquire(session: Session, ref: SyncRef, request: AcquireRequest)
     }
     const epoch = entry.epoch + 1
     transaction.send(
-      'update tidemark.registry set epoch = $3, holder = $4, held_until = $5 where tenant_id = $1 and sync_id = $2',
-      session.tenant, entry.sync_id, epoch, request.holder, entry.now + request.ttlMs,
+      'update tidemark.registry set epoch = $3, holder = $4, held_since = $5, held_until = $6 where tenant_id = $1 and sync_id = $2',
+      session.tenant, entry.sync_id, epoch, request.holder, entry.now, entry.now + request.ttlMs,
     )
     return { kind: 'acquired' as const, lease: { ref, holder: request.holder, epoch }, checkpoint: toCheckpoint(entry) }
   })
@@ -45,7 +46,8 @@ export function release(session: Session, lease: Lease, report?: CycleReport): P
   return session.connection.write(tenant, async (transaction) => {
     const entry = await heldEntry(transaction, lease)
     if (entry === null) return
-    transaction.send('update tidemark.registry set holder = null, held_until = null where tenant_id = $1 and sync_id = $2', tenant, entry.sync_id)
+    transaction.send('update tidemark.registry set holder = null, held_since = null, held_until = null where tenant_id = $1 and sync_id = $2', tenant, entry.sync_id)
+    tell(transaction)
     if (report === undefined) return
     const message = withoutNul(report.error?.message ?? null)
     transaction.send(
@@ -115,6 +117,7 @@ export function signal(session: Session, ref: SyncRef, { kind, actor, at }: Sign
   return session.connection.write(session.tenant, async (transaction) => {
     const entry = await ensureEntry(transaction, ref)
     const where = 'where tenant_id = $1 and sync_id = $2'
+    tell(transaction)
     if (kind === 'trigger') {
       transaction.send(`update tidemark.registry set triggered_at = $3 ${where}`, session.tenant, entry.sync_id, at)
       return
@@ -178,7 +181,11 @@ export async function cycles(session: Session, ref: SyncRef | null, limit: numbe
      where c.tenant_id = $1 and ($2::text is null or (g.connector_id = $2 and g.stream_id = $3)) order by c.cycle_id desc limit $4`,
     session.tenant, ref?.worker ?? null, ref?.sync ?? null, limit,
   ))
-  return rows.map((row) => ({
+  return rows.map(toCycleRecord)
+}
+
+export function toCycleRecord(row: CycleRow): CycleRecord {
+  return {
     worker: row.worker, sync: row.sync, cycle: row.cycle_id, mode: row.mode, trigger: row.trigger,
     startedAt: row.started_at, startSequence: row.start_sequence, endedAt: row.ended_at, stopReason: row.stop_reason, stopWord: row.stop_word,
     pages: row.pages,
@@ -188,7 +195,7 @@ export async function cycles(session: Session, ref: SyncRef | null, limit: numbe
     },
     retries: row.retries, waitedMs: row.waited_ms,
     error: row.error_code === null ? null : { code: row.error_code, message: row.error_message ?? '' },
-  }))
+  }
 }
 
 export async function pacers(session: Session, ref: SyncRef): Promise<Record<string, number>> {
@@ -229,6 +236,7 @@ export interface RegistryEntry {
   last_success_at: number | null
   epoch: number
   holder: string | null
+  held_since: number | null
   held_until: number | null
   /** The database's clock when the row was read. */
   now: number
@@ -301,10 +309,22 @@ export function toInflight(entry: RegistryEntry): Inflight | null {
 
 export function toCheckpoint(entry: RegistryEntry): Checkpoint {
   return {
-    version: entry.version, committed: entry.committed, committedBy: entry.committed_by, inflight: toInflight(entry),
-    scope: entry.scope, tidemark: entry.tidemark, paused: entry.paused, triggeredAt: entry.triggered_at, failures: entry.failures,
+    ...toOutline(entry), committed: entry.committed, committedBy: entry.committed_by, inflight: toInflight(entry), scope: entry.scope,
+  }
+}
+
+/** What an outline is made of. */
+export const OUTLINE_COLUMNS = `sync_id, connector_id, stream_id, version, inflight_cycle, inflight_page, inflight_started_at, tidemark, paused, triggered_at,
+  failures, error_code, error_message, error_at, retry_at, last_success_at, holder, held_since, held_until`
+
+export type OutlineEntry = Omit<RegistryEntry, 'committed' | 'committed_by' | 'scope' | 'inflight_mode' | 'inflight_state' | 'inflight_scope' | 'inflight_tidemark' | 'inflight_start_sequence' | 'epoch' | 'now'>
+
+export function toOutline(entry: OutlineEntry): Outline {
+  return {
+    version: entry.version, tidemark: entry.tidemark, paused: entry.paused, triggeredAt: entry.triggered_at, failures: entry.failures,
+    inflight: entry.inflight_cycle === null ? null : { cycle: entry.inflight_cycle, page: entry.inflight_page!, startedAt: entry.inflight_started_at! },
     lastError: entry.error_code === null ? null : { code: entry.error_code, message: entry.error_message ?? '', at: entry.error_at! },
-    retryAt: entry.retry_at, lastSuccessAt: entry.last_success_at, heldBy: entry.holder, heldUntil: entry.held_until,
+    retryAt: entry.retry_at, lastSuccessAt: entry.last_success_at, heldBy: entry.holder, heldSince: entry.held_since, heldUntil: entry.held_until,
   }
 }
 
@@ -325,8 +345,9 @@ async function ensureEntry(transaction: Transaction, ref: SyncRef): Promise<Regi
   return (await findEntry(transaction, ref, 'for update'))!
 }
 
-interface CycleRow extends SyncRef {
+export interface CycleRow extends SyncRef {
   cycle_id: number
+  sync_id: number
   mode: Mode
   trigger: string
   started_at: number
@@ -353,5 +374,5 @@ const NEVER_RUN: RegistryEntry = {
   sync_id: 0, connector_id: '', stream_id: '', version: 0, committed: null, committed_by: null, inflight_cycle: null, inflight_mode: null, inflight_page: null,
   inflight_state: null, inflight_started_at: null, inflight_scope: null, inflight_tidemark: null, inflight_start_sequence: null, scope: null, tidemark: null, paused: false,
   triggered_at: null, failures: 0, error_code: null, error_message: null, error_at: null, retry_at: null,
-  last_success_at: null, epoch: 0, holder: null, held_until: null, now: 0,
+  last_success_at: null, epoch: 0, holder: null, held_since: null, held_until: null, now: 0,
 }

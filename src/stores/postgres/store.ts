@@ -4,9 +4,11 @@ import { commit } from './commit.ts'
 import { Connection, type ConnectionOptions, type Session } from './connection.ts'
 import * as consumers from './consumers.ts'
 import * as served from './feed.ts'
+import { listen } from './listen.ts'
 import { migrate } from './migrate.ts'
 import * as reading from './reading.ts'
 import * as registry from './registry.ts'
+import { standings } from './standings.ts'
 import * as tenants from './tenants.ts'
 import * as webhooks from './webhooks.ts'
 
@@ -23,14 +25,14 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     await connection.close()
     throw error
   }
-  return storeOf({ connection, tenant: options.tenant ?? 'default' })
+  return storeOf({ connection, tenant: options.tenant ?? 'default' }, options)
 }
 
-function storeOf(session: Session): Store {
+function storeOf(session: Session, options: ConnectionOptions): Store {
   const { connection, tenant } = session
   return {
     tenant,
-    forTenant: (other) => storeOf({ connection, tenant: other }),
+    forTenant: (other) => storeOf({ connection, tenant: other }, options),
     tenants: () => tenants.tenants(session),
     erase: (by) => tenants.erase(session, by),
     close: () => connection.close(),
@@ -40,6 +42,8 @@ function storeOf(session: Session): Store {
     begin: (lease, request) => registry.begin(session, lease, request),
     commit: (request) => commit(session, request),
     read: (ref) => registry.read(session, ref),
+    standings: (query) => standings(session, query),
+    listen: (ear) => listen(options, ear),
     syncs: () => registry.syncs(session),
     signal: (ref, signal) => registry.signal(session, ref, signal),
     audit: (ref, { limit = 100 } = {}) => registry.audit(session, ref, limit),

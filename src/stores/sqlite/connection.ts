@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { accessSync, constants, mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync, type DatabaseSyncInstance, type StatementSyncInstance } from '@photostructure/sqlite'
@@ -17,6 +18,8 @@ export class Connection {
   readonly #db: DatabaseSyncInstance
   readonly #statements = new Map<string, StatementSyncInstance>()
   readonly #arrayStatements = new Map<string, StatementSyncInstance>()
+  /** No two connections count the same changes. */
+  readonly #id = randomUUID()
 
   constructor(options: ConnectionOptions) {
     const { file, synchronous = 'full', busyTimeoutMs = 5_000 } = options
@@ -107,6 +110,13 @@ export class Connection {
     } catch (error) {
       throw translate(error)
     }
+  }
+
+  /** Changes when the file did, by this connection or another. Told of the state that the transaction it is asked in sees. */
+  changeMark(): string {
+    const { own } = this.get<{ own: number }>('select total_changes() as own from sqlite_schema limit 1')!
+    const { data_version: others } = this.get<{ data_version: number }>('pragma data_version')!
+    return `${this.#id}/${own}/${others}`
   }
 
   /**

@@ -1,7 +1,7 @@
 import type {
   Acquired, AcquireRequest, ApiKey, AuditEntry, BeginRequest, Begun, ChangesQuery, Checkpoint, Commit, CommitOutcome, Compacted, Consumer, ConsumerName,
   CompactRequest, CursorSecret, CursorSecretOffer, CycleRecord, CycleReport, DatabaseInfo, Delivery, DeliveryNote, Erased, FeedPage, FeedQuery,
-  Held, InboundClaim, InboundMessage, Lease, LogEntry, Occupied, QuarantineEntry, Row, Signal, SyncRef, Trail, Webhook, WebhookClaim, WebhookPlace,
+  Held, InboundClaim, InboundMessage, Lease, LogEntry, Occupied, QuarantineEntry, Row, Signal, Standings, StandingsQuery, SyncRef, Trail, Webhook, WebhookClaim, WebhookPlace,
   WebhookSettings, WrappedKey,
 } from '../../contract/index.ts'
 import * as keys from './api-keys.ts'
@@ -11,6 +11,7 @@ import * as readers from './consumers.ts'
 import * as served from './feed.ts'
 import * as reading from './reading.ts'
 import * as registry from './registry.ts'
+import { standings } from './standings.ts'
 import * as tenants from './tenants.ts'
 import * as hooks from './webhooks.ts'
 
@@ -52,6 +53,10 @@ export class Ledger {
 
   read(ref: SyncRef): Checkpoint {
     return this.#read(() => registry.read(this.#session, ref))
+  }
+
+  standings(query: StandingsQuery): Standings {
+    return this.#read(() => standings(this.#session, query))
   }
 
   syncs(): SyncRef[] {

@@ -1,6 +1,6 @@
 import type {
   Acquired, AcquireRequest, AuditEntry, BeginRequest, Begun, Checkpoint, CycleRecord, CycleReport, ErrorCode, Held,
-  Inflight, Lease, Mode, Signal, StateText, StopReason, SyncRef, Trail, TrailEntry, WrappedKey,
+  Inflight, Lease, Mode, Outline, Signal, StateText, StopReason, SyncRef, Trail, TrailEntry, WrappedKey,
 } from '../../contract/index.ts'
 import { conflictEntry, keyEntry } from '../kit/audit-entries.ts'
 import { linkHash, linkText } from '../../registry/chain.ts'
@@ -18,8 +18,8 @@ export function acquire(session: Session, ref: SyncRef, request: AcquireRequest)
     }
     const epoch = entry.epoch + 1
     connection.run(
-      'update tidemark_registry set epoch = ?, holder = ?, held_until = ? where tenant_id = ? and sync_id = ?',
-      epoch, request.holder, request.at + request.ttlMs, session.tenantId, entry.sync_id,
+      'update tidemark_registry set epoch = ?, holder = ?, held_since = ?, held_until = ? where tenant_id = ? and sync_id = ?',
+      epoch, request.holder, request.at, request.at + request.ttlMs, session.tenantId, entry.sync_id,
     )
     return { kind: 'acquired' as const, lease: { ref, holder: request.holder, epoch }, checkpoint: toCheckpoint(entry) }
   })
@@ -39,7 +39,7 @@ export function release(session: Session, lease: Lease, report?: CycleReport): v
   connection.write(() => {
     const entry = heldEntry(session, lease)
     if (entry === null) return
-    connection.run('update tidemark_registry set holder = null, held_until = null where tenant_id = ? and sync_id = ?', tenantId, entry.sync_id)
+    connection.run('update tidemark_registry set holder = null, held_since = null, held_until = null where tenant_id = ? and sync_id = ?', tenantId, entry.sync_id)
     if (report === undefined) return
     connection.run(
       `update tidemark_cycles set ended_at = ?, stop_reason = ?, retries = retries + ?, waited_ms = waited_ms + ?, error_code = ?, error_message = ?
@@ -168,7 +168,11 @@ export function cycles(session: Session, ref: SyncRef | null, limit: number): Cy
      where c.tenant_id = ? and (? is null or c.sync_id = ?) order by c.cycle_id desc limit ?`,
     session.tenantId, entry?.sync_id ?? null, entry?.sync_id ?? null, limit,
   )
-  return rows.map((row) => ({
+  return rows.map(toCycleRecord)
+}
+
+export function toCycleRecord(row: CycleRow): CycleRecord {
+  return {
     worker: row.worker, sync: row.sync, cycle: row.cycle_id, mode: row.mode, trigger: row.trigger,
     startedAt: row.started_at, startSequence: row.start_sequence, endedAt: row.ended_at, stopReason: row.stop_reason, stopWord: row.stop_word,
     pages: row.pages,
@@ -178,7 +182,7 @@ export function cycles(session: Session, ref: SyncRef | null, limit: number): Cy
     },
     retries: row.retries, waitedMs: row.waited_ms,
     error: row.error_code === null ? null : { code: row.error_code, message: row.error_message ?? '' },
-  }))
+  }
 }
 
 export function pacers(session: Session, ref: SyncRef): Record<string, number> {
@@ -219,6 +223,7 @@ export interface RegistryEntry {
   last_success_at: number | null
   epoch: number
   holder: string | null
+  held_since: number | null
   held_until: number | null
 }
 
@@ -274,10 +279,22 @@ export function toInflight(entry: RegistryEntry): Inflight | null {
 
 export function toCheckpoint(entry: RegistryEntry): Checkpoint {
   return {
-    version: entry.version, committed: entry.committed, committedBy: entry.committed_by, inflight: toInflight(entry),
-    scope: entry.scope, tidemark: entry.tidemark, paused: entry.paused === 1, triggeredAt: entry.triggered_at, failures: entry.failures,
+    ...toOutline(entry), committed: entry.committed, committedBy: entry.committed_by, inflight: toInflight(entry), scope: entry.scope,
+  }
+}
+
+/** What an outline is made of. */
+export const OUTLINE_COLUMNS = `sync_id, connector_id, stream_id, version, inflight_cycle, inflight_page, inflight_started_at, tidemark, paused, triggered_at,
+  failures, error_code, error_message, error_at, retry_at, last_success_at, holder, held_since, held_until`
+
+export type OutlineEntry = Omit<RegistryEntry, 'committed' | 'committed_by' | 'scope' | 'inflight_mode' | 'inflight_state' | 'inflight_scope' | 'inflight_tidemark' | 'inflight_start_sequence' | 'epoch'>
+
+export function toOutline(entry: OutlineEntry): Outline {
+  return {
+    version: entry.version, tidemark: entry.tidemark, paused: entry.paused === 1, triggeredAt: entry.triggered_at, failures: entry.failures,
+    inflight: entry.inflight_cycle === null ? null : { cycle: entry.inflight_cycle, page: entry.inflight_page!, startedAt: entry.inflight_started_at! },
     lastError: entry.error_code === null ? null : { code: entry.error_code, message: entry.error_message ?? '', at: entry.error_at! },
-    retryAt: entry.retry_at, lastSuccessAt: entry.last_success_at, heldBy: entry.holder, heldUntil: entry.held_until,
+    retryAt: entry.retry_at, lastSuccessAt: entry.last_success_at, heldBy: entry.holder, heldSince: entry.held_since, heldUntil: entry.held_until,
   }
 }
 
@@ -294,8 +311,9 @@ function ensureEntry(session: Session, ref: SyncRef): RegistryEntry {
   return findEntry(session, ref)!
 }
 
-interface CycleRow extends SyncRef {
+export interface CycleRow extends SyncRef {
   cycle_id: number
+  sync_id: number
   mode: Mode
   trigger: string
   started_at: number
@@ -322,5 +340,5 @@ const NEVER_RUN: RegistryEntry = {
   sync_id: 0, connector_id: '', stream_id: '', version: 0, committed: null, committed_by: null, inflight_cycle: null, inflight_mode: null, inflight_page: null,
   inflight_state: null, inflight_started_at: null, inflight_scope: null, inflight_tidemark: null, inflight_start_sequence: null, scope: null, tidemark: null, paused: 0,
   triggered_at: null, failures: 0, error_code: null, error_message: null, error_at: null, retry_at: null,
-  last_success_at: null, epoch: 0, holder: null, held_until: null,
+  last_success_at: null, epoch: 0, holder: null, held_since: null, held_until: null,
 }

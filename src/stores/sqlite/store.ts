@@ -52,6 +52,9 @@ function bindStore(tenant: string, calls: LedgerCalls): Store {
     begin: (...args) => calls.call(tenant, 'begin', ...args),
     commit: (...args) => calls.call(tenant, 'commit', ...args),
     read: (...args) => calls.call(tenant, 'read', ...args),
+    standings: (...args) => calls.call(tenant, 'standings', ...args),
+    // Whoever writes may be another process, and a file tells nobody. To ask costs nothing while nothing was written.
+    listen: () => ({ close: () => Promise.resolve() }),
     syncs: (...args) => calls.call(tenant, 'syncs', ...args),
     signal: (...args) => calls.call(tenant, 'signal', ...args),
     audit: (...args) => calls.call(tenant, 'audit', ...args),

@@ -5,7 +5,7 @@ export const beginCases: readonly StoreCase[] = [
   rule('a sync that never ran has version 0 and nothing else, and reading it makes none', async ({ store }) => {
     assert.deepEqual(await store.read({ worker: 'crm', sync: 'delta' }), {
       version: 0, committed: null, committedBy: null, inflight: null, scope: null, tidemark: null, paused: false, triggeredAt: null,
-      failures: 0, lastError: null, retryAt: null, lastSuccessAt: null, heldBy: null, heldUntil: null,
+      failures: 0, lastError: null, retryAt: null, lastSuccessAt: null, heldBy: null, heldSince: null, heldUntil: null,
     })
     assert.deepEqual(await store.syncs(), [])
     assert.deepEqual(await store.audit({ worker: 'crm', sync: 'delta' }), [])

@@ -32,6 +32,8 @@ export interface StoreHarness {
 export interface StoreSupport {
   /** Leases are judged by the store's own clock: the cases about expiry wait in real time instead of naming a later one. */
   readonly ownClock?: true
+  /** It tells of news; see `Store.listen`. */
+  readonly tells?: true
   /** Every row of the relation that `databases()` names as a view, as a person selects them. */
   select?(view: string): Promise<Array<Record<string, unknown>>>
   /**

@@ -9,6 +9,7 @@ import { landingCases } from './landing.ts'
 import { leaseCases } from './leases.ts'
 import { registryCases } from './registry.ts'
 import { servedCases } from './served.ts'
+import { standingCases } from './standings.ts'
 import { sweepCases } from './sweep.ts'
 import { tenantCases } from './tenants.ts'
 import { trailCases } from './trail.ts'
@@ -28,6 +29,7 @@ export const storeCases: readonly StoreCase[] = [
   ...viewCases,
   ...tenantCases,
   ...registryCases,
+  ...standingCases,
   ...servedCases,
   ...trailCases,
   ...webhookCases,

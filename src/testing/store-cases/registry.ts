@@ -96,7 +96,7 @@ export const registryCases: readonly StoreCase[] = [
     const before = await store.read(REF)
     const cycles = await store.cycles(REF)
     await driver.release()
-    assert.deepEqual(await store.read(REF), { ...before, heldBy: null, heldUntil: null })
+    assert.deepEqual(await store.read(REF), { ...before, heldBy: null, heldSince: null, heldUntil: null })
     assert.deepEqual(await store.cycles(REF), cycles)
   }),
 

@@ -130,6 +130,7 @@ async function comparable(store: Store): Promise<unknown> {
     committedBy: (value) => (value === null ? null : cycles.indexOf(value as number)),
     id: () => 0,
     committedAt: () => 0,
+    heldSince: () => 0,
     heldUntil: () => 0,
     view: () => '',
   }
