@@ -9,7 +9,7 @@ import { grouped } from './counts.ts'
 import { duration } from './duration.ts'
 import { openForReading } from './open-for-reading.ts'
 import { adviceFor } from './report-error.ts'
-import { standingOf } from './standing.ts'
+import { standingsOf } from './standing.ts'
 import { describeNotRun, storeTarget, workerTarget, type Target, type TargetFlags, type WorkerTarget } from './target.ts'
 
 export interface Finding {
@@ -126,14 +126,15 @@ async function examineClock(store: Store | null): Promise<Finding> {
 
 async function examineSync(store: Store | null, target: WorkerTarget, name: string): Promise<Finding[]> {
   const declared = target.worker.manifest.syncs.find((sync) => sync.name === name)!
-  const { health, checkpoint, held, quarantined } = await standingOf(store, { worker: target.name, sync: name }, declared, systemClock.now())
+  const { standings: [standing] } = await standingsOf(store, [{ ref: { worker: target.name, sync: name }, declared }])
+  const { health, checkpoint, held, quarantined } = standing!
   const findings: Finding[] = []
   const { lastError, failures } = checkpoint
   if (failures > 0 && lastError !== null) {
     findings.push(warn(`sync ${name}`, `${health}: failed ${count(failures, 'time')} in a row, ${lastError.code}: ${lastError.message}`, adviceFor(lastError.code, name)))
   } else if (checkpoint.paused) findings.push(warn(`sync ${name}`, 'PAUSED', `npx tidemark resume ${name}`))
   else findings.push(ok(`sync ${name}`, health))
-  if (held?.dead === true) findings.push(warn(`lease of ${name}`, `${held.by} is gone and left it behind`, `npx tidemark run ${name}`))
+  if (held?.gone === true) findings.push(warn(`lease of ${name}`, `${held.by} is gone and left it behind`, `npx tidemark run ${name}`))
   if (quarantined > 0) findings.push(warn(`quarantine of ${name}`, count(quarantined, 'record'), `npx tidemark query "select * from ${quarantineTable(target)}"`))
   return findings
 }

@@ -1,9 +1,11 @@
 import type { ManifestSync } from '../config/worker.ts'
 import type { Schedule } from '../config/schedule.ts'
-import { NEVER_RUN, type Checkpoint, type CycleRecord, type Store, type SyncRef } from '../contract/index.ts'
+import { NEVER_RUN, type CycleRecord, type Outline, type Store, type SyncRef } from '../contract/index.ts'
 import { dueOf, RECENT_CYCLES, type Due } from '../runner/due.ts'
 import { healthOf, type Health } from '../runner/health.ts'
-import { isDeadHolder } from '../platform/holder.ts'
+import { PAUSE_MS } from '../runner/status.ts'
+import { systemClock } from '../platform/clock.ts'
+import { isDeadHolder, placeOfHolder } from '../platform/holder.ts'
 import { duration } from './duration.ts'
 
 /** Where one sync stands, gathered from the worker and the store. */
@@ -11,33 +13,73 @@ export interface Standing extends SyncRef {
   readonly health: Health
   /** Null for a sync that the store knows and the worker no longer declares. */
   readonly declared: ManifestSync | null
-  readonly checkpoint: Checkpoint
+  readonly checkpoint: Outline
   readonly last: CycleRecord | null
   /** The copy shows the source as it was at most this long ago; null when it never has. */
   readonly lagMs: number | null
   readonly due: Due | null
-  readonly held: { readonly by: string; readonly until: number; readonly dead: boolean } | null
+  readonly held: Held | null
   readonly quarantined: number
 }
 
 /** Counting stops here. */
 export const QUARANTINED_MAX = 1_000
 
-/** `store` is null while nothing was ever kept. */
-export async function standingOf(store: Store | null, ref: SyncRef, declared: ManifestSync | null, now: number): Promise<Standing> {
-  const checkpoint = store === null ? NEVER_RUN : await store.read(ref)
-  const recent = store === null ? [] : await store.cycles(ref, { limit: RECENT_CYCLES })
-  const quarantined = store === null ? [] : await store.quarantined({ ref, limit: QUARANTINED_MAX })
-  const { heldBy, heldUntil } = checkpoint
-  return {
-    ...ref, declared, checkpoint,
-    health: healthOf(checkpoint),
-    last: recent[0] ?? null,
-    lagMs: lagOf(checkpoint, recent, now),
-    due: declared === null ? null : dueOf(declared, { checkpoint, recent }, { now, since: now, pauseMs: CONTINUOUS_PAUSE_MS }),
-    held: heldBy === null || heldUntil === null ? null : { by: heldBy, until: heldUntil, dead: isDeadHolder(heldBy) },
-    quarantined: quarantined.length,
-  }
+/** Who runs it, where, and for how long the lease still holds. */
+export interface Held {
+  readonly by: string
+  readonly at: { readonly host: string; readonly pid: number } | null
+  readonly since: number | null
+  readonly until: number
+  /** 0 when it is over. */
+  readonly leftMs: number
+  /** Known to be gone, or out of time. */
+  readonly gone: boolean
+}
+
+export interface Asked {
+  readonly ref: SyncRef
+  readonly declared: ManifestSync | null
+}
+
+/** Of any number of syncs, and by the clock of the store. `store` is null while nothing was ever kept. */
+export async function standingsOf(store: Store | null, asked: readonly Asked[]): Promise<{ now: number; standings: Standing[] }> {
+  const at = systemClock.now()
+  const { now, syncs } = await store?.standings({ at, recent: RECENT_CYCLES }) ?? { now: at, syncs: [] }
+  const known = new Map(syncs.map((standing) => [nameOf(standing), standing]))
+  const quarantined = await countQuarantined(store, asked)
+  const standings = asked.map(({ ref, declared }): Standing => {
+    const facts = known.get(nameOf(ref)) ?? { checkpoint: NEVER_RUN, recent: [] }
+    const { checkpoint, recent } = facts
+    return {
+      ...ref, declared, checkpoint,
+      health: healthOf(checkpoint),
+      last: recent[0] ?? null,
+      lagMs: lagOf(checkpoint, recent, now),
+      due: declared === null ? null : dueOf(declared, facts, { now, since: now, pauseMs: PAUSE_MS }),
+      held: heldOf(checkpoint, now),
+      quarantined: quarantined(ref),
+    }
+  })
+  return { now, standings }
+}
+
+function heldOf({ heldBy, heldSince, heldUntil }: Outline, now: number): Held | null {
+  if (heldBy === null || heldUntil === null) return null
+  return { by: heldBy, at: placeOfHolder(heldBy), since: heldSince, until: heldUntil, leftMs: Math.max(0, heldUntil - now), gone: heldUntil <= now || isDeadHolder(heldBy) }
+}
+
+/** One question for all of them, unless there is very much in quarantine. */
+async function countQuarantined(store: Store | null, asked: readonly Asked[]): Promise<(ref: SyncRef) => number> {
+  const all = await store?.quarantined({ limit: QUARANTINED_MAX }) ?? []
+  const counts = new Map<string, number>()
+  for (const entry of all) counts.set(nameOf(entry), (counts.get(nameOf(entry)) ?? 0) + 1)
+  if (all.length === QUARANTINED_MAX) for (const { ref } of asked) counts.set(nameOf(ref), (await store!.quarantined({ ref, limit: QUARANTINED_MAX })).length)
+  return (ref) => counts.get(nameOf(ref)) ?? 0
+}
+
+function nameOf({ worker, sync }: SyncRef): string {
+  return `${worker}\n${sync}`
 }
 
 export function describeSchedule(schedule: Schedule): string {
@@ -51,10 +93,8 @@ export function describeSchedule(schedule: Schedule): string {
   }
 }
 
-const CONTINUOUS_PAUSE_MS = 1_000
-
 /** Counted from the beginning of the last complete cycle: what changed in the source after it may be missing. */
-function lagOf({ lastSuccessAt }: Checkpoint, recent: readonly CycleRecord[], now: number): number | null {
+function lagOf({ lastSuccessAt }: Outline, recent: readonly CycleRecord[], now: number): number | null {
   const complete = recent.find(({ stopReason }) => stopReason === 'complete')
   const since = complete?.startedAt ?? lastSuccessAt
   return since === null ? null : Math.max(0, now - since)

@@ -1,6 +1,5 @@
 import { Command, Option } from 'commander'
-import type { ManifestSync } from '../config/worker.ts'
-import type { Store, SyncRef, Webhook } from '../contract/index.ts'
+import type { Store, Webhook } from '../contract/index.ts'
 import { systemClock } from '../platform/clock.ts'
 import type { Health } from '../runner/health.ts'
 import { stateOf, webhookDocument } from '../webhooks/manage.ts'
@@ -13,7 +12,7 @@ import { openForReading } from './open-for-reading.ts'
 import { printable } from './printable.ts'
 import { showTidemark } from './redact.ts'
 import { adviceFor } from './report-error.ts'
-import { describeSchedule, QUARANTINED_MAX, standingOf, type Standing } from './standing.ts'
+import { describeSchedule, QUARANTINED_MAX, standingsOf, type Asked, type Held, type Standing } from './standing.ts'
 import { table } from './table.ts'
 import { announce, storeTarget, targetDocument, withStoreFlags, workerTarget, type Target, type TargetFlags, type WorkerTarget } from './target.ts'
 
@@ -52,9 +51,8 @@ export const status: Act<[StatusFlags]> = async (cli, flags) => {
   }
 }
 
-function showOnce(cli: Cli, target: Target | WorkerTarget, { standings, webhooks, position }: View, { all, reveal }: StatusFlags): void {
+function showOnce(cli: Cli, target: Target | WorkerTarget, { now, standings, webhooks, position }: View, { all, reveal }: StatusFlags): void {
   const { terminal } = cli
-  const now = systemClock.now()
   if (terminal.json) {
     terminal.document({ ...targetDocument(target), at: isoTime(now), syncs: standings.map((standing) => standingDocument(standing, reveal === true)), webhooks: webhooks.map((webhook) => webhookDocument(webhook, position)) })
     return
@@ -70,6 +68,7 @@ function showOnce(cli: Cli, target: Target | WorkerTarget, { standings, webhooks
 
 /** The webhooks are of the tenant, not of a worker. */
 interface View {
+  readonly now: number
   readonly standings: readonly Standing[]
   readonly webhooks: readonly Webhook[]
   readonly position: number
@@ -78,17 +77,15 @@ interface View {
 async function lookAt(target: Target | WorkerTarget): Promise<View> {
   const store = await openForReading(target)
   try {
-    const now = systemClock.now()
-    const standings: Standing[] = []
-    for (const { ref, declared } of await syncsOf(store, target)) standings.push(await standingOf(store, ref, declared, now))
-    return { standings, webhooks: (await store?.webhooks()) ?? [], position: (await store?.position()) ?? 0 }
+    const { now, standings } = await standingsOf(store, await syncsOf(store, target))
+    return { now, standings, webhooks: (await store?.webhooks()) ?? [], position: (await store?.position()) ?? 0 }
   } finally {
     await store?.close()
   }
 }
 
 /** Those of the worker in the order it declares them, then those it no longer does. */
-async function syncsOf(store: Store | null, target: Target | WorkerTarget): Promise<Array<{ ref: SyncRef; declared: ManifestSync | null }>> {
+async function syncsOf(store: Store | null, target: Target | WorkerTarget): Promise<Asked[]> {
   const kept = store === null ? [] : await store.syncs()
   if (!('worker' in target)) return kept.map((ref) => ({ ref, declared: null }))
   const declared = target.worker.manifest.syncs.map((sync) => ({ ref: { worker: target.name, sync: sync.name }, declared: sync }))
@@ -124,6 +121,7 @@ function standingDocument(standing: Standing, reveal: boolean): object {
     },
     heldBy: held?.by ?? null,
     heldUntil: isoTime(held?.until ?? null),
+    runner: held === null ? null : { host: held.at?.host ?? null, pid: held.at?.pid ?? null, since: isoTime(held.since), leaseLeftMs: held.leftMs, gone: held.gone },
     quarantined,
   }
 }
@@ -150,12 +148,11 @@ function standingTable({ terminal: { colors } }: Cli, standings: readonly Standi
 function lastCell({ last, held }: Standing, now: number): string {
   if (last === null) return 'never ran'
   if (last.endedAt !== null) return `${last.stopReason ?? 'ended'}${last.stopWord === null ? '' : ` (${last.stopWord})`} ${ago(last.endedAt, now)}: ${describeCounts(last.counts)}`
-  const running = held !== null && !held.dead && held.until > now
-  return `${running ? 'running since' : 'broke off, begun'} ${ago(last.startedAt, now)}: ${describeCounts(last.counts)}`
+  return `${held?.gone === false ? 'running since' : 'broke off, begun'} ${ago(last.startedAt, now)}: ${describeCounts(last.counts)}`
 }
 
 function nextCell({ due, held }: Standing, now: number): string {
-  if (held !== null && !held.dead && held.until > now) return 'now'
+  if (held?.gone === false) return 'now'
   if (due === null) return '-'
   if (due.kind === 'never') return due.why === 'manual' ? 'when asked' : due.why
   const when = due.at <= now ? 'due' : ago(due.at, now)
@@ -170,9 +167,9 @@ function remarksOn({ terminal: { colors } }: Cli, standing: Standing, now: numbe
     lines.push(`  ${adviceFor(lastError.code, sync)}`)
   }
   if (held !== null) {
-    lines.push(held.dead || held.until <= now
-      ? `${colors.yellow('•')} ${sync}: ${printable(held.by)} held it and is gone; the next run takes over.`
-      : `${colors.cyan('▸')} ${sync}: held by ${printable(held.by)}`)
+    lines.push(held.gone
+      ? `${colors.yellow('•')} ${sync}: ${holderOf(held)} held it and is gone; the next run takes over.`
+      : `${colors.cyan('▸')} ${sync}: run by ${holderOf(held)}${held.since === null ? '' : `, taken ${ago(held.since, now)}`}, lease for another ${duration(held.leftMs)}`)
   } else if (inflight !== null) lines.push(`${colors.yellow('•')} ${sync}: cycle ${inflight.cycle} is unfinished after ${grouped(inflight.page)} pages; the next run continues it.`)
   if (quarantined > 0) lines.push(`${colors.yellow('•')} ${sync}: ${quarantined >= QUARANTINED_MAX ? `at least ${grouped(QUARANTINED_MAX)}` : grouped(quarantined)} ${quarantined === 1 ? 'record is' : 'records are'} in quarantine.`)
   return lines
@@ -184,4 +181,8 @@ function webhookLine({ terminal: { colors } }: Cli, webhook: Webhook, position: 
   const state = stateOf(webhook)
   const counts = [[position - read, 'behind'], [waiting, 'waiting'], [dead, 'given up']] as const
   return `${marks[state]} webhook ${id}: ${disabled === null ? state : `disabled: ${printable(disabled)}`}${counts.filter(([number]) => number > 0).map(([number, what]) => `, ${grouped(number)} ${what}`).join('')}`
+}
+
+function holderOf({ by, at }: Held): string {
+  return at === null ? printable(by) : `process ${at.pid} on ${printable(at.host)} (${printable(by)})`
 }

@@ -6,6 +6,12 @@ export function holderName(): string {
   return `${hostname()}:${process.pid}:${TAIL}`
 }
 
+/** Where the process of a holder runs; null for one that was named otherwise. */
+export function placeOfHolder(holder: string): { host: string; pid: number } | null {
+  const [, , host, pid] = HOLDER.exec(holder) ?? []
+  return host === undefined ? null : { host, pid: Number(pid) }
+}
+
 /**
  * Whether the process of a lease is gone, so that a killed run need not be waited for. Only told of this host; in doubt
  * it lives, and its lease runs out by itself.

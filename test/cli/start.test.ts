@@ -1,3 +1,4 @@
+import { hostname } from 'node:os'
 import { describe, expect, test } from 'vitest'
 import { people, Project } from './project.ts'
 
@@ -27,6 +28,22 @@ describe('start runs every sync on its schedule, until stopped', () => {
     for (const line of stderr.trim().split('\n').filter((text) => text.startsWith('{'))) expect(JSON.parse(line)).toMatchObject({ time: expect.any(String), level: expect.any(String), message: expect.any(String) })
     const [standing] = (await project.json('status'))['syncs']
     expect(standing).toMatchObject({ held_by: null, unfinished: { cycle: expect.any(Number) } })
+  })
+
+  test('status says who runs what, where, since when and for how long the lease holds', async () => {
+    const project = Project.withWorker({ people: people(2_000), slowMs: 500 })
+    await project.run('trigger', 'people-list')
+    const service = project.start('start')
+    await service.says('"message":"cycle started"')
+    const { syncs: [standing] } = await project.json('status')
+    const { pid } = service.process
+    expect(standing).toMatchObject({ held_by: expect.stringContaining(`:${pid}:`), runner: { host: hostname(), pid, since: expect.any(String), gone: false } })
+    expect(standing.runner.lease_left_ms).toBeGreaterThan(0)
+    expect((await project.run('status')).stdout).toMatch(new RegExp(`people-list: run by process ${pid} on .*, taken .*, lease for another \\d+s`))
+    service.process.kill('SIGKILL')
+    await service.ended
+    expect((await project.json('status'))['syncs'][0]).toMatchObject({ runner: { pid, gone: true } })
+    expect((await project.run('status')).stdout).toContain('held it and is gone; the next run takes over.')
   })
 
   test('TIDEMARK_LOG says how much it tells', async () => {
