@@ -53,12 +53,12 @@ export const standingCases: readonly StoreCase[] = [
     const refs = Array.from({ length: 6 }, (_, i) => ({ worker: 'crm', sync: `s${i}` }))
     const writers = [await reopen(), await reopen()]
     const watch = new Watcher(store)
-    let left = writers.length
+    const writing = new Set(writers)
     const written = Promise.all(writers.map(async (writer, w) => {
       for (let n = 0; n < 40; n++) await writer.signal(refs[(n * (w + 1)) % refs.length]!, { kind: 'trigger', actor: 'ana', at: START + 2 * n + w })
-      left--
+      writing.delete(writer)
     }))
-    for (let looks = 0; left > 0; looks++) await watch.look()
+    while (writing.size > 0) await watch.look()
     await written
     for (const ref of refs) await watch.expect(ref)
   }),
