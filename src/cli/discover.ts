@@ -4,6 +4,7 @@ import { Command } from 'commander'
 import { withEnvFile } from '../config/settings.ts'
 import { SyncError } from '../contract/index.ts'
 import { systemClock } from '../platform/clock.ts'
+import { systemFetch } from '../platform/fetch.ts'
 import { createLog } from '../platform/log.ts'
 import { createSecrets } from '../platform/secrets.ts'
 import type { Act } from './cli.ts'
@@ -32,7 +33,7 @@ export const discover: Act<[DiscoverFlags]> = async (cli, flags) => {
   const source = CONNECTORS[connector]
   if (source.discover === undefined) throw new SyncError('ARGUMENT_INVALID', `The connector ${connector} cannot list streams: its source does not tell which there are.`)
   const found = await source.discover(config, folder, {
-    secrets: createSecrets(withEnvFile(cli.environment, folder)), signal: cli.listenForStop(), clock: systemClock, log: createLog({ level: 'silent' }),
+    fetch: systemFetch, secrets: createSecrets(withEnvFile(cli.environment, folder)), signal: cli.listenForStop(), clock: systemClock, log: createLog({ level: 'silent' }),
   })
   const streams = found.map(({ id, key, cursor, candidates }) => ({ id, key, cursor: cursor ?? null, candidates, needs: key.length === 0 ? 'key' : null, mode: source.isFollowed === true || cursor !== undefined ? 'incremental' : 'full_refresh' }))
   const { terminal } = cli

@@ -1,6 +1,7 @@
 import { DatabaseSync } from '@photostructure/sqlite'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { openOdata } from '../simulators/odata/open-odata.ts'
 import { Project } from './project.ts'
 
 /** A database of somebody's, and a manifest that names it and no streams. */
@@ -32,6 +33,23 @@ describe('discover', () => {
     expect(stdout.trimEnd().split('\n').map((line) => line.split(/ {2,}/))).toEqual([
       ['STREAM', 'KEY', 'CURSOR', 'MODE'], ['customers', 'id', 'updated_at', 'incremental'], ['notes', 'none: name one', 'none', 'full_refresh'],
     ])
+  })
+
+  test('RX2 asks a service for its entity sets, with the credentials that the manifest names', async () => {
+    const sets = { Orders: { key: ['Id'], properties: { Id: 'Edm.Int32', CreatedAt: 'Edm.DateTimeOffset', ModifiedAt: 'Edm.DateTimeOffset' } }, Notes: { key: ['Id'], properties: { Id: 'Edm.Guid' } } } as const
+    await using served = await openOdata({ version: 4, sets, token: 'open sesame' })
+    const project = new Project()
+    project.write('tidemark.yaml', `connector: odata\nconfig: { url: "${served.url}", auth: { kind: bearer, token: "\${ERP_TOKEN}" } }\n`)
+    const { code, stdout } = await project.run('discover', '--json', { env: { ERP_TOKEN: 'open sesame' } })
+    expect(code).toBe(0)
+    expect(JSON.parse(stdout)).toEqual({
+      connector: 'odata',
+      streams: [
+        { id: 'Orders', key: ['Id'], cursor: 'ModifiedAt', candidates: ['CreatedAt', 'ModifiedAt'], needs: null, mode: 'incremental' },
+        { id: 'Notes', key: ['Id'], cursor: null, candidates: [], needs: null, mode: 'full_refresh' },
+      ],
+    })
+    expect(await project.run('discover', { env: { ERP_TOKEN: 'wrong' } })).toMatchObject({ code: 1, stderr: expect.stringContaining('AUTH_REJECTED') as string })
   })
 
   test('says when there is no manifest, and when its source tells no streams', async () => {

@@ -103,7 +103,7 @@ describe('a manifest alone', () => {
   })
 
   test('every connector is tried by one of these, or by a suite of its own', () => {
-    const elsewhere = { files: 'above', sql: 'above', singer: 'above', 'postgres-cdc': 'test/config/manifest-cdc.pg.test.ts' }
+    const elsewhere = { files: 'above', sql: 'above', singer: 'above', kafka: 'test/sources/kafka', odata: 'test/sources/odata', 'postgres-cdc': 'test/config/manifest-cdc.pg.test.ts' }
     expect([...Object.keys(VENDORS), ...Object.keys(elsewhere)].toSorted()).toEqual(Object.keys(CONNECTORS).toSorted())
   })
 })

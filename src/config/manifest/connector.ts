@@ -27,7 +27,7 @@ export interface Connector {
   open(config: any, folder: string): Promise<OpenedConnector>
   /** Whether changes are followed without a cursor to be named. */
   readonly isFollowed?: boolean
-  discover?(config: any, folder: string, context: Pick<SyncContext, 'secrets' | 'signal'> & { readonly clock: Clock; readonly log: Log }): Promise<DiscoveredStream[]>
+  discover?(config: any, folder: string, context: Pick<SyncContext, 'fetch' | 'secrets' | 'signal'> & { readonly clock: Clock; readonly log: Log }): Promise<DiscoveredStream[]>
 }
 
 /** A secret as it stands in a manifest: its name, and never itself. */

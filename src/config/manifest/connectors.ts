@@ -1,6 +1,7 @@
 import type { Connector } from './connector.ts'
 import { files } from './files.ts'
 import { kafka } from './kafka.ts'
+import { odata } from './odata.ts'
 import { postgresCdc } from './postgres-cdc.ts'
 import { rest } from './rest.ts'
 import { singer } from './singer.ts'
@@ -9,8 +10,8 @@ import { airtable, bookmarks, github, githubStars, hubspot, kraken, linear, sale
 
 /** What a manifest can name as `connector`. */
 export const CONNECTORS = {
-  airtable, bookmarks, files, github, 'github-stars': githubStars, hubspot, kafka, kraken, linear, 'postgres-cdc': postgresCdc, rest, salesforce, servicenow, singer, sql, stripe,
+  airtable, bookmarks, files, github, 'github-stars': githubStars, hubspot, kafka, kraken, linear, odata, 'postgres-cdc': postgresCdc, rest, salesforce, servicenow, singer, sql, stripe,
 } as const satisfies Readonly<Record<string, Connector>> as Readonly<Record<ConnectorName, Connector>>
 
 export type ConnectorName =
-  | 'airtable' | 'bookmarks' | 'files' | 'github' | 'github-stars' | 'hubspot' | 'kafka' | 'kraken' | 'linear' | 'postgres-cdc' | 'rest' | 'salesforce' | 'servicenow' | 'singer' | 'sql' | 'stripe'
+  | 'airtable' | 'bookmarks' | 'files' | 'github' | 'github-stars' | 'hubspot' | 'kafka' | 'kraken' | 'linear' | 'odata' | 'postgres-cdc' | 'rest' | 'salesforce' | 'servicenow' | 'singer' | 'sql' | 'stripe'

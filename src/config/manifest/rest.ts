@@ -1,17 +1,11 @@
-import { given, object, SECRET, TEXT, type Connector, type OpenedStream } from './connector.ts'
-import { when } from './when.ts'
+import { AUTH, authOf } from './auth.ts'
+import { given, object, TEXT, type Connector, type OpenedStream } from './connector.ts'
 
 /** Any HTTP API. */
 export const rest: Connector = {
   config: object({
     base_url: { ...TEXT, description: 'what all paths are below; ${NAME} in it is read from the environment' },
-    auth: {
-      type: 'object',
-      required: ['kind'],
-      properties: { kind: { enum: ['bearer', 'api_key', 'basic'] }, token: SECRET, key: SECRET, user: SECRET, password: SECRET, header: TEXT, prefix: { type: 'string' } },
-      additionalProperties: false,
-      allOf: [when('kind', 'bearer', { required: ['token'] }), when('kind', 'api_key', { required: ['key', 'header'] }), when('kind', 'basic', { required: ['user', 'password'] })],
-    },
+    auth: AUTH,
   }, ['base_url']),
   stream: {
     required: { required: ['key', 'options'] },
@@ -27,14 +21,13 @@ export const rest: Connector = {
     },
   },
   async open(config) {
-    const { apiKey, basic, bearer, rest: open } = await import('../../sources/rest/source.ts')
-    const { auth } = config
-    const made = auth === undefined ? undefined : auth.kind === 'bearer' ? bearer(auth.token) : auth.kind === 'basic' ? basic(auth) : apiKey(auth)
+    const { rest: open } = await import('../../sources/rest/source.ts')
+    const auth = await authOf(config.auth)
     return {
       stream({ id, key, cursor, mode, options = {} }) {
         const { follow, ...listed } = options as any
         const followed = mode === 'full_refresh' ? {} : given({ follow })
-        const source = open({ baseUrl: config.base_url, ...given({ auth: made }), streams: [{ name: id, key: key!.length === 1 ? key![0]! : key!, ...given({ updatedAt: cursor }), ...listed, ...followed }] })
+        const source = open({ baseUrl: config.base_url, ...auth, streams: [{ name: id, key: key!.length === 1 ? key![0]! : key!, ...given({ updatedAt: cursor }), ...listed, ...followed }] })
         return source[id] as OpenedStream
       },
     }
