@@ -135,7 +135,7 @@ async function examineSync(store: Store | null, target: WorkerTarget, name: stri
   } else if (checkpoint.paused) findings.push(warn(`sync ${name}`, 'PAUSED', `npx tidemark resume ${name}`))
   else findings.push(ok(`sync ${name}`, health))
   if (held?.gone === true) findings.push(warn(`lease of ${name}`, `${held.by} is gone and left it behind`, `npx tidemark run ${name}`))
-  if (quarantined > 0) findings.push(warn(`quarantine of ${name}`, count(quarantined, 'record'), `npx tidemark query "select * from ${quarantineTable(target)}"`))
+  if (quarantined > 0) findings.push(warn(`quarantine of ${name}`, count(quarantined, 'record'), 'npx tidemark quarantine list'))
   return findings
 }
 
@@ -146,10 +146,6 @@ function examineWebhook(webhook: Webhook): Finding {
   if (streak > 0) return warn(check, `${count(streak, 'message')} in a row did not get through, the last with ${lastStatus ?? lastAnswer ?? 'no answer'}`, `npx tidemark webhooks test ${id}`)
   if (dead > 0) return warn(check, `${count(dead, 'message')} given up`, `npx tidemark webhooks dead ${id}, and then replay ${id}`)
   return ok(check, 'enabled')
-}
-
-function quarantineTable({ settings }: Target): string {
-  return parseStoreUrl(settings.storeUrl, settings.folder).kind === 'postgres' ? 'tidemark.quarantine' : 'tidemark_quarantine'
 }
 
 function troubleIn(check: string, error: unknown, fix: string): Finding {

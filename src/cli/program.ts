@@ -12,6 +12,7 @@ import { mcp, mcpVerb } from './mcp.ts'
 import { ownVersion } from './own-package.ts'
 import { pause, pauseVerb } from './pause.ts'
 import { preview, previewVerb } from './preview.ts'
+import { quarantineList, quarantineReplay, quarantineShow, quarantineVerbs } from './quarantine.ts'
 import { query, queryVerb } from './query.ts'
 import { resume, resumeVerb } from './resume.ts'
 import { run, runVerb } from './run.ts'
@@ -76,9 +77,15 @@ export function createProgram(cli: Cli, onExit: (code: number) => void): Command
   tenants.addCommand(does(tenantVerbs.list, tenantsList))
   tenants.addCommand(does(tenantVerbs.delete, tenantsDelete))
 
+  const quarantine = new Command('quarantine').summary('records that could not be landed').description('Shows the records that could not be landed, and tries them again.')
+  const quarantines = quarantineVerbs()
+  quarantine.addCommand(does(quarantines.list, quarantineList))
+  quarantine.addCommand(does(quarantines.show, quarantineShow))
+  quarantine.addCommand(does(quarantines.replay, quarantineReplay))
+
   const verbs = [
     does(initVerb(), init), does(demoVerb(), demo), does(adviseVerb(), advise), does(checkVerb(), check), does(discoverVerb(), discover), does(previewVerb(), preview), does(runVerb(), run), does(startVerb(), start), does(statusVerb(), status),
-    does(queryVerb(), query), does(exportVerb(), exportRows), does(typesVerb(), types), does(whyVerb(), why), state, does(pauseVerb(), pause), does(resumeVerb(), resume), does(triggerVerb(), trigger), keys, webhooks, tenants,
+    does(queryVerb(), query), does(exportVerb(), exportRows), does(typesVerb(), types), does(whyVerb(), why), quarantine, state, does(pauseVerb(), pause), does(resumeVerb(), resume), does(triggerVerb(), trigger), keys, webhooks, tenants,
     does(mcpVerb(), mcp), does(doctorVerb(), doctor), does(simVerb(), sim),
   ]
   for (const verb of verbs) program.addCommand(verb)

@@ -286,6 +286,11 @@ export type Move =
   | { readonly kind: 'abandon'; readonly cycle: number; readonly page: number; readonly reason: string }
   /** An operator's hand. `inflight` is cleared, and with it failures and the tidemark: what they told of is over. */
   | { readonly kind: 'set'; readonly state: StateText; readonly actor: string; readonly reason: string }
+  /**
+   * Records out of quarantine, as of `readFrom`: those that pass now land and leave it, those that do not stay with the new
+   * reason and their old time, and `superseded` entries leave it unlanded. The checkpoint and an unfinished cycle stay.
+   */
+  | { readonly kind: 'replay'; readonly actor: string; readonly reason: string; readonly superseded: readonly number[] }
 
 export interface Sweep {
   /** Refuse to delete more than this share of the rows the sync owned in one database when the cycle began. */
@@ -409,7 +414,7 @@ export interface AuditEntry {
   readonly version: number
   readonly at: number
   readonly actor: string
-  /** complete, set, abandon, conflict, pause, resume; of the tenant: new-key, rewrap-key, erase */
+  /** complete, set, abandon, replay, conflict, pause, resume; of the tenant: new-key, rewrap-key, erase */
   readonly action: string
   readonly reason: string
   readonly cycle: number | null

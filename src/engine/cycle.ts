@@ -11,7 +11,7 @@ import { Pacer } from './pacer.ts'
 import { PageReader, type Reading, type ReadPage } from './page-reader.ts'
 import { cycleDelayMs } from './retry.ts'
 import { StoreDoor } from './store-door.ts'
-import type { SyncPlan } from './sync-plan.ts'
+import { ownersOf, type SyncPlan } from './sync-plan.ts'
 import { noCounts, Tally } from './tally.ts'
 
 /**
@@ -275,10 +275,6 @@ class Cycle {
 }
 
 const OVERLAPS_MAX = 20
-
-function ownersOf({ databases }: SyncPlan): Record<string, string> {
-  return Object.fromEntries(databases.flatMap(({ name, owner }) => (owner === undefined ? [] : [[name, owner]])))
-}
 
 async function takeLease(plan: SyncPlan, { ports, holder, isDead }: CycleOptions, door: StoreDoor): ReturnType<CycleOptions['store']['acquire']> {
   const ref: SyncRef = { worker: plan.worker, sync: plan.sync }

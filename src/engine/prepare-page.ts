@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
-import { SyncError, type Change, type Column, type ErrorCode, type Landing, type Quarantined } from '../contract/index.ts'
+import { SyncError, type Change, type Column, type ErrorCode, type JsonObject, type Landing, type Quarantined } from '../contract/index.ts'
 import { canonicalInstant } from '../values/instant.ts'
+import { stringifyJson } from '../values/json.ts'
 import { nameOf } from './check-page.ts'
 import { findKeyFault, findRecordFault, findTextFault, writeRecord } from './inspect-record.ts'
 import { RecordShapes } from './record-shapes.ts'
@@ -123,16 +124,19 @@ const HASH_LENGTH = 16
 const QUARANTINE_TEXT_MAX = 65_536
 
 function quarantine(change: Change, database: string, key: string | null, code: ErrorCode, message: string): Quarantined {
-  return { database, key, code, message, text: printable(change.type === 'upsert' ? { key: change.key, record: change.record } : { key: change.key }) }
+  // What only a schema refuses is kept whole, because another schema may take it; nothing else is bounded by then.
+  const max = code === 'SCHEMA_MISMATCH' ? Number.POSITIVE_INFINITY : QUARANTINE_TEXT_MAX
+  const { type: _, database: __, ...told } = change
+  return { database, key, code, message, text: printable(told, max) }
 }
 
-/** As much of a record as any database can keep. */
-function printable(value: unknown): string {
+/** As much of it as any database can keep. */
+function printable(value: object, max: number): string {
   let text: string
   try {
-    text = JSON.stringify(value, (_, member: unknown) => (typeof member === 'bigint' ? member.toString() : member)) ?? 'undefined'
+    text = stringifyJson(value as JsonObject)
   } catch {
     text = '(cannot be written as JSON)'
   }
-  return text.slice(0, QUARANTINE_TEXT_MAX).toWellFormed().replaceAll('\0', '\u2400')
+  return text.slice(0, max).toWellFormed().replaceAll('\0', '\u2400')
 }

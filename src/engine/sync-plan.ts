@@ -73,3 +73,8 @@ export const DEFAULT_LIMITS: Limits = {
 }
 
 export const DEFAULT_SWEEP = { maxShare: 0.5, allowEmpty: false } as const
+
+/** See Commit.owners. */
+export function ownersOf({ databases }: SyncPlan): Record<string, string> {
+  return Object.fromEntries(databases.flatMap(({ name, owner }) => (owner === undefined ? [] : [[name, owner]])))
+}

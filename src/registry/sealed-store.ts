@@ -103,7 +103,7 @@ class States {
 
   sealCommit(commit: Commit, key: DataKey): Commit {
     const { move, version, lease: { ref } } = commit
-    if (move.kind === 'abandon') return commit
+    if (move.kind === 'abandon' || move.kind === 'replay') return commit
     const place = move.kind === 'continue' ? inflightAt(move.cycle, move.page) : committedAt(version + 1)
     const state = this.#sealWith(key, ref, move.state, place)
     if (move.kind === 'set') return { ...commit, move: { ...move, state } }

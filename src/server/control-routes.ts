@@ -1,4 +1,5 @@
 import type { AuditEntry, CycleRecord, QuarantineEntry, Signal, Store, SyncRef } from '../contract/index.ts'
+import { fatesOf, replay } from '../engine/replay.ts'
 import { healthOf, type Health } from '../runner/health.ts'
 import { readStatus, type SyncStatus } from '../runner/status.ts'
 import { canonicalInstant } from '../values/instant.ts'
@@ -27,6 +28,8 @@ const QUARANTINE = object({
   id: { type: 'integer' }, worker: TEXT, sync: TEXT, database: TEXT, key: TEXT_OR_NULL, code: TEXT, message: TEXT, text: TEXT, cycle: { type: 'integer' }, page: { type: 'integer' }, at: TEXT,
 })
 const DATABASE = object({ name: TEXT, view: TEXT, rows: { type: 'integer' }, columns: { type: 'array', items: { type: 'object', additionalProperties: true } } })
+
+const REPLAYED = object(Object.fromEntries(['landed', 'refused', 'superseded', 'lost'].map((fate) => [fate, { type: 'integer' }])))
 
 const SIGNALS = {
   trigger: 'Asks for a run now.',
@@ -63,6 +66,11 @@ export const controlRoutes: readonly Route[] = [
   {
     method: 'GET', path: '/api/quarantine', id: 'listQuarantine', access: read, query: RECENT_QUERY, answer: listOf(QUARANTINE), summary: 'Records that could not be landed, newest first.',
     handle: async ({ caller, query, reply }) => sendList(reply, (await caller.store.quarantined({ limit: Number(query['limit']) })).map(quarantineDocument)),
+  },
+  {
+    method: 'POST', path: '/api/syncs/:worker/:sync/quarantine/replay', id: 'replayQuarantine', access: write, params: SYNC_PARAMS, answer: object({ data: REPLAYED }),
+    summary: 'Lands what the sync could not land before and passes now. Nothing newer is overwritten.',
+    handle: replayQuarantine,
   },
   {
     method: 'GET', path: '/api/databases', id: 'listDatabases', access: read, answer: listOf(DATABASE), summary: 'The landed databases, with their columns and how many rows they have.',
@@ -102,6 +110,16 @@ async function signal(ask: Ask, kind: Signal['kind']): Promise<unknown> {
   const { caller, hall, reply } = ask
   await caller.store.signal(await refOf(ask), { kind, actor: `api:${caller.name}`, at: hall.ports.clock.now() })
   return sendJson(reply, JSON.stringify({ data: await findSync(ask) }))
+}
+
+async function replayQuarantine(ask: Ask): Promise<unknown> {
+  const { caller, hall, reply } = ask
+  const ref = await refOf(ask)
+  const declared = hall.syncs.find(({ plan }) => plan.worker === ref.worker && plan.sync === ref.sync)
+  // Of a sync that nobody declares any more, nobody knows what its records must be like.
+  const fates = declared === undefined ? { ...fatesOf([]), lost: (await caller.store.quarantined({ ref })).length }
+    : fatesOf(await replay(declared.plan, { store: caller.store, ports: hall.ports, holder: `api:${caller.name}#${hall.ports.random.next()}`, actor: `api:${caller.name}` }))
+  return sendJson(reply, JSON.stringify({ data: fates }))
 }
 
 function declaredDocument(status: SyncStatus) {

@@ -1,4 +1,6 @@
-import { describe, test } from 'vitest'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
 import { expectGolden } from './golden.ts'
 import { people, Project } from './project.ts'
 
@@ -45,6 +47,21 @@ describe('documents', () => {
     expectGolden('state-reset', project, await project.run('state', 'reset', 'room-changes', '--reason', 'a test', '--yes', '--json'))
     expectGolden('state-log', project, await project.run('state', 'log', 'room-changes', '--json'))
     expectGolden('state-needs-yes', project, await project.run('state', 'reset', 'room-changes', '--reason', 'a test', '--json'))
+  })
+
+  test('quarantine: list, show and replay', async () => {
+    const project = Project.withWorker({ people: [...people(2), { id: 'p9', name: 'Nobody', bad: true }, { id: '', name: 'Keyless' }] })
+    expectGolden('quarantine-empty', project, await project.run('quarantine', 'list', '--json'))
+    await project.run('run', 'people-list')
+    expectGolden('quarantine-list', project, await project.run('quarantine', 'list', '--json'))
+    expectGolden('quarantine-show', project, await project.run('quarantine', 'show', '1', '--json'))
+    expectGolden('quarantine-show-reveal', project, await project.run('quarantine', 'show', '1', '--reveal', '--json'))
+    expectGolden('quarantine-unknown', project, await project.run('quarantine', 'show', '7', '--json'))
+    project.write('worker.ts', readFileSync(join(project.folder, 'worker.ts'), 'utf8').replace('const: false', 'enum: [false, true]'))
+    expectGolden('quarantine-replay-needs-yes', project, await project.run('quarantine', 'replay', '--json'))
+    expectGolden('quarantine-replay', project, await project.run('quarantine', 'replay', '--yes', '--json'))
+    expectGolden('quarantine-replayed', project, await project.run('quarantine', 'list', '--database', 'people', '--json'))
+    expect((await project.run('query', "select name from people where id = 'p9'", '--json')).stdout).toContain('Nobody')
   })
 
   test('pause, resume, trigger', async () => {

@@ -237,7 +237,7 @@ describe('reading ahead', () => {
   /** Says when each thing begins and ends; a commit takes a second. */
   const slowly = (events: string[], failAt = 0) => storeWith(scene.store, {
     async commit(commit) {
-      const page = commit.move.kind === 'set' ? 0 : commit.move.page
+      const page = 'page' in commit.move ? commit.move.page : 0
       events.push(`commit ${page}`)
       await scene.clock.sleep(SECOND)
       if (page === failAt) throw new SyncError('STORE_FULL', 'full')

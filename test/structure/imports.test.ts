@@ -53,7 +53,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   'webhooks/verify': { folders: ['contract', 'webhooks'], packages: ['node:crypto'] },
   webhooks: { folders: ['contract', 'values', 'feed', 'engine', 'webhooks/verify'], packages: ['node:crypto', 'node:dns', 'node:net', 'node:util', 'undici'] },
   server: {
-    folders: ['contract', 'values', 'feed', 'runner', 'webhooks'],
+    folders: ['contract', 'values', 'feed', 'engine', 'runner', 'webhooks'],
     packages: ['node:crypto', 'node:http', 'node:net', 'node:util', 'node:zlib', 'fastify', '@fastify/compress', 'prom-client'],
   },
   mcp: {

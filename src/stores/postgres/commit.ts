@@ -1,7 +1,7 @@
 import type { Column, Commit, CommitOutcome, LandingCounts, SyncRef } from '../../contract/index.ts'
 import { planLanding } from '../kit/plan-landing.ts'
 import { identityOf } from '../kit/quarantine-identity.ts'
-import { textArray, withoutNul } from './arrays.ts'
+import { bigintArray, textArray, withoutNul } from './arrays.ts'
 import { rollback, type Rollback, type Session, type Transaction } from './connection.ts'
 import { insertMany } from './insert-many.ts'
 import { forgetSeen, heldEntry, lockTenant, toCheckpoint, toInflight, writeAudit, writeInflight, type RegistryEntry } from './registry.ts'
@@ -26,7 +26,7 @@ export function commit(session: Session, commit: Commit): Promise<CommitOutcome>
 /** Invariants 1 to 3 stand on this: the version is the one read, the cycle is the unfinished one, the page is the next. */
 function isExpected(entry: RegistryEntry, { version, move }: Commit): boolean {
   if (entry.version !== version) return false
-  return move.kind === 'set' || (entry.inflight_cycle === move.cycle && entry.inflight_page === move.page - 1)
+  return move.kind === 'set' || move.kind === 'replay' || (entry.inflight_cycle === move.cycle && entry.inflight_page === move.page - 1)
 }
 
 interface Standing {
@@ -40,7 +40,8 @@ interface Standing {
 }
 
 async function land(transaction: Transaction, commit: Commit, { entry, tenant, owners, known, rows, waiting }: Standing): Promise<CommitOutcome | Rollback<CommitOutcome>> {
-  const inflight = toInflight(entry)
+  // What is replayed belongs to no cycle: one that is unfinished has not seen it.
+  const inflight = commit.move.kind === 'replay' ? null : toInflight(entry)
   const sweeps = inflight?.mode === 'replace'
   const owner = await ensureOwner(transaction, owners, commit.owner, sweeps)
   const others = await otherOwners(transaction, owners, commit)
@@ -51,7 +52,7 @@ async function land(transaction: Transaction, commit: Commit, { entry, tenant, o
 
   // Invariant 7: the feed's time never stands still or goes back, whatever the clock does.
   const committedAt = Math.max(commit.at, tenant.committed_at + 1)
-  const page = commit.move.kind === 'set' ? 0 : commit.move.page
+  const page = 'page' in commit.move ? commit.move.page : 0
   const databases = await ensureViews(transaction, known, columnsOf(commit))
 
   // From here on statements are only sent; whatever one of them meets, COMMIT is not reached. The log, with the records
@@ -141,6 +142,9 @@ function moveCheckpoint(transaction: Transaction, entry: RegistryEntry, { move, 
       forgetSeen(transaction, move.cycle)
       writeAudit(transaction, entry, { version: entry.version, at, actor: 'engine', action: 'abandon', reason: move.reason, cycle: move.cycle, state: null })
       return entry.version
+    case 'replay':
+      writeAudit(transaction, entry, { version: entry.version, at, actor: move.actor, action: 'replay', reason: move.reason, cycle: null, state: null })
+      return entry.version
     case 'complete':
       writeInflight(transaction, entry.sync_id, null)
       forgetSeen(transaction, move.cycle)
@@ -188,6 +192,17 @@ function writeQuarantine(transaction: Transaction, entry: RegistryEntry, commit:
        where q.tenant_id = $1 and q.sync_id = $2 and q.database_name = landed.database_name and q.identity = landed.identity`,
       tenant, entry.sync_id, textArray(commit.landings.map(({ database }) => database)), textArray(commit.landings.map((landing) => identityOf(landing))),
     )
+  }
+  if (commit.move.kind === 'replay') {
+    transaction.send('delete from tidemark.quarantine where tenant_id = $1 and sync_id = $2 and quarantine_id = any($3::bigint[])', tenant, entry.sync_id, bigintArray(commit.move.superseded))
+    transaction.send(
+      `update tidemark.quarantine q set code = refused.code, message = refused.message
+       from unnest($3::text[], $4::text[], $5::text[], $6::text[]) as refused (database_name, identity, code, message)
+       where q.tenant_id = $1 and q.sync_id = $2 and q.database_name = refused.database_name and q.identity = refused.identity`,
+      tenant, entry.sync_id, textArray(commit.quarantined.map(({ database }) => database)), textArray(commit.quarantined.map((item) => identityOf(item))),
+      textArray(commit.quarantined.map(({ code }) => code)), textArray(commit.quarantined.map(({ message }) => withoutNul(message))),
+    )
+    return
   }
   // The last word of a page on a record counts; one statement may not touch an entry twice.
   const items = [...new Map(commit.quarantined.map((item) => [JSON.stringify([item.database, identityOf(item)]), item])).values()]

@@ -21,7 +21,7 @@ export function commit(session: Session, commit: Commit): CommitOutcome {
 /** Invariants 1 to 3 stand on this: the version is the one read, the cycle is the unfinished one, the page is the next. */
 function isExpected(entry: RegistryEntry, { version, move }: Commit): boolean {
   if (entry.version !== version) return false
-  return move.kind === 'set' || (entry.inflight_cycle === move.cycle && entry.inflight_page === move.page - 1)
+  return move.kind === 'set' || move.kind === 'replay' || (entry.inflight_cycle === move.cycle && entry.inflight_page === move.page - 1)
 }
 
 function land(session: Session, entry: RegistryEntry, commit: Commit): CommitOutcome | Rollback<CommitOutcome> {
@@ -29,7 +29,8 @@ function land(session: Session, entry: RegistryEntry, commit: Commit): CommitOut
   const tenant = connection.get<{ sequence: number; committed_at: number }>(
     'select sequence, committed_at from tidemark_tenants where tenant_id = ?', tenantId,
   )!
-  const inflight = toInflight(entry)
+  // What is replayed belongs to no cycle: one that is unfinished has not seen it.
+  const inflight = commit.move.kind === 'replay' ? null : toInflight(entry)
   const sweeps = inflight?.mode === 'replace'
   const owner = ensureOwner(session, commit.owner, sweeps)
   const databases = databaseIds(session, commit)
@@ -43,7 +44,7 @@ function land(session: Session, entry: RegistryEntry, commit: Commit): CommitOut
 
   // Invariant 7: the feed's time never stands still or goes back, whatever the clock does.
   const committedAt = Math.max(commit.at, tenant.committed_at + 1)
-  const page = commit.move.kind === 'set' ? 0 : commit.move.page
+  const page = 'page' in commit.move ? commit.move.page : 0
   const limits = sweeps && commit.move.kind === 'complete' ? commit.move.sweep : null
   const writeCommit = (at: number): number => connection.run(
     'insert into tidemark_commits (tenant_id, sync_id, cycle_id, page, committed_at) values (?, ?, ?, ?, ?)',
@@ -116,6 +117,9 @@ function moveCheckpoint(session: Session, entry: RegistryEntry, { move, at }: Co
       forgetSeen(session, move.cycle)
       writeAudit(session, entry, { version: entry.version, at, actor: 'engine', action: 'abandon', reason: move.reason, cycle: move.cycle, state: null })
       return entry.version
+    case 'replay':
+      writeAudit(session, entry, { version: entry.version, at, actor: move.actor, action: 'replay', reason: move.reason, cycle: null, state: null })
+      return entry.version
     case 'complete':
       writeInflight(session, entry.sync_id, null)
       forgetSeen(session, move.cycle)
@@ -155,6 +159,16 @@ function writeQuarantine(session: Session, entry: RegistryEntry, commit: Commit,
         tenantId, entry.sync_id, landing.database, identityOf(landing),
       )
     }
+  }
+  if (commit.move.kind === 'replay') {
+    for (const id of commit.move.superseded) connection.run('delete from tidemark_quarantine where tenant_id = ? and sync_id = ? and quarantine_id = ?', tenantId, entry.sync_id, id)
+    for (const item of commit.quarantined) {
+      connection.run(
+        'update tidemark_quarantine set code = ?, message = ? where tenant_id = ? and sync_id = ? and database_name = ? and identity = ?',
+        item.code, item.message, tenantId, entry.sync_id, item.database, identityOf(item),
+      )
+    }
+    return
   }
   for (const item of commit.quarantined) {
     connection.run(

@@ -152,6 +152,8 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
     const model = this.#models.get(commit.lease.ref.sync)!
     const { move } = commit
     if (move.kind === 'set') return this.#set(model, commit, move.state, outcome)
+    // An operator's verb, which no run of the simulation has.
+    if (move.kind === 'replay') return
     this.outcomes[outcome.kind] = (this.outcomes[outcome.kind] ?? 0) + 1
     const held = this.#holds(model, commit.lease)
     const expected = model.version === commit.version && model.inflight?.cycle === move.cycle && model.inflight.page === move.page - 1

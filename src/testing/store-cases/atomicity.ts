@@ -20,7 +20,7 @@ export const atomicityCases: readonly StoreCase[] = [
     }
     assert.deepEqual((await driver.complete([upsert('a', { n: 2 })])).counts, counts({ updated: 1, swept: 1 }))
   }),
-  ...(['continue', 'complete', 'abandon', 'set'] as const).map((kind): StoreCase => ({
+  ...(['continue', 'complete', 'abandon', 'set', 'replay'] as const).map((kind): StoreCase => ({
     name: `XA3 a crash before any statement of a commit (${kind}) leaves rows, log, registry and cycle exactly as they were`,
     needs: 'crashDuringCommit',
     async run(harness) {
@@ -68,5 +68,6 @@ function moveOf(driver: SyncDriver, kind: Move['kind']): Move {
     case 'complete': return driver.lastPage({ state: '"done"' })
     case 'abandon': return { kind, cycle, page: page + 1, reason: 'given up' }
     case 'set': return { kind, state: '"by hand"', actor: 'ana', reason: 'because' }
+    case 'replay': return { kind, actor: 'ana', reason: 'because', superseded: [] }
   }
 }

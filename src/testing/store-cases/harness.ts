@@ -232,6 +232,7 @@ export class SyncDriver {
     if (outcome.kind !== 'landed') return outcome
     this.version = outcome.version
     const { move } = commit
+    if (move.kind === 'replay') return outcome
     this.inflight = move.kind === 'continue' ? { ...this.inflight!, page: move.page, state: move.state } : null
     return outcome
   }

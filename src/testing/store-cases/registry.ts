@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { counts, poison, remove, START, type StoreCase, SyncDriver, upsert, rule } from './harness.ts'
+import type { Move } from '../../contract/index.ts'
+import { counts, landed, poison, remove, START, type StoreCase, SyncDriver, upsert, rule } from './harness.ts'
 
 const REF = { worker: 'crm', sync: 'delta' }
 
@@ -136,5 +137,33 @@ export const registryCases: readonly StoreCase[] = [
       (await store.quarantined()).map(({ sync, database, key }) => `${sync} ${database} ${key}`).toSorted(),
       ['delta people a', 'delta things c', 'delta things null', 'other things a'],
     )
+  }),
+  rule('invariant 1 a replay lands, leaves or keeps each entry with its old time, and neither the checkpoint nor an unfinished cycle notices', async ({ store }) => {
+    const driver = await SyncDriver.take(store, { mode: 'replace' })
+    await driver.cycle([upsert('old', { n: 1 }), upsert('swept', { n: 1 })])
+    await driver.begin()
+    await driver.page([upsert('old', { n: 1 })], { at: START + 50, quarantined: ['a', 'b', 'c'].map((key) => poison(key)) })
+    const before = await store.read(driver.ref)
+    const [record] = await store.cycles(driver.ref)
+    const entries = await store.quarantined()
+    const idOf = (key: string): number => entries.find((entry) => entry.key === key)!.id
+    const replay = (superseded: number[]): Move => ({ kind: 'replay', actor: 'ana', reason: 'the schema was mended', superseded })
+    const outcome = landed(await driver.send(await driver.draft(replay([idOf('b')]), [upsert('a', { n: 1 }), upsert('swept', { n: 2 })], { at: START + 90, quarantined: [poison('c', { code: 'SCHEMA_MISMATCH', message: 'still not' })] })))
+    assert.deepEqual(outcome.counts, counts({ created: 1, updated: 1, quarantined: 1 }))
+    assert.deepEqual(await store.quarantined(), [{ ...entries.find(({ key }) => key === 'c')!, code: 'SCHEMA_MISMATCH', message: 'still not' }])
+    assert.deepEqual(await store.read(driver.ref), before)
+    assert.deepEqual(await store.cycles(driver.ref), [record, (await store.cycles(driver.ref))[1]])
+    const [audited] = await store.audit(driver.ref, { limit: 1 })
+    assert.deepEqual([audited!.action, audited!.actor, audited!.reason, audited!.state, audited!.version], ['replay', 'ana', 'the schema was mended', null, before.version])
+    // What was replayed was written since the cycle began, so its sweep leaves it.
+    assert.equal((await driver.complete([])).counts.swept, 0)
+    // Of another sync, and of a stale lease, nothing goes.
+    const other = await SyncDriver.take(store, { sync: 'other' })
+    await other.cycle([], { quarantined: [poison('x')] })
+    const [x] = await store.quarantined({ ref: other.ref })
+    landed(await driver.send(await driver.draft(replay([x!.id]), [])))
+    assert.equal((await store.quarantined({ ref: other.ref })).length, 1)
+    await store.acquire(driver.ref, { holder: 'another', ttlMs: 1_000, at: START + 1_000, evict: driver.lease.holder })
+    assert.deepEqual(await store.commit(await driver.draft(replay([]), [upsert('late', { n: 1 })])), { kind: 'fenced' })
   }),
 ]

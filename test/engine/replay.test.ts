@@ -1,0 +1,95 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { replay, type ReplayOptions, type Replayed } from '../../src/engine/replay.ts'
+import type { Change, JsonObject } from '../../src/contract/index.ts'
+import type { SyncPlan } from '../../src/engine/sync-plan.ts'
+import { DATABASE, MINUTE, planOf, ref, remove, Scene, scripted, upsert } from './scene.ts'
+
+let scene: Scene
+beforeEach(async () => {
+  scene = await Scene.open()
+})
+afterEach(() => scene.close())
+
+/** A schema that takes names of so many letters at most. */
+let lettersMax = 3
+const short = (record: JsonObject): string | null => (String(record['name']).length > lettersMax ? 'name is too long' : null)
+const plan = (sync: string, changes: Change[], more: Partial<SyncPlan> = {}): SyncPlan => ({
+  ...planOf({ sync, databases: [{ name: DATABASE, validate: short }], execute: scripted({ changes, hasMore: false, nextState: 1 }).execute }), ...more,
+})
+const run = async (of: SyncPlan): Promise<void> => {
+  scene.clock.step(MINUTE)
+  expect(await scene.run(of)).toMatchObject({ stopReason: 'complete' })
+}
+const again = async (of: SyncPlan, options: Partial<ReplayOptions> = {}): Promise<Record<string, string>> => {
+  scene.clock.step(MINUTE)
+  const replayed: Replayed[] = await replay(of, { store: scene.store, ports: scene.ports, holder: 'hand', actor: 'ana', ...options })
+  return Object.fromEntries(replayed.map(({ entry, fate }) => [entry.key ?? '', fate]))
+}
+
+describe('what was set apart', () => {
+  beforeEach(() => {
+    lettersMax = 3
+  })
+
+  test('XD24 lands when it passes now, exactly as it was; what does not stays, with its time and the new reason', async () => {
+    const delta = plan('delta', [upsert('a', { name: 'Anna', n: 9007199254740993n }, { cursor: '7' }), upsert('b', { name: 'Bartholomew' }), upsert('ok', { name: 'Eva' })])
+    await run(delta)
+    const before = await scene.store.quarantined()
+    lettersMax = 5
+    expect(await again(delta, { dry: true })).toEqual({ a: 'landed', b: 'refused' })
+    expect(await scene.keys()).toEqual(['ok'])
+    const checkpoint = await scene.checkpoint('delta')
+    expect(await again(delta)).toEqual({ a: 'landed', b: 'refused' })
+    expect((await scene.rows())['a']).toEqual({ name: 'Anna', n: 9007199254740993n })
+    expect((await scene.feed()).find(({ key }) => key === 'a')).toMatchObject({ action: 'created', sync: 'delta', cursor: '7' })
+    expect(await scene.store.quarantined()).toEqual(before.filter(({ key }) => key === 'b'))
+    expect(await scene.checkpoint('delta')).toEqual(checkpoint)
+    expect(await again(delta)).toEqual({ b: 'refused' })
+  })
+
+  test('invariant 6 nothing newer is overwritten: by its time, and without one by when it was read', async () => {
+    const at = (second: number): { at: string } => ({ at: `2026-01-01T00:00:0${second}Z` })
+    const delta = plan('delta', [upsert('newer', { name: 'delta2' }, at(2)), upsert('older', { name: 'delta1' }, at(1)), upsert('timeless', { name: 'delta' }), upsert('before', { name: 'delta' })])
+    await run(plan('backfill', [upsert('before', { name: 'B' })]))
+    await run(delta)
+    await run(plan('backfill', [upsert('newer', { name: 'B' }, at(1)), upsert('older', { name: 'B' }, at(2)), upsert('timeless', { name: 'B' })]))
+    lettersMax = 10
+    expect(await again(delta)).toEqual({ newer: 'landed', older: 'landed', timeless: 'superseded', before: 'landed' })
+    const rows = await scene.rows()
+    expect(rows).toEqual({ newer: { name: 'delta2' }, older: { name: 'B' }, timeless: { name: 'B' }, before: { name: 'delta' } })
+    expect(await scene.store.quarantined()).toEqual([])
+  })
+
+  test('invariant 6 a deletion since then wins: of another sync, of a key never seen, and of a sweep', async () => {
+    const delta = plan('delta', [upsert('deleted', { name: 'delta' }), upsert('buried', { name: 'delta' })])
+    await run(plan('backfill', [upsert('deleted', { name: 'B' })]))
+    await run(delta)
+    await run(plan('backfill', [remove('deleted'), remove('buried')]))
+    lettersMax = 10
+    expect(await again(delta)).toEqual({ deleted: 'superseded', buried: 'superseded' })
+    expect(await scene.keys()).toEqual([])
+
+    lettersMax = 3
+    const listing = (changes: Change[]): SyncPlan => plan('listing', changes, { mode: 'replace', sweep: { maxShare: 1, allowEmpty: true } })
+    await run(listing([upsert('x', { name: 'X' })]))
+    await run(listing([upsert('x', { name: 'long name' }), upsert('y', { name: 'long name' })]))
+    await run(listing([]))
+    lettersMax = 10
+    expect(await again(listing([]))).toEqual({ x: 'superseded', y: 'superseded' })
+    expect(await scene.keys()).toEqual([])
+    expect(await scene.store.quarantined()).toEqual([])
+  })
+
+  test('invariant 3 not while the sync is at work; and what was not kept whole is not made up', async () => {
+    const delta = plan('delta', [upsert('a', { name: 'Anna' }), upsert('nan', { name: Number.NaN }), { type: 'upsert', key: '', record: {} }])
+    await run(delta)
+    lettersMax = 10
+    const taken = await scene.store.acquire(ref('delta'), { holder: 'runner', ttlMs: MINUTE * 60, at: scene.clock.now() })
+    await expect(again(delta)).rejects.toMatchObject({ code: 'LEASE_HELD' })
+    if (taken.kind === 'acquired') await scene.store.release(taken.lease)
+    expect(await again(delta, { database: 'elsewhere' })).toEqual({})
+    expect(await again(delta)).toEqual({ a: 'landed', nan: 'lost', '': 'lost' })
+    expect(await scene.keys()).toEqual(['a'])
+    expect(await scene.store.quarantined()).toHaveLength(2)
+  })
+})
