@@ -7,6 +7,11 @@ export function rowsOf(counts: LandingCounts): number {
   return NAMES.reduce((sum, name) => sum + counts[name], 0)
 }
 
+/** Whether anything came of it. */
+export function hasChanged({ created, updated, deleted, swept, quarantined }: LandingCounts): boolean {
+  return created + updated + deleted + swept + quarantined > 0
+}
+
 /** `240 created, 3 updated`; what did not happen is not mentioned. */
 export function describeCounts(counts: LandingCounts): string {
   const parts = NAMES.filter((name) => counts[name] > 0).map((name) => `${grouped(counts[name])} ${name}`)

@@ -13,6 +13,7 @@ import { grouped } from './counts.ts'
 import { DemoReceiver } from './demo-receiver.ts'
 import type { DemoWorld } from './demo-world.ts'
 import { outsideOf } from './outside.ts'
+import { displayFor } from './progress.ts'
 import { readTemplate } from './project-files.ts'
 import { DEFAULT_PORT } from './serve-api.ts'
 import { openService } from './service.ts'
@@ -63,7 +64,7 @@ export const demo: Act<[DemoFlags]> = async (cli, flags) => {
     const key = await addKey(store)
 
     const backfills = new Backfills(target)
-    const show = cli.terminal.json ? eventLines(cli) : (): void => {}
+    const show = cli.terminal.json ? eventLines(cli) : liveEvents(cli, target, undo)
     const service = await openService({
       target, store, outside: outsideOf(cli, target), concurrency: 6, pauseMs: PAUSE_MS, keepLogMs: KEEP_LOG_MS, api: { host: '127.0.0.1', port: flags.port },
       onEvent: (event) => {
@@ -133,6 +134,17 @@ class Backfills {
 
   note(event: RunnerEvent): void {
     if (event.kind === 'ended' && event.result.error === null && this.#left.delete(event.sync) && this.#left.size === 0) this.#finish()
+  }
+}
+
+/** The same lines as those of `run`, for as long as it lasts. */
+function liveEvents(cli: Cli, { worker }: WorkerTarget, undo: Array<() => unknown>): (event: RunnerEvent) => void {
+  const display = displayFor(cli, worker.manifest.syncs.map(({ name }) => name), { reveal: false, lasting: true })
+  undo.push(() => display.close())
+  return (event) => {
+    if (event.kind === 'started') display.progress(event.sync, { ...event, kind: 'begun' })
+    else if (event.kind === 'landed' || event.kind === 'waiting') display.progress(event.sync, event)
+    else if (event.kind === 'ended') display.done(event.result)
   }
 }
 

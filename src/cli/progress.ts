@@ -1,12 +1,12 @@
 import type { CycleResult, Progress } from '../engine/cycle-options.ts'
 import type { Cli } from './cli.ts'
-import { describeCounts, grouped, rowsOf } from './counts.ts'
+import { describeCounts, grouped, hasChanged, rowsOf } from './counts.ts'
 import { duration } from './duration.ts'
 import { isoTime } from './json-document.ts'
 import { printable } from './printable.ts'
 import { showTidemark } from './redact.ts'
 import { adviceFor } from './report-error.ts'
-import { clip, pad } from './table.ts'
+import { pad } from './table.ts'
 
 /** Shows cycles while they run. */
 export interface Display {
@@ -15,10 +15,16 @@ export interface Display {
   close(): void
 }
 
-export function displayFor(cli: Cli, syncs: readonly string[], options: { readonly reveal: boolean }): Display {
+export interface DisplayOptions {
+  readonly reveal: boolean
+  /** Cycles follow one another until somebody stops them. */
+  readonly lasting: boolean
+}
+
+export function displayFor(cli: Cli, syncs: readonly string[], options: DisplayOptions): Display {
   const { terminal } = cli
   if (terminal.json) return eventLines(cli, options.reveal)
-  return terminal.isLive ? liveLines(cli, syncs, options.reveal) : plainLines(cli, options.reveal)
+  return terminal.isLive ? liveLines(cli, syncs, options) : plainLines(cli, options)
 }
 
 /** What a cycle came to, as a document. */
@@ -76,7 +82,7 @@ function eventLines({ terminal }: Cli, reveal: boolean): Display {
 
 const PLAIN_EVERY_MS = 2_000
 
-function plainLines(cli: Cli, reveal: boolean): Display {
+function plainLines(cli: Cli, { reveal, lasting }: DisplayOptions): Display {
   const { terminal } = cli
   const toldAt = new Map<string, number>()
   return {
@@ -84,11 +90,12 @@ function plainLines(cli: Cli, reveal: boolean): Display {
       const now = performance.now()
       if (progress.kind === 'landed') {
         if (now - (toldAt.get(sync) ?? 0) < PLAIN_EVERY_MS) return
-        terminal.print(`  ${sync}  page ${grouped(progress.page)}, ${grouped(rowsOf(progress.counts))} rows`)
-      } else terminal.print(`  ${sync}  ${describe(progress)}`)
+        terminal.print(`  ${sync}  page ${grouped(progress.page)}, ${grouped(rowsOf(progress.counts))} rows${progress.left === undefined ? '' : `, ${grouped(progress.left)} left`}`)
+      } else if (progress.kind === 'waiting' || !lasting) terminal.print(`  ${sync}  ${describe(progress)}`)
       toldAt.set(sync, now)
     },
-    done: (result) => terminal.print(...resultLines(cli, result, reveal)),
+    // What runs for ever is told of where something came of it.
+    done: (result) => (lasting && result.error === null && !hasChanged(result.counts) ? undefined : terminal.print(...resultLines(cli, result, reveal))),
     close() {},
   }
 }
@@ -103,50 +110,83 @@ function describe(progress: Exclude<Progress, { kind: 'landed' }>): string {
 const DRAW_EVERY_MS = 100
 
 interface Line {
-  readonly startedAt: number
+  startedAt: number
+  isRunning: boolean
   pages: number
   rows: number
+  left: number | undefined
   tidemark: string | null
   waitingUntil: number
   waitingFor: string
+  /** Of cycles that are over. */
+  before: { pages: number; rows: number; ms: number }
 }
 
-/** One line for each sync that runs, redrawn in place; each ends as a line that stays. */
-function liveLines(cli: Cli, syncs: readonly string[], reveal: boolean): Display {
+/** One line for each sync, redrawn in place. It ends as a line that stays; where cycles follow one another, it goes on with them. */
+function liveLines(cli: Cli, syncs: readonly string[], { reveal, lasting }: DisplayOptions): Display {
   const { terminal } = cli
   const { colors } = terminal
-  const running = new Map<string, Line>()
-  const name = Math.max(...syncs.map((sync) => sync.length))
-  const draw = (): void => terminal.draw([...running].map(([sync, line]) => {
+  const lines = new Map<string, Line>()
+  const widest = Math.max(0, ...syncs.map((sync) => sync.length))
+  const lineOf = ([sync, line]: [string, Line], now: number): string => {
+    const text = `${pad(sync, widest)}  ${factsOf(line, now)}`
+    if (line.waitingUntil > now) return colors.yellow(`▸ ${text}`)
+    return line.isRunning ? `${colors.cyan('▸')} ${text}` : colors.dim(`· ${text}`)
+  }
+  const draw = (): void => {
     const now = performance.now()
-    const seconds = Math.max(0.001, (now - line.startedAt) / 1_000)
-    const waits = line.waitingUntil > now ? ` · waits ${duration(line.waitingUntil - now)} (${line.waitingFor})` : ''
-    const tidemark = line.tidemark === null ? '' : ` · ${line.tidemark}`
-    const facts = `${grouped(line.pages)} pages · ${grouped(line.rows)} rows · ${grouped(Math.round(line.rows / seconds))}/s${waits}${tidemark}`
-    return `${colors.cyan('▸')} ${pad(sync, name)}  ${clip(facts, terminal.columns - name - 6)}`
-  }))
+    // Those at work first, when there is no room for all of them.
+    const order = lines.size < terminal.rows ? [...lines] : [...lines].toSorted(([, a], [, b]) => Number(b.isRunning) - Number(a.isRunning))
+    terminal.draw(order.map((entry) => lineOf(entry, now)))
+  }
   const timer = setInterval(draw, DRAW_EVERY_MS)
+  const begin = (sync: string): Line => {
+    const line = lines.get(sync) ?? { startedAt: 0, isRunning: false, pages: 0, rows: 0, left: undefined, tidemark: null, waitingUntil: 0, waitingFor: '', before: { pages: 0, rows: 0, ms: 0 } }
+    if (!line.isRunning) Object.assign(line, { startedAt: performance.now(), isRunning: true, pages: 0, rows: 0, left: undefined, waitingUntil: 0 })
+    lines.set(sync, line)
+    return line
+  }
   return {
     progress(sync, progress) {
-      const line = running.get(sync) ?? { startedAt: performance.now(), pages: 0, rows: 0, tidemark: null, waitingUntil: 0, waitingFor: '' }
-      running.set(sync, line)
+      const line = begin(sync)
       if (progress.kind === 'waiting') {
         line.waitingUntil = performance.now() + progress.ms
         line.waitingFor = progress.code
       } else if (progress.kind === 'landed') {
         line.pages = progress.page
         line.rows = rowsOf(progress.counts)
+        line.left = progress.left
         line.tidemark = showTidemark(progress.tidemark, reveal)
       }
     },
     done(result) {
-      running.delete(result.sync)
+      const line = lines.get(result.sync)
+      if (lasting && line !== undefined) {
+        const { before } = line
+        line.before = { pages: before.pages + line.pages, rows: before.rows + line.rows, ms: before.ms + performance.now() - line.startedAt }
+        line.isRunning = false
+      } else lines.delete(result.sync)
       draw()
-      terminal.print(...resultLines(cli, result, reveal))
+      if (!lasting || result.error !== null) terminal.print(...resultLines(cli, result, reveal))
     },
     close() {
       clearInterval(timer)
       terminal.draw([])
     },
   }
+}
+
+/** `3 pages · 300 rows · 120/s · 2m left · waits 4s (RATE_LIMITED) · 2026-01-31T12:00:00.000000Z`: what matters most first, the rest may be cut off. */
+function factsOf({ before, isRunning, startedAt, left, tidemark, waitingUntil, waitingFor, ...own }: Line, now: number): string {
+  const current = isRunning ? { pages: own.pages, rows: own.rows, ms: now - startedAt } : { pages: 0, rows: 0, ms: 0 }
+  const [pages, rows] = [before.pages + current.pages, before.rows + current.rows]
+  const perSecond = rows / Math.max(0.001, (before.ms + current.ms) / 1_000)
+  return [
+    `${grouped(pages)} ${pages === 1 ? 'page' : 'pages'}`,
+    `${grouped(rows)} rows`,
+    `${grouped(Math.round(perSecond))}/s`,
+    ...(isRunning && left !== undefined && left > 0 && perSecond > 0 ? [`${duration(left / perSecond * 1_000)} to go`] : []),
+    ...(waitingUntil > now ? [`waits ${duration(waitingUntil - now)} (${waitingFor})`] : []),
+    ...(tidemark === null ? [] : [tidemark]),
+  ].join(' · ')
 }

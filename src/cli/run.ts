@@ -48,7 +48,7 @@ export const run: Act<[string[], RunFlags]> = async (cli, names, flags) => {
   const plans = (chosen ?? (await defaultPlans(target, store, flags))).map((plan) => withBudget(plan, flags))
   const outside = outsideOf(cli, target)
   const guard = guardStrayRejections((message) => outside.ports.log.error('a promise that nobody waited for failed', { message }))
-  const display = displayFor(cli, plans.map(({ sync }) => sync), { reveal: flags.reveal === true })
+  const display = displayFor(cli, plans.map(({ sync }) => sync), { reveal: flags.reveal === true, lasting: false })
   let results: CycleResult[]
   try {
     const options: Omit<CycleOptions, 'onProgress'> = {
@@ -63,7 +63,7 @@ export const run: Act<[string[], RunFlags]> = async (cli, names, flags) => {
       return result
     })
     display.close()
-    if (!cli.terminal.json) await showNext(cli, target, store, plans)
+    if (!cli.terminal.json && results.every(({ error }) => error === null)) await showNext(cli, target, store, plans)
   } finally {
     display.close()
     guard.remove()

@@ -5,7 +5,7 @@ import type { Health } from '../runner/health.ts'
 import { stateOf, webhookDocument } from '../webhooks/manage.ts'
 import { countArgument } from './arguments.ts'
 import type { Act, Cli } from './cli.ts'
-import { describeCounts, grouped } from './counts.ts'
+import { describeCounts, grouped, rowsOf } from './counts.ts'
 import { ago, duration } from './duration.ts'
 import { isoTime } from './json-document.ts'
 import { openForReading } from './open-for-reading.ts'
@@ -41,29 +41,34 @@ export const status: Act<[StatusFlags]> = async (cli, flags) => {
     return
   }
   const seconds = typeof flags.watch === 'number' ? flags.watch : WATCH_SECONDS
-  const signal = AbortSignal.any([cli.listenForStop(), cli.terminal.closed])
-  while (!signal.aborted) {
+  const stopping = cli.listenForStop('Nothing is stopped but the looking.')
+  announce(cli, target)
+  while (!stopping.aborted && !cli.terminal.closed.aborted) {
     const view = await lookAt(target)
-    if (cli.terminal.isLive) cli.terminal.clear()
-    announce(cli, target)
-    showOnce(cli, target, view, flags)
-    await systemClock.sleep(seconds * 1_000, signal).catch(() => {})
+    if (cli.terminal.isLive) cli.terminal.draw(linesOf(cli, view, flags))
+    else showOnce(cli, target, view, flags)
+    await systemClock.sleep(seconds * 1_000, stopping).catch(() => {})
   }
+  cli.terminal.settle()
 }
 
-function showOnce(cli: Cli, target: Target | WorkerTarget, { now, standings, webhooks, position }: View, { all, reveal }: StatusFlags): void {
+function showOnce(cli: Cli, target: Target | WorkerTarget, view: View, flags: StatusFlags): void {
   const { terminal } = cli
-  if (terminal.json) {
-    terminal.document({ ...targetDocument(target), at: isoTime(now), syncs: standings.map((standing) => standingDocument(standing, reveal === true)), webhooks: webhooks.map((webhook) => webhookDocument(webhook, position)) })
-    return
-  }
-  if (standings.length === 0) {
-    terminal.print(all === true ? 'Nothing has run in this store.' : 'This worker declares no syncs.')
-    return
-  }
-  terminal.print(...standingTable(cli, standings, now, { all: all === true, reveal: reveal === true }))
-  for (const standing of standings) terminal.print(...remarksOn(cli, standing, now))
-  for (const webhook of webhooks) terminal.print(webhookLine(cli, webhook, position))
+  if (!terminal.json) return terminal.print(...linesOf(cli, view, flags))
+  const { now, standings, webhooks, position } = view
+  terminal.document({
+    ...targetDocument(target), at: isoTime(now),
+    syncs: standings.map((standing) => standingDocument(standing, flags.reveal === true)), webhooks: webhooks.map((webhook) => webhookDocument(webhook, position)),
+  })
+}
+
+function linesOf(cli: Cli, { now, standings, webhooks, position }: View, { all = false, reveal = false }: StatusFlags): string[] {
+  if (standings.length === 0) return [all ? 'Nothing has run in this store.' : 'This worker declares no syncs.']
+  return [
+    ...standingTable(cli, standings, now, { all, reveal }),
+    ...standings.flatMap((standing) => remarksOn(cli, standing, now)),
+    ...webhooks.map((webhook) => webhookLine(cli, webhook, position)),
+  ]
 }
 
 /** The webhooks are of the tenant, not of a worker. */
@@ -148,7 +153,9 @@ function standingTable({ terminal: { colors } }: Cli, standings: readonly Standi
 function lastCell({ last, held }: Standing, now: number): string {
   if (last === null) return 'never ran'
   if (last.endedAt !== null) return `${last.stopReason ?? 'ended'}${last.stopWord === null ? '' : ` (${last.stopWord})`} ${ago(last.endedAt, now)}: ${describeCounts(last.counts)}`
-  return `${held?.gone === false ? 'running since' : 'broke off, begun'} ${ago(last.startedAt, now)}: ${describeCounts(last.counts)}`
+  if (held?.gone !== false) return `broke off, begun ${ago(last.startedAt, now)}: ${describeCounts(last.counts)}`
+  const perSecond = Math.round(rowsOf(last.counts) / Math.max(1, (now - last.startedAt) / 1_000))
+  return `runs for ${duration(now - last.startedAt)}: ${grouped(last.pages)} ${last.pages === 1 ? 'page' : 'pages'}, ${describeCounts(last.counts)}, ${grouped(perSecond)} rows/s`
 }
 
 function nextCell({ due, held }: Standing, now: number): string {

@@ -10,10 +10,21 @@ export function pad(cell: string, to: number): string {
   return cell + ' '.repeat(Math.max(0, to - width(cell)))
 }
 
-/** Cut to what a line can show. Only for text without colours: a cut inside one would leave it open. */
+/** Cut to what a line can show. Text may carry colours; one that a cut leaves open is ended. */
 export function clip(text: string, to: number): string {
-  return text.length <= to ? text : `${text.slice(0, Math.max(0, to - 1))}…`
+  if (width(text) <= to) return text
+  let left = Math.max(0, to - 1)
+  const kept = text.split(COLOUR).map((part, at) => {
+    // Every other part is a colour and takes no room.
+    if (at % 2 === 1) return part
+    const shown = part.slice(0, left)
+    left -= shown.length
+    return shown
+  })
+  return `${kept.join('')}…`
 }
+
+const COLOUR = new RegExp(`(${String.fromCharCode(27)}\\[[\\d;]*m)`)
 
 export function width(text: string): number {
   return stripVTControlCharacters(text).length

@@ -1,6 +1,7 @@
 import { createColors } from 'picocolors'
 import type { Environment } from '../config/settings.ts'
 import { toJson } from './json-document.ts'
+import { clip, width } from './table.ts'
 
 /** What a terminal needs of a stream. */
 export interface Stream {
@@ -8,6 +9,7 @@ export interface Stream {
   on(event: 'error', listener: (error: NodeJS.ErrnoException) => void): unknown
   readonly isTTY?: boolean
   readonly columns?: number
+  readonly rows?: number
 }
 
 export interface TerminalOptions {
@@ -50,6 +52,10 @@ export class Terminal {
     return this.#stdout.columns ?? 120
   }
 
+  get rows(): number {
+    return this.#stdout.rows ?? 24
+  }
+
   /** Aborted when nobody reads standard output any more. */
   get closed(): AbortSignal {
     return this.#closing.signal
@@ -72,19 +78,18 @@ export class Terminal {
     this.#above(() => this.#stderr.write(text))
   }
 
+  /** In place of what was drawn before; no more and no wider than the screen, which could not be redrawn otherwise. */
   draw(lines: readonly string[]): void {
-    const text = lines.map((line) => `\u001b[2K${line}\n`).join('')
-    this.#stdout.write(this.#erase() + text)
-    this.#live = [...lines]
+    const most = Math.max(1, this.rows - 1)
+    const fitting = lines.length <= most ? lines : [...lines.slice(0, most - 1), this.colors.dim(`… and ${lines.length - most + 1} more`)]
+    const drawn = fitting.map((line) => clip(line, this.columns - 1))
+    this.#stdout.write(this.#erase() + drawn.map((line) => `\u001b[2K${line}\n`).join(''))
+    this.#live = drawn
   }
 
   /** Leaves the drawn lines where they are. */
   settle(): void {
     this.#live = []
-  }
-
-  clear(): void {
-    this.#stdout.write('\u001b[2J\u001b[H')
   }
 
   /** Everything written has left the process. */
@@ -103,8 +108,10 @@ export class Terminal {
     if (live.length > 0) this.draw(live)
   }
 
+  /** A line that was drawn wider than the screen is now takes more of its rows. */
   #erase(): string {
-    return this.#live.length === 0 ? '' : `\u001b[${this.#live.length}F\u001b[0J`
+    const rows = this.#live.reduce((sum, line) => sum + Math.max(1, Math.ceil(width(line) / this.columns)), 0)
+    return rows === 0 ? '' : `\u001b[${rows}F\u001b[0J`
   }
 }
 

@@ -34,6 +34,8 @@ export interface Page<State = unknown> {
   isHistory?: boolean
   /** On the last page: why the source ends the cycle here, in a word of its own such as `reached_since`. Kept in the cycle's record. */
   stopWord?: string
+  /** How many records follow this page, where the source counts them: only to say how long it will take. */
+  left?: number
 }
 
 /** `state` is undefined on the very first call, and at the start of every replace cycle. */

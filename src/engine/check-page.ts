@@ -9,6 +9,8 @@ export interface CheckedPage {
   readonly scope: string | null
   readonly stopWord: string | null
   readonly isHistory: boolean
+  /** Null when the source does not count. */
+  readonly left: number | null
 }
 
 export function checkPage(sync: string, page: Page, stateBytesMax: number): CheckedPage {
@@ -19,11 +21,12 @@ export function checkPage(sync: string, page: Page, stateBytesMax: number): Chec
   if (page.stopWord !== undefined && !(typeof page.stopWord === 'string' && STOP_WORD.test(page.stopWord))) {
     throw invalid(sync, 'returned a page whose `stopWord` is not a word of small letters, digits and `_`')
   }
+  if (page.left !== undefined && !(Number.isSafeInteger(page.left) && page.left >= 0)) throw invalid(sync, `returned a page whose \`left\` is no whole number from 0 up`)
   if (page.hasMore && page.nextState === undefined) {
     throw new SyncError('STATE_MISSING', `${sync}: the page says \`hasMore: true\` but has no \`nextState\` to ask the next one with.`)
   }
   const state = page.nextState === undefined ? null : stateText(sync, page.nextState, stateBytesMax)
-  return { changes: page.changes, hasMore: page.hasMore, state, scope: page.scope ?? null, stopWord: page.hasMore ? null : (page.stopWord ?? null), isHistory: page.isHistory === true }
+  return { changes: page.changes, hasMore: page.hasMore, state, scope: page.scope ?? null, stopWord: page.hasMore ? null : (page.stopWord ?? null), isHistory: page.isHistory === true, left: page.left ?? null }
 }
 
 /** State as JSON text, or the reason why it would not come back as it is. The message names the place, never the value. */

@@ -22,7 +22,7 @@ export interface CycleOptions {
 
 export type Progress =
   | { readonly kind: 'begun'; readonly cycle: number; readonly resumed: boolean; readonly page: number }
-  | { readonly kind: 'landed'; readonly page: number; readonly counts: LandingCounts; readonly tidemark: string | null; readonly position: number }
+  | { readonly kind: 'landed'; readonly page: number; readonly counts: LandingCounts; readonly tidemark: string | null; readonly position: number; readonly left?: number }
   | { readonly kind: 'waiting'; readonly ms: number; readonly code: ErrorCode }
 
 /** Sums of this run; the cycle's record in the store also counts what was landed before a crash. */

@@ -233,7 +233,7 @@ class Cycle {
     this.#scope = this.#scopeWith(checked.scope)
     this.#stopWord = checked.stopWord
     this.#checkpoint = { ...this.#checkpoint, version: outcome.version }
-    this.#options.onProgress?.({ kind: 'landed', page, counts: { ...this.#tally.counts }, tidemark: this.#tidemark, position: outcome.position })
+    this.#options.onProgress?.({ kind: 'landed', page, counts: { ...this.#tally.counts }, tidemark: this.#tidemark, position: outcome.position, ...(checked.left !== null && { left: checked.left }) })
   }
 
   /** The sweep was refused: land what was read and forget the cycle, so that the next one lists everything anew. */

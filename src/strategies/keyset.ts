@@ -46,6 +46,8 @@ export interface KeysetAnswer<Item> extends ServerClock {
   readonly end: boolean
   /** Where to go on after an empty page that is not the end. */
   readonly locator?: string | null
+  /** See Page.left. */
+  readonly left?: number
 }
 
 /** Between cycles only the cursor; the rest lives within one cycle. */
@@ -111,6 +113,7 @@ export function keyset<Item>(options: KeysetOptions<Item>): Anchored<KeysetState
     return {
       changes: toChanges(safe, ({ item }) => options.toChange(item), ({ place }) => place.timestamp),
       hasMore: !end,
+      ...(answer.left !== undefined && { left: answer.left }),
       nextState: end ? endState(state, later(last, frontier, compareIds), bounded) : {
         cursorTimestamp: last?.timestamp ?? null,
         cursorId: last?.id ?? null,

@@ -110,7 +110,7 @@ export function search<Item>(options: SearchOptions<Item>): Anchored<SearchState
         isTooMany: answer.total !== undefined && answer.total > windowMax,
         total: answer.total,
         untilMs: lowerHorizon(untilMs, lagMs, answer, tookMs),
-        page: (items, hasMore, nextState) => ({ changes: toChanges(items, ({ item }) => options.toChange(item), ({ modifiedMs }) => isoOf(modifiedMs)), hasMore, nextState }),
+        page: (items, hasMore, nextState) => ({ changes: toChanges(items, ({ item }) => options.toChange(item), ({ modifiedMs }) => isoOf(modifiedMs)), hasMore, nextState, ...(answer.total !== undefined && { left: Math.max(0, answer.total - answer.items.length) }) }),
       }
     }
     if (state?.phase === 'deadlock') return readDeadlock(state, ask)

@@ -22,8 +22,11 @@ describe('0: ok', () => {
 describe('1: failed', () => {
   test('a source that fails: what happened, to what, and what to do', async () => {
     const project = Project.withWorker({ failure: { page: 1, message: 'the office is closed' } })
-    const { code, stdout } = await project.run('run', 'people-list')
+    await project.run('run', 'room-changes')
+    const { code, stdout, stderr } = await project.run('run')
     expect(code).toBe(1)
+    // Rows are there, and still it is not the time to look at them.
+    expect(stderr).not.toContain('Look at it')
     expect(stdout).toMatch(/✗ people-list {2}CONNECTOR_FAILED {2}the office is closed\n {2}\S.+/)
   })
 

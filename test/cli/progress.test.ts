@@ -2,6 +2,7 @@ import { expect, test, vi } from 'vitest'
 import type { CycleResult } from '../../src/engine/cycle-options.ts'
 import type { Cli } from '../../src/cli/cli.ts'
 import { displayFor } from '../../src/cli/progress.ts'
+import { clip } from '../../src/cli/table.ts'
 import { Terminal } from '../../src/cli/terminal.ts'
 
 const NOTHING = { created: 0, updated: 0, deleted: 0, swept: 0, unchanged: 0, stale: 0, missing: 0, quarantined: 0 }
@@ -9,7 +10,7 @@ const NOTHING = { created: 0, updated: 0, deleted: 0, swept: 0, unchanged: 0, st
 test('on a terminal each sync has one live line; what ends, and what is logged, stays above them', () => {
   vi.useFakeTimers()
   const { cli, lines } = screenOf(true)
-  const display = displayFor(cli, ['accounts', 'contacts'], { reveal: false })
+  const display = displayFor(cli, ['accounts', 'contacts'], { reveal: false, lasting: false })
   display.progress('accounts', { kind: 'begun', cycle: 1, resumed: false, page: 0 })
   display.progress('contacts', { kind: 'begun', cycle: 2, resumed: false, page: 0 })
   display.progress('contacts', { kind: 'landed', page: 3, counts: { ...NOTHING, created: 3_000 }, tidemark: null, position: 3_000 })
@@ -29,9 +30,73 @@ test('on a terminal each sync has one live line; what ends, and what is logged, 
   vi.useRealTimers()
 })
 
+test('more syncs than the screen has rows, and names wider than it: those at work first, and no line that would wrap', () => {
+  vi.useFakeTimers()
+  const names = Array.from({ length: 30 }, (_, n) => `sync-${n}-${'x'.repeat(n * 4)}`)
+  const { cli, lines } = screenOf(true)
+  const display = displayFor(cli, names, { reveal: false, lasting: true })
+  for (const name of names) display.progress(name, { kind: 'landed', page: 1, counts: { ...NOTHING, created: 10 }, tidemark: '2026-01-31T12:00:00.000000Z', position: 1, left: 100 })
+  for (const name of names.slice(0, 28)) display.done(result(name))
+  vi.advanceTimersByTime(1_000)
+  expect(lines().length).toBe(23)
+  expect(lines().map((line) => line[0])).toEqual(['▸', '▸', ...Array.from({ length: 20 }, () => '·'), '…'])
+  expect(lines().at(-1)).toBe('… and 8 more')
+  expect(Math.max(...lines().map((line) => line.length))).toBe(79)
+  display.close()
+  expect(lines()).toEqual([])
+  vi.useRealTimers()
+})
+
+test('a sync whose cycles follow one another keeps its line and adds up; what is left is told as time', () => {
+  vi.useFakeTimers()
+  const { cli, lines } = screenOf(true)
+  const display = displayFor(cli, ['accounts'], { reveal: false, lasting: true })
+  const landed = (rows: number, left?: number): void => display.progress('accounts', { kind: 'landed', page: 1, counts: { ...NOTHING, updated: rows }, tidemark: null, position: 1, ...(left !== undefined && { left }) })
+  display.progress('accounts', { kind: 'begun', cycle: 1, resumed: false, page: 0 })
+  vi.advanceTimersByTime(1_000)
+  landed(10, 1_200)
+  vi.advanceTimersByTime(1_000)
+  expect(lines()).toEqual([expect.stringMatching(/^▸ accounts {2}1 page · 10 rows · 5\/s · [34]m( \d+s)? to go$/)])
+  display.done(result('accounts'))
+  display.progress('accounts', { kind: 'begun', cycle: 2, resumed: false, page: 0 })
+  landed(5)
+  vi.advanceTimersByTime(100)
+  expect(lines()).toEqual([expect.stringMatching(/^▸ accounts {2}2 pages · 15 rows · \d\/s$/)])
+  display.done({ ...result('accounts'), error: { code: 'SOURCE_UNAVAILABLE', message: 'It is down.', advice: '' } })
+  expect(lines()).toEqual([expect.stringMatching(/^✗ accounts {2}SOURCE_UNAVAILABLE {2}It is down\./), expect.stringMatching(/^ {2}\S/), expect.stringMatching(/^· accounts/)])
+  display.close()
+  vi.useRealTimers()
+})
+
+test('piped, what lasts is told of only where something came of it', () => {
+  const { cli, lines } = screenOf(false)
+  const display = displayFor(cli, ['accounts'], { reveal: false, lasting: true })
+  display.progress('accounts', { kind: 'begun', cycle: 1, resumed: false, page: 0 })
+  display.done({ ...result('accounts'), counts: { ...NOTHING, unchanged: 7 } })
+  expect(lines()).toEqual([])
+  display.done(result('accounts'))
+  expect(lines()).toEqual([expect.stringMatching(/^✓ accounts/)])
+})
+
+test('a line cut to the screen keeps its colours and ends them', () => {
+  const red = `${String.fromCharCode(27)}[31mred and more${String.fromCharCode(27)}[39m`
+  expect(clip(`a ${red} b`, 6)).toBe(`a ${String.fromCharCode(27)}[31mred${String.fromCharCode(27)}[39m…`)
+  expect(clip(`a ${red} b`, 16)).toBe(`a ${red} b`)
+})
+
+test('a screen made narrower: what was drawn before takes more rows, and all of them are erased', () => {
+  const written: string[] = []
+  const stream = { write: (text: string) => written.push(text), on: () => {}, isTTY: true, columns: 80, rows: 24 }
+  const terminal = new Terminal({ stdout: stream, stderr: stream, environment: { NO_COLOR: '1' }, json: false })
+  terminal.draw(['x'.repeat(70), 'y'])
+  stream.columns = 40
+  terminal.draw(['z'])
+  expect(written.at(-1)).toBe(`${String.fromCharCode(27)}[3F${String.fromCharCode(27)}[0J${String.fromCharCode(27)}[2Kz\n`)
+})
+
 test('piped, each step is a line, and pages are told of only now and then', () => {
   const { cli, lines } = screenOf(false)
-  const display = displayFor(cli, ['accounts'], { reveal: false })
+  const display = displayFor(cli, ['accounts'], { reveal: false, lasting: false })
   display.progress('accounts', { kind: 'begun', cycle: 1, resumed: true, page: 7 })
   for (let page = 8; page < 50; page++) display.progress('accounts', { kind: 'landed', page, counts: NOTHING, tidemark: null, position: 0 })
   display.done(result('accounts'))

@@ -37,6 +37,13 @@ describe('the backfill', () => {
     expect(await stage.rows()).toEqual(truth())
   })
 
+  test('each page says how many rows are left behind it', async () => {
+    fill(230)
+    const left: unknown[] = []
+    await stage.backfill({ onProgress: (progress) => progress.kind === 'landed' && void left.push(progress.left) })
+    expect(left).toEqual([130, 30, 0, 0])
+  })
+
   test('XD6 a query that ran out of time is an error, not an end: what it left out lives', async () => {
     fill(101)
     await stage.backfill()

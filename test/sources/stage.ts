@@ -1,7 +1,7 @@
 import { Worker } from '../../src/config/worker.ts'
 import type { TrackSource } from '../../src/config/track-options.ts'
 import type { Execute, Mode } from '../../src/contract/index.ts'
-import type { CycleResult } from '../../src/engine/cycle-options.ts'
+import type { CycleResult, Progress } from '../../src/engine/cycle-options.ts'
 import type { Limits, SyncPlan } from '../../src/engine/sync-plan.ts'
 import { asFetch, type ApiSimulator, type Fields, type LoggedRequest, type SimulatorPorts } from '../../src/testing/simulators/index.ts'
 import { answerFailure } from '../../src/platform/answer-failure.ts'
@@ -16,6 +16,7 @@ interface RunChoices {
   readonly retriesMax?: number
   /** Before each request reaches the vendor: the moment to change something, or to throw. */
   readonly onRequest?: (request: number) => void
+  readonly onProgress?: (progress: Progress) => void
 }
 
 /** What plays the vendor, and knows what is true. */
@@ -75,7 +76,7 @@ export class Stage<Vendor extends Played> {
     throw new Error('it does not end')
   }
 
-  async #run(plan: SyncPlan, { afterMs = 5 * MINUTE, pagesMax = 1_000, retriesMax = 0, onRequest }: RunChoices): Promise<CycleResult> {
+  async #run(plan: SyncPlan, { afterMs = 5 * MINUTE, pagesMax = 1_000, retriesMax = 0, onRequest, onProgress }: RunChoices): Promise<CycleResult> {
     this.scene.clock.step(afterMs)
     const ask = asFetch(this.vendor)
     let requests = 0
@@ -85,7 +86,7 @@ export class Stage<Vendor extends Played> {
       return response.body === null ? response : new Response(failing(response.body, new URL(input)), response)
     }
     const limits: Limits = { ...plan.limits, retriesMax, pagesMax }
-    return this.scene.run({ ...plan, limits }, { fetch })
+    return this.scene.run({ ...plan, limits }, { fetch, ...(onProgress !== undefined && { onProgress }) })
   }
 
   /** What was asked since the last time. */

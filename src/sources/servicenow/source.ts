@@ -92,7 +92,7 @@ async function read(client: HttpClient, { table, stamp, condition, columns, isEn
   // Rows that the reader may not see count towards a page and are left out of it, so the count of all has a say.
   const total = answer.headers.get('x-total-count')
   const isBehind = Number(total ?? 0) > offset + query.limit
-  return { items, end: !isBehind && isEnd(items, context, total !== null), serverTime: answer.serverTime, ...(isBehind && { locator: String(offset + query.limit) }) }
+  return { items, end: !isBehind && isEnd(items, context, total !== null), serverTime: answer.serverTime, ...(isBehind && { locator: String(offset + query.limit) }), ...(total !== null && { left: Math.max(0, Number(total) - offset - query.limit) }) }
 }
 
 /** A query that ran out of time answers with the rows it had so far, and says so beside them. */
