@@ -23,7 +23,7 @@ export { parseJson, stringifyJson } from './values/json.ts'
 export { ERROR_CODES, isSyncError, SyncError } from './contract/index.ts'
 export type {
   Action, AuditEntry, Blame, Change, ChangesQuery, Checkpoint, Clock, Column, ColumnKind, Commit, CommitOutcome, CycleFacts,
-  CycleRecord, DatabaseInfo, ErrorCode, Execute, Inflight, JsonObject, JsonValue, Landing, LandingCounts, LastError, Lease, Log,
+  CycleRecord, DatabaseInfo, ErrorCode, Execute, Inflight, JsonObject, JsonValue, Landing, LandingCounts, LastError, Lease, Log, Lookup,
   LogEntry, LogFields, Mode, Move, Pacing, Page, Ports, Quarantined, QuarantineEntry, Random, Remedy, Row, Secrets, StateText,
   StopReason, Store, Sweep, SyncContext, SyncErrorOptions, SyncRef,
 } from './contract/index.ts'

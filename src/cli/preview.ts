@@ -1,16 +1,14 @@
 import { Command, Option } from 'commander'
-import { SyncError, type Change, type Checkpoint, type JsonValue, type Page, type StateText } from '../contract/index.ts'
+import type { Change, Checkpoint, JsonValue, Page, StateText } from '../contract/index.ts'
 import { checkPage, parseState, type CheckedPage } from '../engine/check-page.ts'
 import { classify } from '../engine/classify.ts'
-import { Pacer } from '../engine/pacer.ts'
 import { PagePreparer } from '../engine/prepare-page.ts'
 import type { SyncPlan } from '../engine/sync-plan.ts'
-import { abortable, rejectAfter } from '../engine/waiting.ts'
 import { countOrZeroArgument } from './arguments.ts'
+import { askSource } from './ask-source.ts'
 import type { Act, Cli } from './cli.ts'
 import { Foreign } from './json-document.ts'
 import { openForReading } from './open-for-reading.ts'
-import { outsideOf } from './outside.ts'
 import { printable } from './printable.ts'
 import { describeState, stateDocument } from './redact.ts'
 import { parseStateArgument } from './state-argument.ts'
@@ -103,30 +101,9 @@ function stored(plan: SyncPlan, { inflight, committed }: Checkpoint): Omit<Asked
 }
 
 async function readPage(cli: Cli, stopping: AbortSignal, target: WorkerTarget, plan: SyncPlan, asked: Asked): Promise<CheckedPage> {
-  const { ports, fetch, secrets } = outsideOf(cli, target)
-  const ending = new AbortController()
-  const signal = AbortSignal.any([stopping, ending.signal])
-  const pacer = new Pacer(ports.clock, signal, plan.pacers, asked.pacers)
-  const late = rejectAfter(ports.clock, plan.limits.deadlineMs, signal, () =>
-    new SyncError('SOURCE_TIMEOUT', `${plan.sync}: \`execute\` took longer than ${plan.limits.deadlineMs} ms.`))
-  try {
-    const executing = Promise.resolve().then(() => plan.execute(parseState(plan.sync, asked.state) as JsonValue, {
-      ...ports, signal, secrets, pacer,
-      fetch: async (input, init = {}) => {
-        await pacer.wait()
-        return fetch(input, { ...init, signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal })
-      },
-      cycle: { id: 0, mode: plan.mode, startedAt: ports.clock.now(), page: 1 },
-    }))
-    const page = await Promise.race([abortable<Page | { error: unknown }>(executing, signal), late.promise])
-    if (typeof page === 'object' && page !== null && !('changes' in page) && 'error' in page) throw page.error
-    return checkPage(plan.sync, page, plan.limits.stateBytesMax)
-  } catch (error) {
-    throw stopping.aborted ? new SyncError('CANCELLED', `The preview of ${plan.sync} was stopped.`) : classify(error)
-  } finally {
-    late.cancel()
-    ending.abort(new SyncError('CANCELLED', 'The preview is over.'))
-  }
+  const page = await askSource(cli, stopping, target, plan, asked.pacers, (context): Promise<Page | { error: unknown }> => plan.execute(parseState(plan.sync, asked.state) as JsonValue, context))
+  if (typeof page === 'object' && page !== null && !('changes' in page) && 'error' in page) throw classify(page.error)
+  return checkPage(plan.sync, page, plan.limits.stateBytesMax)
 }
 
 function show({ terminal }: Cli, plan: SyncPlan, page: CheckedPage, changes: readonly Change[]): void {

@@ -28,6 +28,7 @@ import { types, typesVerb } from './types.ts'
 import {
   webhooksAdd, webhooksDead, webhooksList, webhooksPause, webhooksRemove, webhooksReplay, webhooksResume, webhooksRotate, webhooksTest, webhooksVerbs,
 } from './webhooks.ts'
+import { whyNot, whyNotVerb } from './why-not.ts'
 import { why, whyVerb } from './why.ts'
 
 /** Every verb with what it does. `onExit` is told what the process should end with. */
@@ -85,7 +86,7 @@ export function createProgram(cli: Cli, onExit: (code: number) => void): Command
 
   const verbs = [
     does(initVerb(), init), does(demoVerb(), demo), does(adviseVerb(), advise), does(checkVerb(), check), does(discoverVerb(), discover), does(previewVerb(), preview), does(runVerb(), run), does(startVerb(), start), does(statusVerb(), status),
-    does(queryVerb(), query), does(exportVerb(), exportRows), does(typesVerb(), types), does(whyVerb(), why), quarantine, state, does(pauseVerb(), pause), does(resumeVerb(), resume), does(triggerVerb(), trigger), keys, webhooks, tenants,
+    does(queryVerb(), query), does(exportVerb(), exportRows), does(typesVerb(), types), does(whyVerb(), why), does(whyNotVerb(), whyNot), quarantine, state, does(pauseVerb(), pause), does(resumeVerb(), resume), does(triggerVerb(), trigger), keys, webhooks, tenants,
     does(mcpVerb(), mcp), does(doctorVerb(), doctor), does(simVerb(), sim),
   ]
   for (const verb of verbs) program.addCommand(verb)

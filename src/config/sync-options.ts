@@ -1,4 +1,4 @@
-import { SyncError, type Execute, type Mode } from '../contract/index.ts'
+import { SyncError, type Execute, type Lookup, type Mode } from '../contract/index.ts'
 import { DEFAULT_LIMITS, type Limits, type PairPlan } from '../engine/sync-plan.ts'
 import { didYouMean } from './closest.ts'
 import { shown } from './names.ts'
@@ -17,6 +17,8 @@ export interface SyncOptions<State = unknown> {
   schedule?: ScheduleInput
   pacer?: PacerHandle | string | readonly (PacerHandle | string)[]
   execute: Execute<State>
+  /** One record of `database` by its key: for `tidemark why-not`. */
+  lookup?: Lookup
   /** Whose rows these are, when syncs of several workers maintain one database together. */
   owner?: string
   /** Who is asking and what may be seen; see Page.scope. */
@@ -45,6 +47,7 @@ export interface SyncDeclaration {
   readonly databases: readonly string[]
   readonly pacers: readonly string[]
   readonly execute: Execute<any>
+  readonly lookup: Lookup | null
   readonly owner: string | null
   readonly scope: string | null
   readonly limits: Partial<Limits>
@@ -61,7 +64,7 @@ export interface Resolve {
 }
 
 const OPTIONS = Object.keys({
-  database: 0, databases: 0, mode: 0, schedule: 0, pacer: 0, execute: 0, owner: 0, scope: 0, limits: 0, sweep: 0,
+  database: 0, databases: 0, mode: 0, schedule: 0, pacer: 0, execute: 0, lookup: 0, owner: 0, scope: 0, limits: 0, sweep: 0,
   upstreamToleranceMs: 0, priority: 0,
 } satisfies Record<keyof SyncOptions, 0>)
 const MODES = ['replace', 'incremental'] as const satisfies Mode[]
@@ -74,6 +77,7 @@ export function declareSync(name: string, options: SyncOptions<any>, resolve: Re
   const { upstreamToleranceMs = 0, priority = 0 } = options
   if (!MODES.includes(mode)) check.fail(`mode is ${shown(mode)}; it is one of ${MODES.join(', ')}`, didYouMean(String(mode), MODES))
   if (typeof options.execute !== 'function') check.fail(`execute is ${shown(options.execute)}, not a function`)
+  if (options.lookup !== undefined && typeof options.lookup !== 'function') check.fail(`lookup is ${shown(options.lookup)}, not a function`)
   if (options.database === undefined) check.fail('it names no database')
   if (!Array.isArray(databases)) check.fail(`databases is ${shown(databases)}, not an array`)
   if (owner !== null && !(typeof owner === 'string' && OWNER.test(owner))) check.fail(`owner is ${shown(owner)}`)
@@ -87,6 +91,7 @@ export function declareSync(name: string, options: SyncOptions<any>, resolve: Re
     databases: [...new Set([options.database, ...databases].map((given) => resolve.database(given)))],
     pacers: [...new Set([pacer].flat().map((given) => resolve.pacer(given)))],
     execute: options.execute,
+    lookup: options.lookup ?? null,
     owner,
     scope,
     limits: limitsOf(check, options.limits ?? {}),

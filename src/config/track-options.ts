@@ -1,4 +1,4 @@
-import { SyncError, type Execute, type SyncContext } from '../contract/index.ts'
+import { SyncError, type Execute, type Lookup, type SyncContext } from '../contract/index.ts'
 import { shown } from './names.ts'
 import type { ScheduleInput } from './schedule.ts'
 import type { SyncOptions } from './sync-options.ts'
@@ -11,10 +11,12 @@ export interface TrackSource<BackfillState = any, DeltaState = any> {
   delta: Execute<DeltaState>
   /** The delta's state as of now, asked for before the backfill reads its first page. Undefined while there is none. */
   anchor?: (context: SyncContext) => Promise<DeltaState | undefined>
+  /** One record by its key: for `tidemark why-not`. */
+  lookup?: Lookup
 }
 
 /** Everything but the source and the schedules is for both halves. */
-export interface TrackOptions<BackfillState = any, DeltaState = any> extends Omit<SyncOptions, 'mode' | 'execute' | 'schedule'> {
+export interface TrackOptions<BackfillState = any, DeltaState = any> extends Omit<SyncOptions, 'mode' | 'execute' | 'lookup' | 'schedule'> {
   source: TrackSource<BackfillState, DeltaState>
   /** Of the delta: every 5 minutes unless said otherwise. */
   schedule?: ScheduleInput

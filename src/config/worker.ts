@@ -154,8 +154,9 @@ export class Worker {
    * schedule, `<name>` follows on its own. They own one table together and may run at once.
    */
   track<BackfillState, DeltaState>(name: string, options: TrackOptions<BackfillState, DeltaState>): TrackHandle {
-    const { source, schedule = '5m', backfillSchedule = 'manual', ...shared } = options
+    const { source, schedule = '5m', backfillSchedule = 'manual', ...given } = options
     checkTrackSource(name, source)
+    const shared = { ...given, ...(source.lookup !== undefined && { lookup: source.lookup }) }
     const backfill = `${name}-backfill`
     this.#checkFree('sync', name)
     this.#declare(backfill, { ...shared, mode: 'replace', schedule: backfillSchedule, execute: source.backfill }, { role: 'backfill', delta: name, anchor: source.anchor ?? null })
@@ -245,6 +246,7 @@ export class Worker {
       databases: sync.databases.map((name) => this.#databases.get(name)!.plan),
       owner: this.#owner(sync),
       execute: sync.execute,
+      lookup: sync.lookup,
       pacers: sync.pacers.map((name) => this.#pacerPlan(name)),
       limits: { ...DEFAULT_LIMITS, ...defaults.limits, ...sync.limits },
       sweep: { ...DEFAULT_SWEEP, ...sync.sweep },

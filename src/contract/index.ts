@@ -1,6 +1,6 @@
 export type { JsonObject, JsonValue } from './json.ts'
 export type { Clock, Log, LogFields, Ports, Random } from './ports.ts'
-export type { Change, CycleFacts, Execute, Mode, Pacing, Page, Secrets, SyncContext } from './page.ts'
+export type { Change, CycleFacts, Execute, Lookup, Mode, Pacing, Page, Secrets, SyncContext } from './page.ts'
 export { NEVER_RUN } from './checkpoint.ts'
 export type { Checkpoint, Inflight, LastError, Lease, Outline, StateText, SyncRef } from './checkpoint.ts'
 export type {

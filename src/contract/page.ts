@@ -41,6 +41,9 @@ export interface Page<State = unknown> {
 /** `state` is undefined on the very first call, and at the start of every replace cycle. */
 export type Execute<State = unknown> = (state: State | undefined, context: SyncContext) => Promise<Page<State>>
 
+/** What the source has under a key now, as a change; null when it has nothing there. Asked only when somebody misses a row. */
+export type Lookup = (key: string, context: SyncContext) => Promise<Change | null>
+
 export type Mode = 'replace' | 'incremental'
 
 export interface SyncContext {

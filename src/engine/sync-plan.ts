@@ -1,4 +1,4 @@
-import type { Execute, JsonObject, Mode, SyncContext } from '../contract/index.ts'
+import type { Execute, JsonObject, Lookup, Mode, SyncContext } from '../contract/index.ts'
 
 /** A sync as the engine runs it: everything declared has become a value, nothing is looked up by name any more. */
 export interface SyncPlan {
@@ -10,6 +10,8 @@ export interface SyncPlan {
   /** The name under which this sync owns rows; see Commit.owner. */
   readonly owner: string
   readonly execute: Execute<any>
+  /** Of its first database; null where the source cannot be asked for one record. */
+  readonly lookup?: Lookup | null
   readonly pacers: readonly PacerPlan[]
   readonly limits: Limits
   readonly sweep: { readonly maxShare: number; readonly allowEmpty: boolean }

@@ -69,6 +69,21 @@ describe('documents', () => {
     for (const verb of ['pause', 'trigger', 'resume']) expectGolden(verb, project, await project.run(verb, 'people-list', '--json'))
   })
 
+  test('why-not: never read, quarantined, swept, and what the source has now', async () => {
+    const project = Project.withWorker({ people: [...people(3), { id: 'p9', name: 'Nobody', bad: true }] })
+    expectGolden('why-not-never-read', project, await project.run('why-not', 'people', 'p0001', '--json'))
+    await project.run('run', 'people-list')
+    expectGolden('why-not-present', project, await project.run('why-not', 'people', 'p0001', '--no-ask', '--json'))
+    expectGolden('why-not-quarantined', project, await project.run('why-not', 'people', 'p9', '--json'))
+    project.source({ people: people(2) })
+    await project.run('run', 'people-list')
+    expectGolden('why-not-swept', project, await project.run('why-not', 'people', 'p0003', '--json'))
+    project.source({ people: [...people(2), { id: 'p0004', name: 'Late', updatedAt: '2099-01-01T00:00:00Z' }] })
+    expectGolden('why-not-not-yet', project, await project.run('why-not', 'people', 'p0004', '--json'))
+    expectGolden('why-not-not-in-source', project, await project.run('why-not', 'people', 'P0001', '--json'))
+    expectGolden('why-not-unknown-database', project, await project.run('why-not', 'poeple', 'p0001', '--json'))
+  })
+
   test('query and why', async () => {
     const project = Project.withWorker()
     await project.run('run')

@@ -19,7 +19,7 @@ export interface RunOptions {
 
 /** What the source of fixtures/worker.mjs is like; written beside it, read for every page. */
 export interface SourceFacts {
-  readonly people?: readonly { readonly id: string; readonly name: string; readonly bad?: boolean }[]
+  readonly people?: readonly { readonly id: string; readonly name: string; readonly bad?: boolean; readonly updatedAt?: string }[]
   readonly pageSize?: number
   /** How long a page takes. */
   readonly slowMs?: number

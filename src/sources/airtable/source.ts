@@ -1,4 +1,4 @@
-import { SyncError, type Execute } from '../../contract/index.ts'
+import { SyncError, type Change, type Execute, type JsonValue, type Lookup } from '../../contract/index.ts'
 import { token as byToken, type TokenState } from '../../strategies/index.ts'
 import { bearer, type Auth, type SecretSource } from '../kit/auth.ts'
 import { createHttpClient } from '../kit/http-client.ts'
@@ -16,7 +16,7 @@ export interface AirtableOptions {
 
 export interface AirtableSource {
   /** By its id rather than by its name, which may change. */
-  table(idOrName: string): { readonly mode: 'replace'; readonly execute: Execute<TokenState> }
+  table(idOrName: string): { readonly mode: 'replace'; readonly execute: Execute<TokenState>; readonly lookup: Lookup }
 }
 
 /** After one request too many it refuses all of them for so long, and does not say so. */
@@ -33,18 +33,24 @@ export function airtable({ baseId, token, auth, baseUrl = 'https://api.airtable.
   return {
     table: (idOrName) => ({
       mode: 'replace',
+      lookup: async (key, context) => {
+        // To a reader who may not see it, or when it is none of this table, a record is refused and not missing.
+        const { status, body } = await client.get(path`/${baseId}/${idOrName}/${key}`, {}, context, { answers: [403, 404] })
+        return status >= 400 ? null : changeOf(body)
+      },
       execute: byToken({
         read: async ({ token: offset }, context) => {
           // An iteration that nobody continues for a while is over, and is begun again.
           const { body } = await client.get(path`/${baseId}/${idOrName}`, { pageSize: 100, offset }, context, offset === undefined ? {} : { cursorRefusals: [422] })
           if (!isObject(body) || !Array.isArray(body.records)) throw new SyncError('SOURCE_INVALID', 'Airtable answered without records.')
-          const changes = body.records.map((record) => {
-            if (!isObject(record) || typeof record.id !== 'string') throw new SyncError('SOURCE_INVALID', 'A record of Airtable has no id.')
-            return { type: 'upsert', key: record.id, record } as const
-          })
-          return { changes, next: typeof body.offset === 'string' ? body.offset : null }
+          return { changes: body.records.map(changeOf), next: typeof body.offset === 'string' ? body.offset : null }
         },
       }),
     }),
   }
+}
+
+function changeOf(record: JsonValue): Change {
+  if (!isObject(record) || typeof record.id !== 'string') throw new SyncError('SOURCE_INVALID', 'A record of Airtable has no id.')
+  return { type: 'upsert', key: record.id, record }
 }

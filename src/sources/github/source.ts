@@ -1,4 +1,4 @@
-import { SyncError, type Change, type Execute, type JsonObject, type JsonValue, type SyncContext } from '../../contract/index.ts'
+import { SyncError, type Change, type Execute, type JsonObject, type JsonValue, type Lookup, type SyncContext } from '../../contract/index.ts'
 import { relay, relayNested, type Budget, type PageInfo, type RelayNestedState, type RelayState } from '../../strategies/index.ts'
 import { bearer, type Auth, type SecretSource } from '../kit/auth.ts'
 import { createHttpClient, type HttpClient } from '../kit/http-client.ts'
@@ -17,9 +17,9 @@ export interface GithubOptions {
 }
 
 export interface GithubSource {
-  readonly repositories: { readonly mode: 'replace'; readonly execute: Execute<RelayState> }
+  readonly repositories: { readonly mode: 'replace'; readonly execute: Execute<RelayState>; readonly lookup: Lookup }
   /** Of all repositories. */
-  readonly issues: { readonly mode: 'replace'; readonly execute: Execute<RelayNestedState> }
+  readonly issues: { readonly mode: 'replace'; readonly execute: Execute<RelayNestedState>; readonly lookup: Lookup }
 }
 
 const REPOSITORY = 'id databaseId name nameWithOwner description url isArchived createdAt updatedAt'
@@ -39,10 +39,18 @@ export function github({ token, auth, baseUrl = 'https://api.github.com', owner,
     if (!isObject(data.owner)) throw new SyncError('CONNECTOR_FAILED', 'GitHub has no such owner, or the token may not see it.')
     return { ...connectionOf(data.owner.repositories), budget: budgetOf(data) }
   }
+  const one = async (key: string, fragment: string, context: SyncContext): Promise<JsonObject | null> => {
+    const { data } = await ask(client, `query ($id: ID!) { p0: node(id: $id) { ${fragment} } }`, { id: key }, context)
+    return isObject(data.p0) && data.p0.id === key ? data.p0 : null
+  }
 
   return {
     repositories: {
       mode: 'replace',
+      lookup: async (key, context) => {
+        const node = await one(key, `... on Repository { ${REPOSITORY} }`, context)
+        return node === null ? null : upsert(node)
+      },
       execute: relay({
         read: async ({ after }, context) => {
           const { nodes, pageInfo, budget } = await repositories(REPOSITORY, 100, after, context)
@@ -52,6 +60,10 @@ export function github({ token, auth, baseUrl = 'https://api.github.com', owner,
     },
     issues: {
       mode: 'replace',
+      lookup: async (key, context) => {
+        const { repository, ...node } = (await one(key, `... on Issue { ${ISSUE} repository { id } }`, context)) ?? {}
+        return isObject(repository) ? upsert({ ...node, repositoryId: textOf(repository, 'id') }) : null
+      },
       execute: relayNested({
         readOuter: async ({ after }, context) => {
           const { nodes, pageInfo, budget } = await repositories(`id issues(first: 100) { ${PAGE_INFO} nodes { ${ISSUE} } }`, repositoriesPerPage, after, context)

@@ -1,4 +1,4 @@
-import { SyncError, type Change, type Execute, type JsonObject, type JsonValue, type SyncContext } from '../../contract/index.ts'
+import { SyncError, type Change, type Execute, type JsonObject, type JsonValue, type Lookup, type SyncContext } from '../../contract/index.ts'
 import { flipFlop, search, token, type FlipFlopState, type SearchQuery, type SearchState, type TokenState } from '../../strategies/index.ts'
 import { bearer, type Auth, type SecretSource } from '../kit/auth.ts'
 import { createHttpClient, type HttpClient } from '../kit/http-client.ts'
@@ -23,6 +23,7 @@ export interface HubspotStream {
   readonly backfill: Execute<TokenState>
   readonly delta: Execute<HubspotDeltaState>
   readonly anchor: (context: SyncContext) => Promise<HubspotDeltaState>
+  readonly lookup: Lookup
 }
 
 export type HubspotDeltaState = FlipFlopState<SearchState, TokenState>
@@ -101,6 +102,12 @@ class Portal {
       lookBackMs: LOOK_BACK_MS,
     })
     return {
+      lookup: async (key, context) => {
+        const { status, body } = await this.#client.get(`${path}/${segment(key)}`, { properties: properties.join(',') }, context, { answers: [404] })
+        if (status === 404) return null
+        if (!isObject(body)) throw new SyncError('SOURCE_INVALID', 'HubSpot answered without an object.')
+        return upsert(body)
+      },
       backfill: list(false, upsert),
       // All that was archived and is still kept, each time: the list knows no order and no time to begin with.
       delta: flipFlop({ delta: changes, deletes: list(true, deletion) }),

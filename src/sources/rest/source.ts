@@ -1,6 +1,8 @@
-import { SyncError, type Execute, type SyncContext } from '../../contract/index.ts'
+import { SyncError, type Execute, type Lookup, type SyncContext } from '../../contract/index.ts'
 import { flipFlop } from '../../strategies/flip-flop.ts'
 import { createHttpClient, type HttpClient, type HttpClientOptions } from '../kit/http-client.ts'
+import { segment } from '../kit/origin.ts'
+import { valueAt } from './pointer.ts'
 import { readChanges, readList, type Listing } from './reading.ts'
 import { changeOf, deleteOf } from './record.ts'
 import type { DeletedStream, RestStream } from './stream.ts'
@@ -26,6 +28,7 @@ export interface RestOptions<Streams extends readonly RestStream[]> extends Http
 export interface ListedStream {
   readonly mode: 'replace'
   readonly execute: Execute<any>
+  readonly lookup?: Lookup
 }
 
 /** A stream that can be followed, for `worker.track`. */
@@ -33,6 +36,7 @@ export interface TrackedStream {
   readonly backfill: Execute<any>
   readonly delta: Execute<any>
   readonly anchor: (context: SyncContext) => Promise<any>
+  readonly lookup?: Lookup
 }
 
 export type RestSource<Streams extends readonly RestStream[]> = { readonly [Stream in Streams[number] as Stream['name']]: SourceOf<Stream> }
@@ -87,19 +91,32 @@ function sourceOf(stream: RestStream, client: HttpClient): ListedStream | Tracke
   const { name, path, query = {}, records = '', lagMs = LAG_MS, page, follow, deletes } = stream
   const listing: Listing = { client, name, path, query, records, shape: stream, lagMs, toChange: (record) => changeOf(record, stream) }
   const list = readList(listing, page)
-  if (follow === undefined || deletes === 'sweep') return { mode: 'replace', execute: list }
+  const lookup = stream.lookup === undefined ? {} : { lookup: lookupOf(stream, client) }
+  if (follow === undefined || deletes === 'sweep') return { mode: 'replace', execute: list, ...lookup }
   const isTold = stream.deleted !== undefined || (follow.kind === 'events' && follow.deletions !== undefined)
   if (deletes === undefined && !isTold) {
     throw new SyncError('SYNC_INVALID', `Stream "${name}": how are deletions told? Give \`deleted\` or \`deletes: { … }\`; or say \`deletes: 'sweep'\` to read the whole list each time, or \`deletes: 'ignore'\`.`)
   }
   const delta = readChanges(listing, follow)
-  if (deletes === undefined || deletes === 'ignore') return { backfill: list, delta, anchor: delta.anchor }
+  if (deletes === undefined || deletes === 'ignore') return { backfill: list, delta, anchor: delta.anchor, ...lookup }
 
   const gone = readChanges(deletedListing(listing, deletes), deletes.follow)
   return {
+    ...lookup,
     backfill: list,
     delta: flipFlop<unknown, unknown>({ delta, deletes: gone }),
     anchor: async (context) => ({ phase: 'delta', deltaCursor: await delta.anchor(context), deletesCursor: await gone.anchor(context) }),
+  }
+}
+
+function lookupOf(stream: RestStream, client: HttpClient): Lookup {
+  const { path, record = '' } = stream.lookup!
+  return async (key, context) => {
+    const { status, body } = await client.get(path.replaceAll('{key}', () => segment(key)), stream.query ?? {}, context, { answers: [404, 410] })
+    const found = status >= 400 ? undefined : valueAt(body, record)
+    if (found === undefined || found === null) return null
+    const change = changeOf(found, stream)
+    return change.key === key ? change : null
   }
 }
 

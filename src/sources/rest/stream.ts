@@ -22,6 +22,8 @@ export interface RestStream extends RecordShape {
    * fresh changes, so the whole list is read every time after all. Or where the source tells them.
    */
   readonly deletes?: 'ignore' | 'sweep' | DeletedStream
+  /** Where one record is found, `{key}` in the path standing for its key: for `tidemark why-not`. */
+  readonly lookup?: { readonly path: string; /** Where it stands in the answer; all of it unless given. */ readonly record?: Pointer }
 }
 
 /** Deletions that are told elsewhere: an audit log, a trash. Each record there names the key of one that is gone. */

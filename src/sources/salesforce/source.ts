@@ -1,4 +1,4 @@
-import { SyncError, type Change, type Execute, type JsonObject, type JsonValue, type SyncContext } from '../../contract/index.ts'
+import { SyncError, type Change, type Execute, type JsonObject, type JsonValue, type Lookup, type SyncContext } from '../../contract/index.ts'
 import { keyset, type Anchored, type KeysetAnswer, type KeysetQuery, type KeysetState } from '../../strategies/index.ts'
 import { canonicalInstant } from '../../values/instant.ts'
 import { bearer, type Auth, type SecretSource } from '../kit/auth.ts'
@@ -21,6 +21,7 @@ export interface SalesforceStream {
   readonly backfill: Execute<KeysetState>
   readonly delta: Execute<KeysetState>
   readonly anchor: (context: SyncContext) => Promise<KeysetState | undefined>
+  readonly lookup: Lookup
 }
 
 export interface SalesforceSource {
@@ -50,7 +51,13 @@ export function salesforce({ instanceUrl, accessToken, auth, apiVersion = '60.0'
         limit,
       })
       const delta = by('SystemModstamp', 'queryAll')
-      return { backfill: by('CreatedDate', 'query'), delta, anchor: delta.anchor }
+      const lookup: Lookup = async (key, context) => {
+        if (!ID.test(key)) return null
+        const { body } = await client.get('/query', { q: `SELECT ${columns.join(', ')} FROM ${name} WHERE Id = '${key}' LIMIT 1` }, context)
+        const [record] = resultOf(body).records
+        return record === undefined ? null : changeOf(record)
+      }
+      return { backfill: by('CreatedDate', 'query'), delta, anchor: delta.anchor, lookup }
     },
   }
 }
@@ -74,9 +81,11 @@ function literalOf(timestamp: string): string {
   return `${canonicalInstant(timestamp)!.slice(0, 23)}Z`
 }
 
+const ID = /^[A-Za-z\d]{15,18}$/
+
 /** From a state that may have been set by hand, and goes into a query. */
 function idLiteral(id: string): string {
-  if (!/^[A-Za-z\d]{15,18}$/.test(id)) throw new SyncError('STATE_UNREADABLE', 'The stored position has an id that is none of Salesforce.')
+  if (!ID.test(id)) throw new SyncError('STATE_UNREADABLE', 'The stored position has an id that is none of Salesforce.')
   return id
 }
 

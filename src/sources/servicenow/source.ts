@@ -1,4 +1,4 @@
-import { SyncError, type Change, type Execute, type JsonObject, type SyncContext } from '../../contract/index.ts'
+import { SyncError, type Change, type Execute, type JsonObject, type Lookup, type SyncContext } from '../../contract/index.ts'
 import { flipFlop, keyset, type Anchored, type FlipFlopState, type KeysetAnswer, type KeysetQuery, type KeysetState } from '../../strategies/index.ts'
 import { canonicalInstant } from '../../values/instant.ts'
 import { basic, type Auth, type SecretSource } from '../kit/auth.ts'
@@ -22,6 +22,7 @@ export interface ServicenowStream {
   readonly backfill: Execute<KeysetState>
   readonly delta: Execute<ServicenowDeltaState>
   readonly anchor: (context: SyncContext) => Promise<ServicenowDeltaState>
+  readonly lookup: Lookup
 }
 
 export type ServicenowDeltaState = FlipFlopState<KeysetState, KeysetState>
@@ -55,6 +56,13 @@ export function servicenow({ instanceUrl, user, password, auth, limit = 100, lag
         columns: ['sys_id', 'documentkey', 'sys_created_on'], toChange: deletion, isEnd: ({ length }) => length < limit,
       })
       return {
+        lookup: async (key, context) => {
+          if (!ID.test(key)) return null
+          const { status, body } = await client.get(`/${segment(name)}/${segment(key)}`, { sysparm_fields: columns?.join(','), sysparm_exclude_reference_link: true }, context, { answers: [404] })
+          if (status === 404) return null
+          if (!isObject(body) || !isObject(body.result)) throw new SyncError('SOURCE_INVALID', 'ServiceNow answered without a result.')
+          return upsert(body.result)
+        },
         // A page may come short of rows that the reader may not see. But where rows change faster than pages are read no page
         // is ever empty; so it also ends where all there is has changed since the cycle began, which is the delta's.
         backfill: by({ ...rows, isEnd: (items, { cycle }, isCounted) => items.length === 0 || (isCounted && items.length < limit && items.every((row) => Date.parse(instantOf(textOf(row, 'sys_updated_on'))) >= cycle.startedAt)) }),
@@ -67,6 +75,8 @@ export function servicenow({ instanceUrl, user, password, auth, limit = 100, lag
     },
   }
 }
+
+const ID = /^\w{1,64}$/
 
 interface Stream {
   readonly table: string
@@ -106,7 +116,7 @@ function encodedQuery({ after, until }: KeysetQuery, stamp: string, condition: s
   if (after === undefined) return joined(...common, order)
   const time = literalOf(after.timestamp)
   if (after.id === '') return joined(`${stamp}>=${time}`, ...common, order)
-  if (!/^\w{1,64}$/.test(after.id)) throw new SyncError('STATE_UNREADABLE', 'The stored position has an id that is none of ServiceNow.')
+  if (!ID.test(after.id)) throw new SyncError('STATE_UNREADABLE', 'The stored position has an id that is none of ServiceNow.')
   return `${joined(`${stamp}>${time}`, ...common)}^NQ${joined(`${stamp}=${time}`, `sys_id>${after.id}`, ...common, order)}`
 }
 

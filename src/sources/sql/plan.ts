@@ -49,6 +49,17 @@ export function placeOf(record: JsonObject, order: readonly Column[], table: Tab
   })
 }
 
+/** The parts of a key as `changeOf` wrote it; null when it is none of so many parts. */
+export function partsOf(key: string, count: number): string[] | null {
+  if (count === 1) return [key]
+  try {
+    const parts = JSON.parse(key) as unknown
+    return Array.isArray(parts) && parts.length === count && parts.every((part) => typeof part === 'string') ? parts : null
+  } catch {
+    return null
+  }
+}
+
 export function changeOf(record: JsonObject, { table, key, cursor }: TablePlan, deleted: string | undefined): Change {
   const parts = placeOf(record, key, table)
   // As a list, so that no two keys of several parts can ever read the same.

@@ -1,11 +1,11 @@
-import { SyncError, type Execute, type Page, type SyncContext } from '../../contract/index.ts'
+import { SyncError, type Execute, type Lookup, type Page, type SyncContext } from '../../contract/index.ts'
 import { durationMs } from '../../values/duration.ts'
 import type { TableName } from '../kit/postgres/catalog.ts'
 import type { Secret } from '../kit/secret.ts'
 import type { Column, Database } from './database.ts'
 import { earlier, instantIn, laterMoment } from './moments.ts'
 import { openDatabase } from './open.ts'
-import { changeOf, placeOf, planOf, type TablePlan } from './plan.ts'
+import { changeOf, partsOf, placeOf, planOf, type TablePlan } from './plan.ts'
 import { checkPlace, checkState, type SqlListState, type SqlState } from './state.ts'
 import { select, type Lower, type Selection } from './statements.ts'
 
@@ -47,13 +47,14 @@ export interface SqlStream {
   readonly backfill: Execute<SqlListState>
   readonly delta: Execute<SqlState>
   readonly anchor: (context: SyncContext) => Promise<SqlState | undefined>
+  readonly lookup: Lookup
 }
 
 export interface SqlSource {
   /** Followed by its cursor: `worker.track('customers', { database, source: shop.table('public.customers', { cursor: 'updated_at' }) })`. */
   table(name: TableName, options: CursorOptions): SqlStream
   /** All of it each time; what is no longer there is swept: `worker.sync('countries', { database, ...shop.listing('public.countries') })`. */
-  listing(name: TableName, options?: TableOptions): { readonly mode: 'replace'; readonly execute: Execute<SqlListState> }
+  listing(name: TableName, options?: TableOptions): { readonly mode: 'replace'; readonly execute: Execute<SqlListState>; readonly lookup: Lookup }
 }
 
 const PAGE_SIZE = 10_000
@@ -76,6 +77,7 @@ export function sql({ url }: SqlOptions): SqlSource {
       }
       return {
         backfill: list(url, name, options),
+        lookup: one(url, name, options),
         delta,
         anchor: async (context) => {
           await using database = await openDatabase(url, context)
@@ -83,7 +85,7 @@ export function sql({ url }: SqlOptions): SqlSource {
         },
       }
     },
-    listing: (name, options = {}) => ({ mode: 'replace', execute: list(url, name, options) }),
+    listing: (name, options = {}) => ({ mode: 'replace', execute: list(url, name, options), lookup: one(url, name, options) }),
   }
 }
 
@@ -96,6 +98,18 @@ function list(url: SqlOptions['url'], name: TableName, options: TableOptions): E
     const lower: Lower | null = state === undefined ? null : { columns: plan.key, texts: state.after, bound: '>' }
     const { changes, last, isFull } = await readPage(database, plan, { lower, upper: null, order: plan.key }, options)
     return { changes, hasMore: isFull, ...(last !== null && { nextState: { after: last } }) }
+  }
+}
+
+/** The first row at its key or above: the row itself, or none. */
+function one(url: SqlOptions['url'], name: TableName, options: TableOptions): Lookup {
+  return async (key, context) => {
+    await using database = await openDatabase(url, context)
+    const plan = await planFor(database, name, options)
+    const texts = partsOf(key, plan.key.length)
+    if (texts === null) return null
+    const { changes: [found] } = await readPage(database, plan, { lower: { columns: plan.key, texts, bound: '>=' }, upper: null, order: plan.key }, { ...options, pageSize: 1 })
+    return found?.key === key ? found : null
   }
 }
 

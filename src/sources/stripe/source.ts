@@ -1,4 +1,4 @@
-import { SyncError, type Change, type Execute, type JsonObject, type JsonValue, type SyncContext } from '../../contract/index.ts'
+import { SyncError, type Change, type Execute, type JsonObject, type JsonValue, type Lookup, type SyncContext } from '../../contract/index.ts'
 import { eventFeed, token, type Anchored, type EventFeedState, type TokenState } from '../../strategies/index.ts'
 import { stringifyJson } from '../../values/json.ts'
 import { bearer, type Auth, type SecretSource } from '../kit/auth.ts'
@@ -29,6 +29,7 @@ export interface StripeStream {
   readonly backfill: Execute<StripeListState>
   readonly delta: Execute<StripeDeltaState>
   readonly anchor: (context: SyncContext) => Promise<StripeDeltaState>
+  readonly lookup: Lookup
 }
 
 /** `since`: Stripe's clock when the cycle began. What it lists from then on is no older. */
@@ -111,6 +112,11 @@ class Account {
     const anchor = async (context: SyncContext): Promise<StripeDeltaState> => (await feedFrom(null).anchor(context)) ?? { cursor: null }
     return {
       anchor,
+      lookup: async (key, context) => {
+        const current = await this.#current({ object: stream.type, id: key }, 0, context)
+        // When it was changed Stripe does not say; since when it is there it does.
+        return current === null ? null : this.#upserts(current!.object, typeof current!.object.created === 'number' ? isoOf(current!.object.created) : undefined)[0]!
+      },
       backfill: async (state, context) => {
         // A page of its own, so that whatever is broken off goes on after it.
         if (state === undefined) return { changes: [], hasMore: true, nextState: { cursor: null, since: (await this.#events({ limit: 1 }, context)).serverTime } }

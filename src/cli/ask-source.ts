@@ -1,0 +1,36 @@
+import { SyncError, type SyncContext } from '../contract/index.ts'
+import { classify } from '../engine/classify.ts'
+import { Pacer } from '../engine/pacer.ts'
+import type { SyncPlan } from '../engine/sync-plan.ts'
+import { abortable, rejectAfter } from '../engine/waiting.ts'
+import type { Cli } from './cli.ts'
+import { outsideOf } from './outside.ts'
+import type { WorkerTarget } from './target.ts'
+
+/** Asks a source outside of any cycle, as the engine would: paced, bounded in time, and once. Nothing is written. */
+export async function askSource<Answer>(
+  cli: Cli, stopping: AbortSignal, target: WorkerTarget, plan: SyncPlan, pacers: Readonly<Record<string, number>>, ask: (context: SyncContext) => Promise<Answer>,
+): Promise<Answer> {
+  const { ports, fetch, secrets } = outsideOf(cli, target)
+  const ending = new AbortController()
+  const signal = AbortSignal.any([stopping, ending.signal])
+  const pacer = new Pacer(ports.clock, signal, plan.pacers, pacers)
+  const late = rejectAfter(ports.clock, plan.limits.deadlineMs, signal, () =>
+    new SyncError('SOURCE_TIMEOUT', `${plan.sync}: the source took longer than ${plan.limits.deadlineMs} ms.`))
+  try {
+    const asking = Promise.resolve().then(() => ask({
+      ...ports, signal, secrets, pacer,
+      fetch: async (input, init = {}) => {
+        await pacer.wait()
+        return fetch(input, { ...init, signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal })
+      },
+      cycle: { id: 0, mode: plan.mode, startedAt: ports.clock.now(), page: 1 },
+    }))
+    return await Promise.race([abortable(asking, signal), late.promise])
+  } catch (error) {
+    throw stopping.aborted ? new SyncError('CANCELLED', `${plan.sync}: the asking was stopped.`) : classify(error)
+  } finally {
+    late.cancel()
+    ending.abort(new SyncError('CANCELLED', 'The asking is over.'))
+  }
+}
