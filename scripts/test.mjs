@@ -26,7 +26,7 @@ installDebianPackages([
 
 step('build', () => run('npm', ['run', '--silent', 'build']))
 if (filters.length === 0) {
-  step('type check', () => run('npx', ['tsc', '-p', 'tsconfig.json']))
+  step('type check', () => run('npm', ['run', '--silent', 'check']))
   step('lint', () => run('npx', ['oxlint', '--type-aware']))
 }
 

@@ -3,6 +3,7 @@ import type { Schedule } from '../config/schedule.ts'
 import { NEVER_RUN, type CycleRecord, type Outline, type Store, type SyncRef } from '../contract/index.ts'
 import { dueOf, RECENT_CYCLES, type Due } from '../runner/due.ts'
 import { healthOf, type Health } from '../runner/health.ts'
+import { completeSince } from '../runner/lag.ts'
 import { PAUSE_MS } from '../runner/status.ts'
 import { systemClock } from '../platform/clock.ts'
 import { isDeadHolder, placeOfHolder } from '../platform/holder.ts'
@@ -93,9 +94,7 @@ export function describeSchedule(schedule: Schedule): string {
   }
 }
 
-/** Counted from the beginning of the last complete cycle: what changed in the source after it may be missing. */
-function lagOf({ lastSuccessAt }: Outline, recent: readonly CycleRecord[], now: number): number | null {
-  const complete = recent.find(({ stopReason }) => stopReason === 'complete')
-  const since = complete?.startedAt ?? lastSuccessAt
+function lagOf(checkpoint: Outline, recent: readonly CycleRecord[], now: number): number | null {
+  const since = completeSince(checkpoint, recent)
   return since === null ? null : Math.max(0, now - since)
 }

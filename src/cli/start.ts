@@ -78,7 +78,7 @@ function showSchedules({ terminal }: Cli, target: WorkerTarget, api: ServedApi |
   if (terminal.json) {
     terminal.document({ event: 'serving', ...targetDocument(target), api: api?.url ?? null, syncs: syncs.map(({ name, mode, schedule, databases }) => ({ sync: name, mode, schedule, databases })) })
   } else terminal.print(...table(['SYNC', 'MODE', 'SCHEDULE', 'INTO'], syncs.map(({ name, mode, schedule, databases }) => [name, mode, describeSchedule(schedule), databases.join(', ')])))
-  if (!terminal.json && api !== null) terminal.print(`The feed is served at ${api.url}/agents/v1. \`tidemark keys create <name>\` makes a key for it.`)
+  if (!terminal.json && api !== null) terminal.print(`The console is at ${api.url}/console/.`, `The feed is served at ${api.url}/agents/v1. \`tidemark keys create <name>\` makes a key for it.`)
 }
 
 export function eventLines({ terminal }: Cli): (event: RunnerEvent) => void {

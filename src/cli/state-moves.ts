@@ -1,8 +1,11 @@
 import { NEVER_RUN, SyncError, type AuditEntry, type Checkpoint, type StateText, type SyncRef } from '../contract/index.ts'
+import { systemClock } from '../platform/clock.ts'
+import { holderName, isDeadHolder } from '../platform/holder.ts'
+import { moveState, READS_ANEW } from '../runner/move-state.ts'
+import { actorName } from './actor.ts'
 import type { Act, Cli } from './cli.ts'
 import { grouped } from './counts.ts'
 import { findSync } from './find-sync.ts'
-import { moveState } from './move-state.ts'
 import { openForReading } from './open-for-reading.ts'
 import { printable } from './printable.ts'
 import { describeState, stateDocument } from './redact.ts'
@@ -32,14 +35,14 @@ export const stateSet: Act<[string, string, MoveFlags]> = async (cli, name, json
 }
 
 export const stateReset: Act<[string, MoveFlags]> = async (cli, name, flags) => {
-  await moving(cli, flags, name, async () => ({ state: null, reason: flags.reason, next: 'reads everything from the start; rows that did not change are not written again' }))
+  await moving(cli, flags, name, async () => ({ state: null, reason: flags.reason, next: READS_ANEW }))
 }
 
 export const stateRewind: Act<[string, RewindFlags]> = async (cli, name, flags) => {
   await moving(cli, flags, name, async ({ ref, audit }) => {
     const reason = flags.reason ?? `rewound to version ${flags.to}`
     const state = stateOfVersion(ref, flags.to === 0 ? [] : await audit(), flags.to)
-    if (flags.to === 0) return { state, reason, next: 'reads everything from the start; rows that did not change are not written again' }
+    if (flags.to === 0) return { state, reason, next: READS_ANEW }
     return { state, reason, next: `goes on from the state of version ${flags.to}, and reads again what came after it` }
   })
 }
@@ -112,7 +115,9 @@ async function moving(
       throw new RefusedError('CONFIRMATION_NEEDED', `Nothing was changed: the state of ${ref.sync} (worker ${ref.worker}, tenant ${target.tenant}, ${target.store}) moves only with --yes.`, plan)
     }
     const owner = target.worker.manifest.syncs.find((sync) => sync.name === ref.sync)?.owner ?? `${ref.worker}/${ref.sync}`
-    const { version } = await moveState(store, ref, { state: intent.state, reason: intent.reason, owner, version: before.version })
+    const { version } = await moveState(store, ref, { state: intent.state, reason: intent.reason, owner, version: before.version }, {
+      clock: systemClock, actor: actorName(), holder: `cli:${holderName()}`, isDead: isDeadHolder,
+    })
     if (cli.terminal.json) cli.terminal.document({ ...plan, version })
     else cli.terminal.print(`${ref.sync} is at version ${version}: ${describeState(intent.state, false)}. The next cycle ${intent.next}.`)
   } finally {

@@ -1,8 +1,9 @@
 import { Command } from 'commander'
 import { didYouMean } from '../config/closest.ts'
 import { shown } from '../config/names.ts'
-import { SyncError, type JsonObject, type LogEntry } from '../contract/index.ts'
-import { parseJson, stringifyJson } from '../values/json.ts'
+import { SyncError } from '../contract/index.ts'
+import { changedMembers } from '../values/changed-members.ts'
+import { parseJson } from '../values/json.ts'
 import type { Act } from './cli.ts'
 import { Foreign, isoTime } from './json-document.ts'
 import { openForReading } from './open-for-reading.ts'
@@ -52,15 +53,4 @@ export const why: Act<[string, string, WhyFlags]> = async (cli, database, key, f
       entry.upstreamAt ?? '-', reveal ? printable(entry.text ?? '') : printable(changedMembers(entries[at - 1], entry).join(', ')),
     ])))
   }
-}
-
-/** The names of the members that differ from the entry before; all of them for the first. */
-function changedMembers(before: LogEntry | undefined, entry: LogEntry): string[] {
-  const [old, now] = [membersOf(before), membersOf(entry)]
-  const names = new Set([...Object.keys(old), ...Object.keys(now)])
-  return [...names].filter((name) => stringifyJson(old[name] ?? null) !== stringifyJson(now[name] ?? null))
-}
-
-function membersOf(entry: LogEntry | undefined): JsonObject {
-  return entry === undefined || entry.text === null ? {} : (parseJson(entry.text) as JsonObject)
 }

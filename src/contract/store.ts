@@ -57,8 +57,8 @@ export interface Store {
   signal(ref: SyncRef, signal: Signal): Promise<void>
   /** Newest first. */
   audit(ref: SyncRef, options?: { limit?: number }): Promise<AuditEntry[]>
-  /** The whole trail of the tenant, oldest first, with the hashes that chain it; see registry/trail.ts. */
-  trail(query: { after: number; limit: number }): Promise<Trail>
+  /** The whole trail of the tenant, with the hashes that chain it; see registry/trail.ts. Oldest first, and newest first below `before`. */
+  trail(query: TrailQuery): Promise<Trail>
   /** The tenant's data keys, wrapped, oldest first. The newest seals; the others still open what they sealed. */
   dataKeys(): Promise<WrappedKey[]>
   /** False when a key of that id is there already, or is no longer wrapped by the one named in `replaces`. Audited. */
@@ -431,6 +431,8 @@ export interface TrailEntry extends AuditEntry {
   readonly epoch: number
   readonly hash: string
 }
+
+export type TrailQuery = { readonly after: number; readonly limit: number } | { readonly before: number; readonly limit: number }
 
 export interface Trail {
   readonly entries: readonly TrailEntry[]

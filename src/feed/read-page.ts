@@ -11,6 +11,8 @@ export interface PageRequest {
   readonly cursor: string | undefined
   readonly updatedSince: string | undefined
   readonly limit: number
+  /** Where to begin without a cursor and a time; at the start when not said. */
+  readonly after?: number
 }
 
 export interface Page {
@@ -46,7 +48,7 @@ export async function readPage(store: Store, seal: Seal, request: PageRequest, n
   if (opened !== null) checkUse(opened, endpoint, request.databases)
   const databases = opened === null ? (request.databases ?? null) : opened.databases
   const since = opened !== null || updatedSince === undefined ? null : parseTime(updatedSince)
-  const after = opened?.sequence ?? (since === null ? 0 : await store.sequenceBefore(since))
+  const after = opened?.sequence ?? (since === null ? request.after ?? 0 : await store.sequenceBefore(since))
 
   const page = await store.feed({ after, limit: limit + 1, scanMax: SCAN_MAX, ...(databases !== null && { databases }), ...(endpoint === 'list' && { live: true }) })
   if (opened !== null) checkContinuity(opened, page)

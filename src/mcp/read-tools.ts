@@ -1,8 +1,9 @@
-import type { JsonObject, LogEntry, Store } from '../contract/index.ts'
+import type { JsonObject, Store } from '../contract/index.ts'
 import { healthOf } from '../runner/health.ts'
 import { readStatus } from '../runner/status.ts'
 import { canonicalInstant } from '../values/instant.ts'
-import { parseJson, stringifyJson } from '../values/json.ts'
+import { changedMembers } from '../values/changed-members.ts'
+import { parseJson } from '../values/json.ts'
 import { fit } from './bounded.ts'
 import { databaseIn, input, iso, KEY, NAME, type Tool } from './tool.ts'
 
@@ -107,13 +108,4 @@ function errorOf(error: { readonly code: string; readonly message: string; reado
 
 function shownTidemark(tidemark: string | null): string | null {
   return tidemark !== null && canonicalInstant(tidemark) !== null ? tidemark : null
-}
-
-function changedMembers(before: LogEntry | undefined, entry: LogEntry): string[] {
-  const [old, now] = [membersOf(before), membersOf(entry)]
-  return [...new Set([...Object.keys(old), ...Object.keys(now)])].filter((name) => stringifyJson(old[name] ?? null) !== stringifyJson(now[name] ?? null))
-}
-
-function membersOf(entry: LogEntry | undefined): JsonObject {
-  return entry === undefined || entry.text === null ? {} : (parseJson(entry.text) as JsonObject)
 }

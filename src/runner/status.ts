@@ -1,4 +1,4 @@
-import { NEVER_RUN, type CycleRecord, type Inflight, type Outline, type Store, type SyncRef } from '../contract/index.ts'
+import { NEVER_RUN, type CycleRecord, type Inflight, type Outline, type Standing, type Store, type SyncRef } from '../contract/index.ts'
 import type { DeclaredSync } from './declared-sync.ts'
 import { dueOf, RECENT_CYCLES, type Due, type Facts } from './due.ts'
 import { healthOf, type Health } from './health.ts'
@@ -24,12 +24,30 @@ export interface StatusOptions {
 
 /** From the store alone, whoever runs the syncs. In the order they were declared. */
 export async function readStatus({ store, syncs, now: at, pauseMs = PAUSE_MS }: StatusOptions): Promise<SyncStatus[]> {
-  const { now, syncs: known } = await store.standings({ at, recent: RECENT_CYCLES })
-  const standings = new Map(known.map((standing) => [`${standing.worker}\n${standing.sync}`, standing]))
-  return syncs.map((sync) => {
-    const standing = standings.get(`${sync.plan.worker}\n${sync.plan.sync}`) ?? { checkpoint: NEVER_RUN, recent: [] }
-    return statusOf(store.tenant, sync, standing, dueOf(sync, standing, { now, since: now, pauseMs }))
+  const { now, syncs: known } = await readStandings(store, syncs, at)
+  return known.flatMap(({ declared, ...standing }) => declared === null ? [] : [statusOf(store.tenant, declared, standing, dueOf(declared, standing, { now, since: now, pauseMs }))])
+}
+
+export interface KnownSync extends Standing {
+  /** Null for one that only the store still knows. */
+  readonly declared: DeclaredSync | null
+}
+
+/** Those that are declared, in their order, then the others: one question, however many they are. */
+export async function readStandings(store: Store, syncs: readonly DeclaredSync[], at: number): Promise<{ readonly now: number; readonly syncs: readonly KnownSync[] }> {
+  const { now, syncs: standings } = await store.standings({ at, recent: RECENT_CYCLES })
+  const kept = new Map(standings.map((standing) => [nameOf(standing), standing]))
+  const declared = syncs.map((sync): KnownSync => {
+    const ref = { worker: sync.plan.worker, sync: sync.plan.sync }
+    const standing = kept.get(nameOf(ref)) ?? { ...ref, checkpoint: NEVER_RUN, recent: [] }
+    kept.delete(nameOf(ref))
+    return { ...standing, declared: sync }
   })
+  return { now, syncs: [...declared, ...[...kept.values()].map((standing) => ({ ...standing, declared: null }))] }
+}
+
+function nameOf({ worker, sync }: SyncRef): string {
+  return `${worker}\n${sync}`
 }
 
 /** Between two cycles of a continuous sync, at the least. */

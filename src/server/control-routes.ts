@@ -1,7 +1,8 @@
-import type { AuditEntry, CycleRecord, QuarantineEntry, Signal, Store, SyncRef } from '../contract/index.ts'
+import type { AuditEntry, CycleRecord, QuarantineEntry, Signal, Standing, Store, SyncRef } from '../contract/index.ts'
 import { fatesOf, replay } from '../engine/replay.ts'
+import { dueOf } from '../runner/due.ts'
 import { healthOf, type Health } from '../runner/health.ts'
-import { readStatus, type SyncStatus } from '../runner/status.ts'
+import { PAUSE_MS, readStandings, statusOf, type SyncStatus } from '../runner/status.ts'
 import { canonicalInstant } from '../values/instant.ts'
 import { HttpError } from './http-error.ts'
 import { sendJson, type Ask, type Hall, type Route } from './route.ts'
@@ -85,13 +86,14 @@ export async function countHealths(hall: Hall, store: Store): Promise<Record<Hea
   return counts
 }
 
-type SyncDocument = ReturnType<typeof declaredDocument> | Awaited<ReturnType<typeof undeclaredDocument>>
+type SyncDocument = ReturnType<typeof declaredDocument> | ReturnType<typeof undeclaredDocument>
 
 /** Those the worker declares, and those that only the store still knows. */
-async function syncsOf({ syncs, ports }: Hall, store: Store): Promise<SyncDocument[]> {
-  const declared = await readStatus({ store, syncs, now: ports.clock.now() })
-  const others = (await store.syncs()).filter((ref) => !declared.some((status) => status.worker === ref.worker && status.sync === ref.sync))
-  return [...declared.map(declaredDocument), ...(await Promise.all(others.map((ref) => undeclaredDocument(store, ref))))]
+async function syncsOf(hall: Hall, store: Store): Promise<SyncDocument[]> {
+  const { now, syncs } = await readStandings(store, hall.syncs, hall.ports.clock.now())
+  return syncs.map(({ declared, ...standing }) => declared === null
+    ? undeclaredDocument(standing)
+    : declaredDocument(statusOf(store.tenant, declared, standing, dueOf(declared, standing, { now, since: now, pauseMs: PAUSE_MS }))))
 }
 
 async function findSync(ask: Ask): Promise<SyncDocument> {
@@ -133,12 +135,10 @@ function declaredDocument(status: SyncStatus) {
   }
 }
 
-async function undeclaredDocument(store: Store, ref: SyncRef) {
-  const checkpoint = await store.read(ref)
-  const [last] = await store.cycles(ref, { limit: 1 })
+function undeclaredDocument({ worker, sync, checkpoint, recent: [last] }: Standing) {
   const { version, paused, failures, lastError, heldBy, inflight, tidemark, triggeredAt, lastSuccessAt } = checkpoint
   return {
-    ...ref, health: healthOf(checkpoint), mode: null, schedule: null, version, paused, failures, heldBy, tidemark: shownTidemark(tidemark),
+    worker, sync, health: healthOf(checkpoint), mode: null, schedule: null, version, paused, failures, heldBy, tidemark: shownTidemark(tidemark),
     triggeredAt: iso(triggeredAt), lastSuccessAt: iso(lastSuccessAt), lastError: lastError === null ? null : { ...lastError, at: iso(lastError.at) }, due: null,
     unfinished: inflight === null ? null : { cycle: inflight.cycle, page: inflight.page, startedAt: iso(inflight.startedAt) },
     lastCycle: last === undefined ? null : cycleDocument(last),

@@ -65,12 +65,13 @@ async function sendPage({ caller: { store }, request, reply, hall }: Ask, body: 
   return encoding === null ? reply.send(body) : reply.header('content-encoding', encoding).send(await hall.pages.packed(store.tenant, request.url, body, encoding))
 }
 
-async function readChanges(ask: Ask): Promise<unknown> {
+/** Without a cursor and a time, from `after` on. */
+export async function readChanges(ask: Ask, after = 0): Promise<unknown> {
   const { caller: { store }, query, reply, request, hall } = ask
   const types = names(query['types'])
   if (types !== undefined) await checkTypes(store, types)
   const asked: PageRequest = {
-    endpoint: 'changes', databases: types?.toSorted(), cursor: text(query['cursor']), updatedSince: text(query['updatedSince']), limit: Number(query['limit']),
+    endpoint: 'changes', databases: types?.toSorted(), cursor: text(query['cursor']), updatedSince: text(query['updatedSince']), limit: Number(query['limit']), after,
   }
   const fields = names(query['fields'])
   if (wantsStream(request)) return await streamChanges(ask, asked, fields)

@@ -15,3 +15,9 @@ export function isFromThisMachine({ host = '', origin, 'sec-fetch-site': site }:
   if (site !== undefined && site !== 'same-origin' && site !== 'none') return false
   return origin === undefined || origin === `http://${host}`
 }
+
+/** A page of others can make a browser send a form, but not with a header of ours: for what writes, that is asked for too. Programs send neither. */
+export function isMeant({ method, headers }: { readonly method: string; readonly headers: IncomingHttpHeaders }): boolean {
+  const isBrowser = headers.origin !== undefined || headers['sec-fetch-site'] !== undefined
+  return method === 'GET' || method === 'HEAD' || !isBrowser || headers['x-tidemark-console'] !== undefined
+}

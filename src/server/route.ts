@@ -4,6 +4,7 @@ import type { DeclaredSync } from '../runner/declared-sync.ts'
 import type { InboundWebhooks } from '../webhooks/inbound.ts'
 import type { Send } from '../webhooks/send.ts'
 import type { Caller, Callers } from './callers.ts'
+import type { StateNotes } from './console/state-notes.ts'
 import { COMPRESS_MIN_BYTES } from './encoding.ts'
 import type { Metrics } from './metrics.ts'
 import type { PageCache } from './page-cache.ts'
@@ -61,6 +62,7 @@ export interface Hall {
   readonly tide: TideWatch
   readonly pages: PageCache
   readonly metrics: Metrics
+  readonly notes: StateNotes
   /** How many streams each key has open. */
   readonly streams: Map<string, number>
   readonly stopping: AbortSignal

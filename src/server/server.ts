@@ -9,6 +9,9 @@ import type { InboundWebhooks } from '../webhooks/inbound.ts'
 import { createSender } from '../webhooks/send.ts'
 import { allows, readScope } from './api-key.ts'
 import { Callers, type Caller } from './callers.ts'
+import { serveConsole } from './console/files.ts'
+import { consoleRoutes } from './console/routes.ts'
+import { StateNotes } from './console/state-notes.ts'
 import { controlRoutes } from './control-routes.ts'
 import { consumerRoutes } from './consumer-routes.ts'
 import { Cors } from './cors.ts'
@@ -16,7 +19,7 @@ import { COMPRESS_MIN_BYTES } from './encoding.ts'
 import { feedRoutes } from './feed-routes.ts'
 import { sendHotPage } from './hot-pages.ts'
 import { HttpError } from './http-error.ts'
-import { isFromThisMachine, isLoopback } from './loopback.ts'
+import { isFromThisMachine, isLoopback, isMeant } from './loopback.ts'
 import { metaRoutes } from './meta-routes.ts'
 import { Metrics } from './metrics.ts'
 import { PageCache } from './page-cache.ts'
@@ -53,7 +56,7 @@ export interface Server {
   close(): Promise<void>
 }
 
-export const ROUTES: readonly Route[] = [...metaRoutes, ...consumerRoutes, ...feedRoutes, ...controlRoutes, ...webhookControlRoutes, ...webhookRoutes]
+export const ROUTES: readonly Route[] = [...metaRoutes, ...consumerRoutes, ...feedRoutes, ...controlRoutes, ...webhookControlRoutes, ...consoleRoutes, ...webhookRoutes]
 
 const HEADERS_MAX_BYTES = 16_384
 const BODY_MAX_BYTES = 65_536
@@ -66,7 +69,7 @@ export function createServer({ store, ports, version, syncs = [], schemas = {}, 
   const send = createSender()
   const hall: Hall = {
     ports, version, tenant: store.tenant, syncs, schemas, inbound: inbound ?? null, routes: ROUTES, send, stopping: stop.signal, streams: new Map(),
-    callers: new Callers(store, ports.clock, stop.signal), seals: new Seals(ports.clock), tide: new TideWatch(ports.clock, stop.signal), metrics: new Metrics(), pages: new PageCache(),
+    callers: new Callers(store, ports.clock, stop.signal), seals: new Seals(ports.clock), tide: new TideWatch(ports.clock, stop.signal), metrics: new Metrics(), notes: new StateNotes(), pages: new PageCache(),
   }
   const nextId = requestIds()
   const app = fastify({
@@ -101,6 +104,7 @@ export function createServer({ store, ports, version, syncs = [], schemas = {}, 
   app.after(() => {
     for (const route of ROUTES) register(app, route, hall, isLoopback(host))
     refuseOtherMethods(app)
+    serveConsole(app)
   })
   return {
     app,
@@ -165,7 +169,7 @@ function admit(access: Access, request: FastifyRequest, hall: Hall, onlyThisMach
   if (access.kind === 'public') return hall.callers.local()
   if (access.kind === 'open' && key === undefined) return onlyThisMachine && isFromThisMachine(request.headers) ? hall.callers.local() : hall.callers.anybody()
   if (access.kind === 'control' && onlyThisMachine && key === undefined) {
-    if (!isFromThisMachine(request.headers)) throw new HttpError('FORBIDDEN', 'Without a key this is for programs on this machine, not for web pages of others.')
+    if (!isFromThisMachine(request.headers) || !isMeant(request)) throw new HttpError('FORBIDDEN', 'Without a key this is for programs on this machine, not for web pages of others.')
     return hall.callers.local()
   }
   const caller = hall.callers.identify(key, request.socket.remoteAddress ?? '')

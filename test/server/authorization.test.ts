@@ -3,7 +3,7 @@ import type { Route } from '../../src/server/route.ts'
 import { ROUTES } from '../../src/server/server.ts'
 import { upsert } from '../../src/testing/store-cases/harness.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
-import { BODIES, pathOf, WEBHOOK } from './route-samples.ts'
+import { API_KEY, BODIES, pathOf, WEBHOOK } from './route-samples.ts'
 import { addKey, Stand } from './stand.ts'
 
 const ALL_SCOPES = ['changes:read', '*:read', 'things:read', 'sync:read', 'sync:write', 'admin']
@@ -20,6 +20,7 @@ class World {
     const stand = await Stand.open(openHarness, { host })
     await (await stand.driver()).cycle([upsert('b', { text: CANARY })])
     await stand.store.putWebhook({ ...WEBHOOK, url: `${WEBHOOK.url}${CANARY}` }, { position: 0, floor: 0 })
+    await stand.store.addApiKey(API_KEY)
     return new World(stand)
   }
 
@@ -86,7 +87,7 @@ describe('Z43 every route', () => {
     for (const route of closed) {
       const { status, text } = await world.ask(route, foreign)
       expect([route.id, text.includes(CANARY)]).toEqual([route.id, false])
-      if (/:(?:database|sync|webhook)/.test(route.path)) expect([route.id, status]).toEqual([route.id, 404])
+      if (/:(?:database|sync|webhook|apiKey)/.test(route.path)) expect([route.id, status]).toEqual([route.id, 404])
       else expect([route.id, status]).toEqual([route.id, 200])
     }
     expect(await world.state()).toBe(before)

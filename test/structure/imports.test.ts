@@ -53,8 +53,8 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   'webhooks/verify': { folders: ['contract', 'webhooks'], packages: ['node:crypto'] },
   webhooks: { folders: ['contract', 'values', 'feed', 'engine', 'webhooks/verify'], packages: ['node:crypto', 'node:dns', 'node:net', 'node:util', 'undici'] },
   server: {
-    folders: ['contract', 'values', 'feed', 'engine', 'runner', 'webhooks'],
-    packages: ['node:crypto', 'node:http', 'node:net', 'node:util', 'node:zlib', 'fastify', '@fastify/compress', 'prom-client'],
+    folders: ['contract', 'values', 'feed', 'engine', 'registry', 'platform', 'runner', 'webhooks'],
+    packages: ['node:crypto', 'node:fs', 'node:http', 'node:net', 'node:path', 'node:url', 'node:util', 'node:zlib', 'fastify', '@fastify/compress', 'prom-client'],
   },
   mcp: {
     folders: ['contract', 'values', 'runner', 'stores/kit'],

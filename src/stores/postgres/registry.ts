@@ -1,6 +1,6 @@
 import type {
   Acquired, AcquireRequest, AuditEntry, BeginRequest, Begun, Checkpoint, CycleRecord, CycleReport, ErrorCode, Held,
-  Inflight, Lease, Mode, Outline, Signal, StateText, StopReason, SyncRef, Trail, TrailEntry, WrappedKey,
+  Inflight, Lease, Mode, Outline, Signal, StateText, StopReason, SyncRef, Trail, TrailEntry, TrailQuery, WrappedKey,
 } from '../../contract/index.ts'
 import { conflictEntry, keyEntry } from '../kit/audit-entries.ts'
 import { linkText } from '../../registry/chain.ts'
@@ -138,13 +138,14 @@ export function audit(session: Session, ref: SyncRef, limit: number): Promise<Au
   ))
 }
 
-export function trail(session: Session, { after, limit }: { after: number; limit: number }): Promise<Trail> {
+export function trail(session: Session, query: TrailQuery): Promise<Trail> {
+  const [where, place] = 'after' in query ? ['a.audit_id > $2 order by a.audit_id', query.after] as const : ['a.audit_id < $2 order by a.audit_id desc', query.before] as const
   return session.connection.read(session.tenant, async (transaction) => {
     const [entries, tenant] = await Promise.all([
       transaction.all<TrailEntry>(
         `select a.audit_id as id, g.connector_id as worker, g.stream_id as sync, a.epoch, a.version, a.at, a.actor, a.action, a.reason, a.cycle_id as cycle, a.state, a.hash
-         from tidemark.audit a left join tidemark.registry g using (tenant_id, sync_id) where a.tenant_id = $1 and a.audit_id > $2 order by a.audit_id limit $3`,
-        session.tenant, after, limit,
+         from tidemark.audit a left join tidemark.registry g using (tenant_id, sync_id) where a.tenant_id = $1 and ${where} limit $3`,
+        session.tenant, place, query.limit,
       ),
       transaction.get<{ head: string; count: number }>('select audit_head as head, audit_count as count from tidemark.tenants where tenant_id = $1', session.tenant),
     ])

@@ -1,7 +1,7 @@
 import type {
   Acquired, AcquireRequest, ApiKey, AuditEntry, BeginRequest, Begun, ChangesQuery, Checkpoint, Commit, CommitOutcome, Compacted, Consumer, ConsumerName,
   CompactRequest, CursorSecret, CursorSecretOffer, CycleRecord, CycleReport, DatabaseInfo, Delivery, DeliveryNote, Erased, FeedPage, FeedQuery,
-  Held, InboundClaim, InboundMessage, Lease, LogEntry, Occupied, QuarantineEntry, Row, Signal, Standings, StandingsQuery, SyncRef, Trail, Webhook, WebhookClaim, WebhookPlace,
+  Held, InboundClaim, InboundMessage, Lease, LogEntry, Occupied, QuarantineEntry, Row, Signal, Standings, StandingsQuery, SyncRef, Trail, TrailQuery, Webhook, WebhookClaim, WebhookPlace,
   WebhookSettings, WrappedKey,
 } from '../../contract/index.ts'
 import * as keys from './api-keys.ts'
@@ -71,7 +71,7 @@ export class Ledger {
     return this.#read(() => registry.audit(this.#session, ref, limit))
   }
 
-  trail(query: { after: number; limit: number }): Trail {
+  trail(query: TrailQuery): Trail {
     return this.#read(() => registry.trail(this.#session, query))
   }
 

@@ -1,6 +1,6 @@
 import type {
   Acquired, AcquireRequest, AuditEntry, BeginRequest, Begun, Checkpoint, CycleRecord, CycleReport, ErrorCode, Held,
-  Inflight, Lease, Mode, Outline, Signal, StateText, StopReason, SyncRef, Trail, TrailEntry, WrappedKey,
+  Inflight, Lease, Mode, Outline, Signal, StateText, StopReason, SyncRef, Trail, TrailEntry, TrailQuery, WrappedKey,
 } from '../../contract/index.ts'
 import { conflictEntry, keyEntry } from '../kit/audit-entries.ts'
 import { linkHash, linkText } from '../../registry/chain.ts'
@@ -128,12 +128,13 @@ export function audit(session: Session, ref: SyncRef, limit: number): AuditEntry
   ).map((row) => ({ ...row }))
 }
 
-export function trail(session: Session, { after, limit }: { after: number; limit: number }): Trail {
+export function trail(session: Session, query: TrailQuery): Trail {
   const { connection, tenantId } = session
+  const [where, place] = 'after' in query ? ['a.audit_id > ? order by a.audit_id', query.after] as const : ['a.audit_id < ? order by a.audit_id desc', query.before] as const
   const entries = connection.all<TrailEntry>(
     `select a.audit_id as id, g.connector_id as worker, g.stream_id as sync, a.epoch, a.version, a.at, a.actor, a.action, a.reason, a.cycle_id as cycle, a.state, a.hash
-     from tidemark_audit a left join tidemark_registry g using (sync_id) where a.tenant_id = ? and a.audit_id > ? order by a.audit_id limit ?`,
-    tenantId, after, limit,
+     from tidemark_audit a left join tidemark_registry g using (sync_id) where a.tenant_id = ? and ${where} limit ?`,
+    tenantId, place, query.limit,
   ).map((entry) => ({ ...entry }))
   const { head, count } = connection.get<{ head: string; count: number }>('select audit_head as head, audit_count as count from tidemark_tenants where tenant_id = ?', tenantId)!
   return { entries, head, count }

@@ -23,6 +23,16 @@ export const trailCases: readonly StoreCase[] = [
     assert.equal((await verifyTrail(store, trail.entries[1]!.hash)).intact, true)
     assert.equal((await verifyTrail(store, 'ff'.repeat(32))).intact, false)
   }),
+  rule('the trail is also read from its end, newest first, page by page, and is the same', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    for (let n = 0; n < 5; n++) await driver.cycle([upsert('a', { n })])
+    await (await SyncDriver.take(store.forTenant('another'))).cycle([upsert('a', { n: 1 })])
+    const whole = await store.trail({ after: 0, limit: 100 })
+    const newest = await store.trail({ before: Number.MAX_SAFE_INTEGER, limit: 2 })
+    assert.deepEqual(newest, { ...whole, entries: whole.entries.toReversed().slice(0, 2) })
+    const older = await store.trail({ before: newest.entries[1]!.id, limit: 100 })
+    assert.deepEqual(older.entries, whole.entries.toReversed().slice(2))
+  }),
   rule('Z21 an entry of the trail tells who, under which lease, in which cycle, to which version, and why', async ({ store }) => {
     const driver = await SyncDriver.take(store)
     const { inflight: { cycle } } = await driver.begin()

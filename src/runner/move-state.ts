@@ -1,7 +1,4 @@
-import { SyncError, type Checkpoint, type StateText, type Store, type SyncRef } from '../contract/index.ts'
-import { systemClock } from '../platform/clock.ts'
-import { holderName, isDeadHolder } from '../platform/holder.ts'
-import { actorName } from './actor.ts'
+import { SyncError, type Checkpoint, type Clock, type StateText, type Store, type SyncRef } from '../contract/index.ts'
 
 export interface StateMove {
   readonly state: StateText
@@ -11,20 +8,30 @@ export interface StateMove {
   readonly version: number
 }
 
+export interface Mover {
+  readonly clock: Clock
+  /** Who does it, for the audit. */
+  readonly actor: string
+  readonly holder: string
+  isDead(holder: string): boolean
+}
+
 const LEASE_MS = 10_000
+
+/** What the next cycle of a sync without state does. */
+export const READS_ANEW = 'reads everything from the start; rows that did not change are not written again'
 
 /**
  * An operator's hand on a checkpoint, through the door every page goes through: with the lease, so that no runner is in
  * the middle of something, and on the version that was seen, so that nothing newer is overwritten. It is audited there.
  */
-export async function moveState(store: Store, ref: SyncRef, move: StateMove): Promise<{ version: number; before: Checkpoint }> {
-  const { lease, checkpoint } = await take(store, ref)
+export async function moveState(store: Store, ref: SyncRef, move: StateMove, mover: Mover): Promise<{ version: number; before: Checkpoint }> {
+  const { lease, checkpoint } = await take(store, ref, mover)
   try {
     if (checkpoint.version !== move.version) throw moved(ref, move.version, checkpoint.version)
-    const at = systemClock.now()
     const outcome = await store.commit({
-      lease, version: move.version, at, owner: move.owner,
-      move: { kind: 'set', state: move.state, actor: actorName(), reason: move.reason },
+      lease, version: move.version, at: mover.clock.now(), owner: move.owner,
+      move: { kind: 'set', state: move.state, actor: mover.actor, reason: move.reason },
       landings: [], quarantined: [], columns: {}, readFrom: await store.position(), upstreamToleranceMs: 0, pacers: {},
     })
     if (outcome.kind === 'conflict') throw moved(ref, move.version, outcome.checkpoint.version)
@@ -35,10 +42,10 @@ export async function moveState(store: Store, ref: SyncRef, move: StateMove): Pr
   }
 }
 
-async function take(store: Store, ref: SyncRef): Promise<Extract<Awaited<ReturnType<Store['acquire']>>, { kind: 'acquired' }>> {
-  const request = { holder: `cli:${holderName()}`, ttlMs: LEASE_MS, at: systemClock.now() }
+async function take(store: Store, ref: SyncRef, { clock, holder, isDead }: Mover): Promise<Extract<Awaited<ReturnType<Store['acquire']>>, { kind: 'acquired' }>> {
+  const request = { holder, ttlMs: LEASE_MS, at: clock.now() }
   let taken = await store.acquire(ref, request)
-  if (taken.kind === 'held' && isDeadHolder(taken.by)) taken = await store.acquire(ref, { ...request, evict: taken.by })
+  if (taken.kind === 'held' && isDead(taken.by)) taken = await store.acquire(ref, { ...request, evict: taken.by })
   if (taken.kind === 'acquired') return taken
   throw new SyncError('LEASE_HELD', `${ref.sync} is being run by ${taken.by}, until ${new Date(taken.until).toISOString()} at least. Its state was not changed.`)
 }

@@ -1,0 +1,79 @@
+import { noteServerTime } from './clock.ts'
+import { parseExact } from './exact-json.ts'
+
+/** What the server said, as the person should read it. */
+export class ApiError extends Error {
+  readonly status: number
+  readonly code: string
+  readonly requestId: string | null
+
+  constructor(status: number, code: string, message: string, requestId: string | null) {
+    super(message)
+    this.status = status
+    this.code = code
+    this.requestId = requestId
+  }
+}
+
+const KEY = 'tidemark.key'
+
+/** Kept for this tab alone, and gone with it. */
+export const key = {
+  get: (): string | null => sessionStorage.getItem(KEY),
+  set: (text: string): void => sessionStorage.setItem(KEY, text),
+  clear: (): void => {
+    sessionStorage.removeItem(KEY)
+    known.clear()
+  },
+}
+
+/** The last answer of each address, with its tag: while nothing moved, the very same value is given back and nothing is drawn anew. */
+const known = new Map<string, { tag: string; value: unknown }>()
+const KNOWN_MAX = 200
+
+export async function get<Answer>(path: string, signal?: AbortSignal): Promise<Answer> {
+  const before = known.get(path)
+  const response = await ask(path, { headers: before === undefined ? {} : { 'if-none-match': before.tag }, ...(signal && { signal }) })
+  if (response.status === 304 && before !== undefined) return before.value as Answer
+  const value = parseExact(await response.text())
+  const tag = response.headers.get('etag')
+  if (tag !== null) {
+    if (known.size > KNOWN_MAX) known.clear()
+    known.set(path, { tag, value })
+  }
+  return value as Answer
+}
+
+/** Every write carries a header that no page of others can send. */
+export async function post<Answer>(path: string, body?: unknown): Promise<Answer> {
+  return write<Answer>('POST', path, body)
+}
+
+export async function write<Answer>(method: string, path: string, body?: unknown): Promise<Answer> {
+  const response = await ask(path, {
+    method, headers: { 'x-tidemark-console': '1', ...(body !== undefined && { 'content-type': 'application/json' }) }, ...(body !== undefined && { body: JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  return (text === '' ? null : parseExact(text)) as Answer
+}
+
+/** Throws ApiError for whatever is not an answer. */
+export async function ask(path: string, init: RequestInit = {}): Promise<Response> {
+  const secret = key.get()
+  let response: Response
+  try {
+    response = await fetch(path, { ...init, cache: 'no-store', headers: { ...(secret !== null && { authorization: `Bearer ${secret}` }), ...(init.headers as Record<string, string>) } })
+  } catch (cause) {
+    if (init.signal?.aborted) throw cause
+    throw new ApiError(0, 'UNREACHABLE', 'The server does not answer. Is `tidemark start` running?', null)
+  }
+  noteServerTime(response.headers.get('date'))
+  if (response.ok || response.status === 304) return response
+  const body = (await response.json().catch(() => ({}))) as { error?: string; message?: string; requestId?: string }
+  throw new ApiError(response.status, body.error ?? 'UNKNOWN', body.message ?? `The server answered ${response.status}.`, body.requestId ?? null)
+}
+
+/** A path with each part made safe. */
+export function path(parts: TemplateStringsArray, ...values: readonly (string | number)[]): string {
+  return parts.map((part, at) => part + (at < values.length ? encodeURIComponent(values[at]!) : '')).join('')
+}

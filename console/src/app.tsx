@@ -1,0 +1,115 @@
+import { useIsFetching, useQueryClient } from '@tanstack/react-query'
+import { useEffect, useState, type ReactNode } from 'react'
+import { Link, Route, Router, Switch, useLocation } from 'wouter'
+import { key } from './api.ts'
+import { Dialog } from './components/dialog.tsx'
+import { Empty } from './components/states.tsx'
+import { focusSearch, useKeys } from './keyboard.ts'
+import { AccessPage } from './pages/access.tsx'
+import { AuditPage } from './pages/audit.tsx'
+import { DatabasePage } from './pages/database.tsx'
+import { DatabasesPage } from './pages/databases.tsx'
+import { FeedPage } from './pages/feed.tsx'
+import { OverviewPage } from './pages/overview.tsx'
+import { QuarantinePage } from './pages/quarantine.tsx'
+import { RecordPage } from './pages/record.tsx'
+import { SyncPage } from './pages/sync.tsx'
+import { WebhooksPage } from './pages/webhooks.tsx'
+import { SessionGate, useSession } from './session.tsx'
+import { ThemeSwitch } from './theme.tsx'
+
+const PAGES = [
+  ['/', 'Overview'], ['/databases', 'Databases'], ['/feed', 'Feed'], ['/webhooks', 'Webhooks'], ['/quarantine', 'Quarantine'], ['/access', 'Access'], ['/audit', 'Audit'],
+] as const
+
+export function App() {
+  return (
+    <Router base="/console">
+      <a className="skip" href="#main">Skip to the content</a>
+      <SessionGate>
+        <Shell>
+          <Switch>
+            <Route path="/"><OverviewPage /></Route>
+            <Route path="/syncs/:worker/:sync">{({ worker, sync }) => <SyncPage key={`${worker}/${sync}`} worker={worker} sync={sync} />}</Route>
+            <Route path="/databases"><DatabasesPage /></Route>
+            <Route path="/databases/:database">{({ database }) => <DatabasePage key={database} name={database} />}</Route>
+            <Route path="/databases/:database/:record">{({ database, record }) => <RecordPage key={`${database}/${record}`} database={database} id={record} />}</Route>
+            <Route path="/feed"><FeedPage /></Route>
+            <Route path="/webhooks"><WebhooksPage /></Route>
+            <Route path="/quarantine"><QuarantinePage /></Route>
+            <Route path="/access"><AccessPage /></Route>
+            <Route path="/audit"><AuditPage /></Route>
+            <Route><Empty title="There is no such page"><Link href="/">Go to the overview</Link></Empty></Route>
+          </Switch>
+        </Shell>
+      </SessionGate>
+    </Router>
+  )
+}
+
+function Shell({ children }: { children: ReactNode }) {
+  const [location, go] = useLocation()
+  const [helps, setHelps] = useState(false)
+  useKeys({ '/': focusSearch, '?': () => setHelps(true), ...Object.fromEntries(PAGES.map(([path], at) => [String(at + 1), () => go(path)])) })
+  const section = PAGES.findLast(([path]) => location.startsWith(path))?.[1] ?? 'Overview'
+  const title = location.startsWith('/syncs/') ? decodeURIComponent(location.split('/')[3] ?? '') : section
+  useEffect(() => {
+    document.title = `${title} · Tidemark`
+    scrollTo(0, 0)
+  }, [location, title])
+  return (
+    <>
+      <header className="top">
+        <Link href="/" className="brand" aria-label="Tidemark, overview">
+          <svg viewBox="0 0 28 20" aria-hidden="true"><path className="brand-line" d="M2 5h24" /><path className="brand-wave" d="M0 14c3.500 0 3.500-2.600 7-2.600s3.500 2.600 7 2.600 3.500-2.600 7-2.600 3.500 2.600 7 2.600v6H0z" /></svg>
+          Tidemark
+        </Link>
+        <nav aria-label="Pages">
+          {PAGES.map(([path, name]) => <Link key={path} href={path} aria-current={section === name ? 'page' : undefined}>{name}</Link>)}
+        </nav>
+        <div className="top-tools">
+          <Freshness />
+          <Who />
+          <ThemeSwitch />
+          <button type="button" className="icon-button" onClick={() => setHelps(true)} aria-label="Keys and help" title="Keys and help (?)">?</button>
+        </div>
+      </header>
+      <main id="main" tabIndex={-1}>{children}</main>
+      {helps && <Help onClose={() => setHelps(false)} />}
+    </>
+  )
+}
+
+/** Whether what is shown is what the server says now. */
+function Freshness() {
+  const client = useQueryClient()
+  useIsFetching()
+  const isStale = client.getQueryCache().getAll().some(({ state, isActive }) => state.error !== null && state.data !== undefined && isActive)
+  return isStale ? <span className="stale" role="status">not reachable, shown as last seen</span> : null
+}
+
+function Who() {
+  const { session, signOut } = useSession()
+  return (
+    <span className="who">
+      <span className="quiet">tenant</span> {session.tenant}
+      {key.get() !== null && <button type="button" className="small" onClick={signOut}>Sign out</button>}
+    </span>
+  )
+}
+
+function Help({ onClose }: { onClose: () => void }) {
+  return (
+    <Dialog title="Keys" onClose={onClose}>
+      <dl className="keys">
+        <div><dt><kbd>/</kbd></dt><dd>search on this page</dd></div>
+        {PAGES.map(([path, name], at) => <div key={path}><dt><kbd>{at + 1}</kbd></dt><dd>{name}</dd></div>)}
+        <div><dt><kbd>Tab</kbd> <kbd>Enter</kbd></dt><dd>go from link to link, and follow one</dd></div>
+        <div><dt><kbd>?</kbd></dt><dd>this help</dd></div>
+        <div><dt><kbd>Esc</kbd></dt><dd>close it</dd></div>
+      </dl>
+      <h3>Words</h3>
+      <p><b>Tidemark</b>: the line the water has reached. Everything the source had changed up to it is in the copy. <b>Lag</b>: how long ago that was. <b>Cycle</b>: the pages from a trigger to the last one.</p>
+    </Dialog>
+  )
+}

@@ -1,0 +1,51 @@
+import type { Coverage } from '../../../src/runner/coverage.ts'
+import { useNow } from '../clock.ts'
+import { duration } from '../format.ts'
+
+/** The water: what is proven, what is being filled, where there are holes, up to the tidemark; right of it what may have happened since. */
+export function CoverageBar({ coverage, completeSince, large = false }: { coverage: Coverage; completeSince: string | null; large?: boolean }) {
+  const lagMs = Math.max(0, useNow() - (completeSince === null ? 0 : Date.parse(completeSince)))
+  const open = completeSince === null ? 0 : openShare(lagMs)
+  let at = 0
+  const parts = coverage.parts.map((part) => {
+    const x = at
+    at += part.share * (100 - open)
+    return { ...part, x, width: at - x }
+  })
+  const words = `${coverage.words}${completeSince === null ? '' : ` What happened in the last ${duration(Math.floor(lagMs / 1_000) * 1_000)} may be missing.`}`
+  return (
+    <svg className={large ? 'coverage large' : 'coverage'} role="img" aria-label={words} preserveAspectRatio="none" viewBox="0 0 100 20">
+      <title>{words}</title>
+      <rect className="coverage-bed" width="100" height="20" />
+      {parts.map((part) => <rect key={part.x} className={`coverage-${part.state}`} x={part.x} width={part.width} height="20" />)}
+      {parts.filter(({ state }) => state === 'filling').map((part) => <Stripes key={part.x} x={part.x} width={part.width} />)}
+      {parts.map((part) => part.edge !== undefined && <line key={part.x} className={`coverage-edge coverage-edge-${part.edge}`} x1={edgeOf(part)} x2={edgeOf(part)} y1="0" y2="20" />)}
+      {open > 0 && <line className="coverage-tidemark" x1={100 - open} x2={100 - open} y1="0" y2="20" />}
+    </svg>
+  )
+}
+
+/** Seconds are a sliver, days a fifth: the eye compares lags of all sizes. */
+function openShare(lagMs: number): number {
+  return Math.min(22, 1.5 + 3.2 * Math.log10(1 + lagMs / 1_000))
+}
+
+function edgeOf({ edge, x, width }: { edge?: 'head' | 'tail' | 'anchor'; x: number; width: number }): number {
+  return edge === 'head' ? x + width : x
+}
+
+function Stripes({ x, width }: { x: number; width: number }) {
+  const lines = Math.max(1, Math.floor(width / 3))
+  return <g className="coverage-stripes">{Array.from({ length: lines }, (_, n) => <line key={n} x1={x + (n * width) / lines + 0.4} x2={x + (n * width) / lines + Math.min(2.2, width / lines)} y1="20" y2="0" />)}</g>
+}
+
+export function CoverageLegend() {
+  return (
+    <ul className="legend" aria-label="What the bars show">
+      <li><span className="swatch swatch-proven" aria-hidden="true" />proven</li>
+      <li><span className="swatch swatch-filling" aria-hidden="true" />being filled</li>
+      <li><span className="swatch swatch-hole" aria-hidden="true" />hole</li>
+      <li><span className="swatch swatch-tidemark" aria-hidden="true" />tidemark</li>
+    </ul>
+  )
+}

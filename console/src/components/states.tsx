@@ -1,0 +1,49 @@
+import type { ReactNode } from 'react'
+import { ApiError } from '../api.ts'
+
+/** As tall as what will come, so that nothing jumps when it does. */
+export function Loading({ lines = 6, what = 'Loading' }: { lines?: number; what?: string }) {
+  return (
+    <div className="skeleton" role="status" aria-label={what}>
+      {Array.from({ length: lines }, (_, at) => <div key={at} className="skeleton-line" />)}
+    </div>
+  )
+}
+
+export function Empty({ title, children }: { title: string; children?: ReactNode }) {
+  return (
+    <div className="empty">
+      <svg className="empty-mark" viewBox="0 0 120 40" aria-hidden="true">
+        <path d="M4 12h112" className="empty-line" />
+        <path d="M0 30c10 0 10-6 20-6s10 6 20 6 10-6 20-6 10 6 20 6 10-6 20-6 10 6 20 6" className="empty-wave" />
+      </svg>
+      <h2>{title}</h2>
+      {children !== undefined && <div className="empty-text">{children}</div>}
+    </div>
+  )
+}
+
+export function Failure({ error, onRetry }: { error: Error; onRetry?: () => void }) {
+  const { code, requestId } = error instanceof ApiError ? error : { code: 'UNEXPECTED', requestId: null }
+  return (
+    <div className="failure" role="alert">
+      <strong>{code === 'FORBIDDEN' ? 'Not for this key' : code === 'NOT_FOUND' ? 'Not found' : 'This could not be shown'}</strong>
+      <p>{error.message}</p>
+      <p className="quiet"><code>{code}</code>{requestId !== null && <> · request <code>{requestId}</code></>}</p>
+      {onRetry !== undefined && <button type="button" onClick={onRetry}>Try again</button>}
+    </div>
+  )
+}
+
+interface Asked<Data> {
+  readonly data: Data | undefined
+  readonly error: Error | null
+  refetch(): unknown
+}
+
+/** One of the three. What was shown stays while a later look fails; the header says that it is stale. */
+export function Shown<Data>({ of, lines, children }: { of: Asked<Data>; lines?: number; children: (data: Data) => ReactNode }) {
+  if (of.data !== undefined) return <>{children(of.data)}</>
+  if (of.error !== null) return <Failure error={of.error} onRetry={() => void of.refetch()} />
+  return <Loading {...(lines !== undefined && { lines })} />
+}

@@ -1,0 +1,92 @@
+import type { LandingCounts } from '../../src/contract/index.ts'
+import type { ScheduleDocument } from '../../src/server/console/documents.ts'
+
+const UNITS = [['d', 86_400_000], ['h', 3_600_000], ['m', 60_000], ['s', 1_000]] as const
+
+/** The two largest units: `4m 10s`, `2d 3h`. */
+export function duration(ms: number): string {
+  if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`
+  const first = UNITS.findIndex(([, unitMs]) => ms >= unitMs)
+  const [unit, unitMs] = UNITS[first]!
+  const whole = Math.floor(ms / unitMs)
+  const next = UNITS[first + 1]
+  const rest = next === undefined ? 0 : Math.floor((ms - whole * unitMs) / next[1])
+  return rest === 0 || next === undefined ? `${whole}${unit}` : `${whole}${unit} ${rest}${next[0]}`
+}
+
+/** In whole seconds: what is drawn anew every second should not flicker. */
+export function ago(at: string, now: number): string {
+  const ms = now - Date.parse(at)
+  if (Math.abs(ms) < 1_500) return 'now'
+  const seconds = duration(Math.floor(Math.abs(ms) / 1_000) * 1_000)
+  return ms < 0 ? `in ${seconds}` : `${seconds} ago`
+}
+
+const COUNT = new Intl.NumberFormat('en')
+const COMPACT = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 })
+
+export function count(value: number): string {
+  return COUNT.format(value)
+}
+
+export function compact(value: number): string {
+  return value < 10_000 ? COUNT.format(Math.round(value)) : COMPACT.format(value)
+}
+
+export function plural(value: number, one: string, many = `${one}s`): string {
+  return `${count(value)} ${value === 1 ? one : many}`
+}
+
+/** In this machine's zone, by numbers: 2026-01-31 14:03:21. */
+export function clockTime(at: string): string {
+  const time = new Date(at)
+  return `${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}`
+}
+
+export function dayTime(at: string): string {
+  return `${day(at)} ${clockTime(at)}`
+}
+
+export function day(at: string): string {
+  const time = new Date(at)
+  return `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())}`
+}
+
+function two(value: number): string {
+  return String(value).padStart(2, '0')
+}
+
+export function schedule(given: ScheduleDocument | null): string {
+  if (given === null) return 'not declared'
+  switch (given.kind) {
+    case 'interval':
+      return `every ${duration(given.intervalMs)}`
+    case 'cron':
+      return given.zone === 'UTC' ? given.cron : `${given.cron} ${given.zone}`
+    default:
+      return given.kind
+  }
+}
+
+export function landed({ created, updated }: LandingCounts): number {
+  return created + updated
+}
+
+export function gone({ deleted, swept }: LandingCounts): number {
+  return deleted + swept
+}
+
+/** All that went through, changed or not. */
+export function handled({ created, updated, deleted, swept, unchanged, stale, missing, quarantined }: LandingCounts): number {
+  return created + updated + deleted + swept + unchanged + stale + missing + quarantined
+}
+
+export function rate(cycle: { readonly startedAt: string; readonly endedAt: string | null; readonly counts: LandingCounts } | null, now: number): number | null {
+  if (cycle === null) return null
+  const ms = (cycle.endedAt === null ? now : Date.parse(cycle.endedAt)) - Date.parse(cycle.startedAt)
+  return handled(cycle.counts) / Math.max(0.05, ms / 1_000)
+}
+
+export function bytes(value: number): string {
+  return value < 1_024 ? `${value} B` : `${(value / 1_024).toFixed(1)} kB`
+}

@@ -1,0 +1,85 @@
+import { useEffect, useRef, useState } from 'react'
+import type { ChangeDocument } from '../../src/server/console/documents.ts'
+import { ApiError, ask } from './api.ts'
+import { parseExact } from './exact-json.ts'
+
+export type LiveState = 'connecting' | 'live' | 'broken'
+
+const KEPT_MAX = 300
+/** So often at most is anything drawn, however fast changes come. */
+const DRAW_MS = 250
+const RETRY_MS = 2_000
+
+/** The newest changes, newest first, for as long as the page is open. Goes on where it was after a break. */
+export function useLiveChanges(types: string): { changes: readonly ChangeDocument[]; state: LiveState; error: Error | null } {
+  const [changes, setChanges] = useState<readonly ChangeDocument[]>([])
+  const [state, setState] = useState<LiveState>('connecting')
+  const [error, setError] = useState<Error | null>(null)
+  const pending = useRef<ChangeDocument[]>([])
+
+  useEffect(() => {
+    const left = new AbortController()
+    pending.current = []
+    setChanges([])
+    const draw = setInterval(() => {
+      if (pending.current.length === 0) return
+      const fresh = pending.current.toReversed()
+      pending.current = []
+      setChanges((before) => [...fresh, ...before].slice(0, KEPT_MAX))
+    }, DRAW_MS)
+    void follow(types, left.signal, {
+      onChange: (change) => void pending.current.push(change),
+      onState: (next, cause) => {
+        setState(next)
+        setError(cause)
+      },
+    })
+    return () => {
+      left.abort()
+      clearInterval(draw)
+    }
+  }, [types])
+  return { changes, state, error }
+}
+
+interface Listener {
+  onChange(change: ChangeDocument): void
+  onState(state: LiveState, cause: Error | null): void
+}
+
+/** With fetch and not with EventSource, which cannot send a key. */
+async function follow(types: string, signal: AbortSignal, { onChange, onState }: Listener): Promise<void> {
+  let cursor = ''
+  while (!signal.aborted) {
+    try {
+      const query = new URLSearchParams({ ...(types !== '' && { types }) })
+      const response = await ask(`/console/api/changes?${query}`, { signal, headers: { accept: 'text/event-stream', ...(cursor !== '' && { 'last-event-id': cursor }) } })
+      onState('live', null)
+      for await (const { id, event, data } of events(response.body!)) {
+        if (event === 'change') onChange(parseExact(data) as ChangeDocument)
+        if (id !== '') cursor = id
+      }
+    } catch (cause) {
+      if (signal.aborted) return
+      onState('broken', cause as Error)
+      if (cause instanceof ApiError && (cause.status === 401 || cause.status === 403)) return
+    }
+    if (!signal.aborted) onState('broken', null)
+    await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
+  }
+}
+
+async function* events(body: ReadableStream<Uint8Array>): AsyncGenerator<{ id: string; event: string; data: string }> {
+  const reader = body.pipeThrough(new TextDecoderStream() as unknown as ReadableWritablePair<string, Uint8Array>).getReader()
+  let rest = ''
+  for (;;) {
+    const { value, done } = await reader.read()
+    if (done) return
+    const blocks = (rest + value).split('\n\n')
+    rest = blocks.pop()!
+    for (const block of blocks) {
+      const field = (name: string): string => block.split('\n').find((line) => line.startsWith(`${name}: `))?.slice(name.length + 2) ?? ''
+      yield { id: field('id'), event: field('event'), data: field('data') }
+    }
+  }
+}

@@ -1,0 +1,50 @@
+import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import type { CheckpointDocument } from '../../../src/server/console/documents.ts'
+import { get, path } from '../api.ts'
+import { DataTable } from '../components/data-table.tsx'
+import { Empty, Shown } from '../components/states.tsx'
+import { Moment } from '../components/time.tsx'
+import { bytes } from '../format.ts'
+import { useSession } from '../session.tsx'
+
+/** Who moved the checkpoint, and what it held; the value itself only for who may see it and asks. */
+export function Checkpoints({ worker, sync, moved }: { worker: string; sync: string; moved: number | undefined }) {
+  const { may } = useSession()
+  const [reveals, setReveals] = useState(false)
+  const asked = useQuery({
+    queryKey: ['checkpoints', worker, sync, reveals, moved],
+    queryFn: ({ signal }) => get<{ data: CheckpointDocument[] }>(`${path`/console/api/syncs/${worker}/${sync}/checkpoints`}?limit=30&reveal=${reveals}`, signal),
+    placeholderData: (before) => before,
+  })
+  return (
+    <section aria-labelledby="checkpoints">
+      <div className="title-bar">
+        <h2 id="checkpoints">Checkpoint history</h2>
+        <button type="button" disabled={!may('admin')} aria-pressed={reveals} title={may('admin') ? '' : 'It takes the scope admin to see states as they are.'} onClick={() => setReveals(!reveals)}>{reveals ? 'Hide the states' : 'Reveal the states'}</button>
+      </div>
+      <Shown of={asked}>
+        {({ data }) => data.length === 0 ? <Empty title="The checkpoint has never moved">It does with the first complete cycle.</Empty> : (
+          <DataTable
+            label="Checkpoint history, newest first" rows={data} keyOf={({ version, at, action }) => `${version} ${at} ${action}`}
+            columns={[
+              { title: 'Version', isNumber: true, cell: ({ version }) => version },
+              { title: 'When', cell: ({ at }) => <Moment at={at} /> },
+              { title: 'What', cell: ({ action }) => <span className="tag">{action}</span> },
+              { title: 'By', cell: ({ actor }) => actor },
+              { title: 'Cycle', isNumber: true, cell: ({ cycle }) => cycle ?? <span className="quiet">–</span> },
+              { title: 'State', isWide: true, cell: ({ state }) => <State state={state} /> },
+              { title: 'Reason', cell: ({ reason }) => reason || <span className="quiet">–</span> },
+            ]}
+          />
+        )}
+      </Shown>
+    </section>
+  )
+}
+
+function State({ state }: { state: CheckpointDocument['state'] }) {
+  if (state === null) return <span className="quiet">none</span>
+  if (state.value !== undefined) return <pre className="state" tabIndex={0} aria-label="State"><code>{JSON.stringify(state.value, null, 1)}</code></pre>
+  return <><code>#{state.digest8}</code> <span className="quiet">{bytes(state.bytes)}</span></>
+}

@@ -1,0 +1,55 @@
+import type { CycleDocument } from '../../../src/server/console/documents.ts'
+import { useNow } from '../clock.ts'
+import { DataTable, type TableColumn } from '../components/data-table.tsx'
+import { Empty } from '../components/states.tsx'
+import { Moment } from '../components/time.tsx'
+import { compact, count, duration, gone, landed } from '../format.ts'
+
+/** Every cycle on one axis of time, with what it did. */
+export function CycleTimeline({ cycles }: { cycles: readonly CycleDocument[] }) {
+  const now = useNow()
+  if (cycles.length === 0) return <Empty title="No cycle has run yet">It begins with its schedule, or with “Run now”.</Empty>
+  const from = Math.min(...cycles.map(({ startedAt }) => Date.parse(startedAt)))
+  const columns: readonly TableColumn<CycleDocument>[] = [
+    { title: 'Cycle', cell: ({ cycle, trigger }) => <span className="whole">{cycle} <span className="quiet">{trigger}</span></span> },
+    { title: 'Began', cell: ({ startedAt }) => <Moment at={startedAt} /> },
+    { title: 'When and how long', isWide: true, cell: (cycle) => <Span cycle={cycle} from={from} now={now} /> },
+    { title: 'Pages', isNumber: true, cell: ({ pages }) => count(pages) },
+    { title: 'Landed', isNumber: true, cell: ({ counts }) => <Figure value={landed(counts)} tone="plus" /> },
+    { title: 'Unchanged', isNumber: true, cell: ({ counts }) => <Figure value={counts.unchanged} /> },
+    { title: 'Deleted', isNumber: true, cell: ({ counts }) => <Figure value={gone(counts)} tone="minus" /> },
+    { title: 'Quarantined', isNumber: true, cell: ({ counts }) => <Figure value={counts.quarantined} tone="bad" /> },
+    { title: 'Retries', isNumber: true, cell: ({ retries }) => <Figure value={retries} /> },
+    { title: 'Waited', isNumber: true, cell: ({ waitedMs }) => (waitedMs === 0 ? <span className="quiet">–</span> : duration(waitedMs)) },
+    { title: 'Ended', cell: (cycle) => <Ending cycle={cycle} /> },
+  ]
+  return <DataTable label="Cycles, newest first" columns={columns} rows={cycles} keyOf={({ cycle }) => cycle} />
+}
+
+function Figure({ value, tone }: { value: number; tone?: 'plus' | 'minus' | 'bad' }) {
+  return value === 0 ? <span className="quiet">0</span> : <span className={tone === undefined ? '' : `count-${tone}`}>{compact(value)}</span>
+}
+
+function Span({ cycle: { startedAt, endedAt, error, waitedMs }, from, now }: { cycle: CycleDocument; from: number; now: number }) {
+  const [begin, end] = [Date.parse(startedAt), endedAt === null ? now : Date.parse(endedAt)]
+  const whole = Math.max(1, now - from)
+  const x = ((begin - from) / whole) * 100
+  const width = Math.max(0.8, ((end - begin) / whole) * 100)
+  const waited = Math.min(width, (waitedMs / whole) * 100)
+  return (
+    <span className="span">
+      <svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">
+        <rect className="span-bed" width="100" height="10" />
+        <rect className={error !== null ? 'span-bad' : endedAt === null ? 'span-now' : 'span-done'} x={Math.min(x, 99.200)} width={width} height="10" />
+        {waited > 0 && <rect className="span-waited" x={Math.min(x, 99.200)} width={waited} y="7" height="3" />}
+      </svg>
+      <span>{duration(end - begin)}</span>
+    </span>
+  )
+}
+
+function Ending({ cycle: { stopReason, stopWord, error, endedAt } }: { cycle: CycleDocument }) {
+  if (endedAt === null) return <span className="tag tag-now">running</span>
+  if (error !== null) return <span className="ending"><span className="tag tag-bad">{stopReason}</span> <span className="bad" title={error.message}>{error.code}</span></span>
+  return <span className="ending"><span className="tag">{stopReason}</span>{stopWord !== null && <span className={stopWord.startsWith('switched') ? 'tag tag-warn' : 'quiet'}>{stopWord.replaceAll('_', ' ')}</span>}</span>
+}

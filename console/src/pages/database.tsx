@@ -1,0 +1,100 @@
+import { useInfiniteQuery } from '@tanstack/react-query'
+import { useDeferredValue, useState } from 'react'
+import { Link } from 'wouter'
+import type { DatabaseDocument, RowDocument, RowsDocument } from '../../../src/server/console/documents.ts'
+import { get, path } from '../api.ts'
+import { Command } from '../components/code.tsx'
+import { Empty, Failure, Loading, Shown } from '../components/states.tsx'
+import { Moment } from '../components/time.tsx'
+import { Value } from '../components/value.tsx'
+import { count, plural } from '../format.ts'
+import { useDatabases } from './databases.tsx'
+
+export function DatabasePage({ name }: { name: string }) {
+  const databases = useDatabases()
+  const [text, setText] = useState('')
+  const search = useDeferredValue(text.trim())
+  return (
+    <>
+      <nav className="crumbs" aria-label="Where this is"><Link href="/databases">Databases</Link></nav>
+      <Shown of={databases}>
+        {({ data }) => {
+          const database = data.find((one) => one.name === name)
+          if (database === undefined) return <Empty title={`There is no database ${name}`}><Link href="/databases">See those there are</Link></Empty>
+          return (
+            <>
+              <div className="title-bar">
+                <div><h1>{name}</h1><p className="quiet">{plural(database.rows, 'row')} · {plural(database.columns.length, 'column')}</p></div>
+                <input type="search" placeholder="Search keys and records  /" aria-label="Search keys and records" value={text} onChange={(event) => setText(event.target.value)} />
+              </div>
+              <Records database={database} search={search} />
+              <section aria-labelledby="sql">
+                <h2 id="sql">Query it</h2>
+                <p className="quiet">A plain view with typed columns, in your own store. On this machine:</p>
+                <Command label="The command" text={`npx tidemark query "select * from ${database.view} limit 20"`} />
+                <Command label="The SQL" text={sqlOf(database)} />
+              </section>
+            </>
+          )
+        }}
+      </Shown>
+    </>
+  )
+}
+
+function sqlOf({ view, columns }: DatabaseDocument): string {
+  const names = columns.slice(0, 6).map(({ name }) => (/^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`))
+  return `select ${names.join(', ') || '*'}\nfrom ${view}\nlimit 20;`
+}
+
+function Records({ database, search }: { database: DatabaseDocument; search: string }) {
+  const rows = useInfiniteQuery({
+    queryKey: ['rows', database.name, search],
+    queryFn: ({ pageParam, signal }) => get<RowsDocument>(`${path`/console/api/databases/${database.name}/rows`}?${new URLSearchParams({ ...(search !== '' && { search }), ...(pageParam !== null && { after: pageParam }) })}`, signal),
+    initialPageParam: null as string | null, getNextPageParam: ({ next }) => next, placeholderData: (before) => before,
+  })
+  if (rows.error !== null && rows.data === undefined) return <Failure error={rows.error} onRetry={() => void rows.refetch()} />
+  if (rows.data === undefined) return <Loading lines={10} />
+  const found = rows.data.pages.flatMap(({ data }) => data)
+  const scanned = rows.data.pages.reduce((sum, page) => sum + page.scanned, 0)
+  return (
+    <section aria-label="Records" className={rows.isPlaceholderData ? 'is-waiting' : ''}>
+      {found.length === 0 ? <Empty title={search === '' ? 'No rows' : `Nothing has “${search}” in it`}>{search === '' ? 'They come with the next cycle.' : `${plural(scanned, 'row')} looked through.`}</Empty> : <RecordTable database={database} rows={found} />}
+      <p className="more" role="status">
+        {search === '' ? `${count(found.length)} of ${plural(database.rows, 'row')}` : `${plural(found.length, 'match', 'matches')} in ${plural(scanned, 'row')} looked through`}
+        {rows.hasNextPage && <button type="button" disabled={rows.isFetchingNextPage} onClick={() => void rows.fetchNextPage()}>{search === '' ? 'Show more' : 'Look further'}</button>}
+      </p>
+    </section>
+  )
+}
+
+const NUMERIC = new Set(['integer', 'number', 'bigint'])
+
+function isNumeric(kinds: readonly string[]): boolean {
+  return kinds.length > 0 && kinds.every((kind) => NUMERIC.has(kind))
+}
+
+function RecordTable({ database, rows }: { database: DatabaseDocument; rows: readonly RowDocument[] }) {
+  return (
+    <div className="scroll" role="region" aria-label="Records" tabIndex={0}>
+      <table className="records">
+        <thead>
+          <tr>
+            <th scope="col">key</th>
+            {database.columns.map(({ name, kinds }) => <th key={name} scope="col" className={isNumeric(kinds) ? 'number' : ''}>{name} <span className="kind">{kinds.join(' | ') || 'null'}</span></th>)}
+            <th scope="col">changed</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map(({ key, record, committedAt }) => (
+            <tr key={key}>
+              <th scope="row"><Link href={path`/databases/${database.name}/${key}`}>{key}</Link></th>
+              {database.columns.map(({ name, kinds }) => <td key={name} className={isNumeric(kinds) ? 'number' : ''}><Value value={record[name]} /></td>)}
+              <td className="quiet"><Moment at={committedAt} /></td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}

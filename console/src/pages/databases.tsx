@@ -1,0 +1,35 @@
+import { useQuery } from '@tanstack/react-query'
+import { Link } from 'wouter'
+import type { DatabaseDocument } from '../../../src/server/console/documents.ts'
+import { get, path } from '../api.ts'
+import { DataTable } from '../components/data-table.tsx'
+import { Empty, Shown } from '../components/states.tsx'
+import { count } from '../format.ts'
+
+const NAMES_MAX = 6
+
+/** Counting rows costs the store more than reading them, so this is asked for rarely. */
+export function useDatabases() {
+  return useQuery({ queryKey: ['databases'], queryFn: ({ signal }) => get<{ data: DatabaseDocument[] }>('/api/databases', signal), refetchInterval: 15_000 })
+}
+
+export function DatabasesPage() {
+  return (
+    <>
+      <h1>Databases</h1>
+      <Shown of={useDatabases()}>
+        {({ data }) => data.length === 0 ? <Empty title="Nothing has landed yet">A database is there with the first cycle that fills it.</Empty> : (
+          <DataTable
+            label="Databases" rows={data} keyOf={({ name }) => name}
+            columns={[
+              { title: 'Database', cell: ({ name }) => <Link href={path`/databases/${name}`}>{name}</Link> },
+              { title: 'Rows', isNumber: true, cell: ({ rows }) => count(rows) },
+              { title: 'View', cell: ({ view }) => <code>{view}</code> },
+              { title: 'Columns', isWide: true, cell: ({ columns }) => <span className="quiet">{columns.slice(0, NAMES_MAX).map(({ name }) => name).join(', ')}{columns.length > NAMES_MAX && ` and ${columns.length - NAMES_MAX} more`}</span> },
+            ]}
+          />
+        )}
+      </Shown>
+    </>
+  )
+}

@@ -1,0 +1,144 @@
+import { useQuery } from '@tanstack/react-query'
+import { memo, useMemo, useRef, useState } from 'react'
+import { Link } from 'wouter'
+import type { Health } from '../../../src/runner/health.ts'
+import type { ActivityDocument, OverviewDocument, SyncDocument } from '../../../src/server/console/documents.ts'
+import { get, path } from '../api.ts'
+import { useNow } from '../clock.ts'
+import { ActivityCharts } from '../components/chart.tsx'
+import { Counts } from '../components/counts.tsx'
+import { CoverageBar, CoverageLegend } from '../components/coverage-bar.tsx'
+import { HealthWord } from '../components/health.tsx'
+import { Empty, Shown } from '../components/states.tsx'
+import { Ago, Moment, Since } from '../components/time.tsx'
+import { compact, rate, schedule } from '../format.ts'
+import { useVisibleRows } from '../visible-rows.ts'
+
+const POLL_MS = 2_000
+const CHART_MS = 5_000
+const ORDER: readonly Health[] = ['ERROR', 'WARNING', 'INITIALIZING', 'HEALTHY', 'PAUSED']
+
+export function OverviewPage() {
+  const overview = useQuery({ queryKey: ['overview'], queryFn: ({ signal }) => get<{ data: OverviewDocument }>('/console/api/overview', signal), refetchInterval: POLL_MS })
+  const activity = useQuery({ queryKey: ['activity'], queryFn: ({ signal }) => get<{ data: ActivityDocument }>('/console/api/activity', signal), refetchInterval: CHART_MS })
+  return (
+    <>
+      <h1 className="hidden">Overview</h1>
+      <section className="chart-section" aria-label="Activity">
+        <Shown of={activity} lines={3}>{({ data }) => <ActivityCharts activity={data} />}</Shown>
+      </section>
+      <Shown of={overview} lines={10}>{({ data }) => data.syncs.length === 0 ? <NoSyncs /> : <Syncs syncs={data.syncs} />}</Shown>
+    </>
+  )
+}
+
+function Syncs({ syncs }: { syncs: readonly SyncDocument[] }) {
+  const [search, setSearch] = useState('')
+  const [health, setHealth] = useState<Health | null>(null)
+  const counts = useMemo(() => new Map(ORDER.map((word) => [word, syncs.filter((sync) => sync.health === word).length])), [syncs])
+  const shown = useMemo(() => {
+    const wanted = search.trim().toLowerCase()
+    const matches = syncs.filter((sync) => (health === null || sync.health === health) && (wanted === '' || [sync.sync, sync.worker, ...sync.databases].some((text) => text.toLowerCase().includes(wanted))))
+    return pairsTogether(matches)
+  }, [syncs, search, health])
+  return (
+    <section aria-label="Syncs">
+      <div className="bar">
+        <div className="chips" role="group" aria-label="Filter by health">
+          <button type="button" className="chip" aria-pressed={health === null} onClick={() => setHealth(null)}>All <b>{syncs.length}</b></button>
+          {ORDER.filter((word) => counts.get(word)! > 0).map((word) => (
+            <button key={word} type="button" className="chip" aria-pressed={health === word} onClick={() => setHealth(health === word ? null : word)}><HealthWord health={word} /> <b>{counts.get(word)}</b></button>
+          ))}
+        </div>
+        <input type="search" placeholder="Search syncs  /" aria-label="Search syncs" value={search} onChange={(event) => setSearch(event.target.value)} />
+        <CoverageLegend />
+      </div>
+      {shown.length === 0 ? <Empty title="No sync is like that"><button type="button" onClick={() => { setSearch(''); setHealth(null) }}>Show all</button></Empty> : <SyncRows syncs={shown} />}
+    </section>
+  )
+}
+
+/** A backfill comes right after its delta, wherever it was declared. */
+function pairsTogether(syncs: readonly SyncDocument[]): SyncDocument[] {
+  const isDelta = (sync: SyncDocument): boolean => sync.pair?.role === 'delta'
+  const nameOf = ({ worker }: SyncDocument, sync: string): string => `${worker}/${sync}`
+  const backfills = new Map(syncs.filter((sync) => sync.pair?.role === 'backfill').map((sync) => [nameOf(sync, sync.sync), sync]))
+  const deltas = new Set(syncs.filter(isDelta).map((sync) => nameOf(sync, sync.sync)))
+  return syncs.flatMap((sync) => {
+    if (sync.pair?.role === 'backfill' && deltas.has(nameOf(sync, sync.pair.with))) return []
+    const backfill = isDelta(sync) ? backfills.get(nameOf(sync, sync.pair!.with)) : undefined
+    return backfill === undefined ? [sync] : [sync, backfill]
+  })
+}
+
+const TITLES = ['Health', 'Sync', 'Coverage', 'Tidemark', 'Lag', 'Rows/s', 'Last cycle', 'Next']
+
+function SyncRows({ syncs }: { syncs: readonly SyncDocument[] }) {
+  const list = useRef<HTMLDivElement>(null)
+  const { from, to, rowHeight } = useVisibleRows(list, syncs.length)
+  return (
+    <div className="syncs" role="table" aria-label="Syncs" aria-rowcount={syncs.length + 1}>
+      <div role="rowgroup" className="syncs-head">
+        <div role="row" aria-rowindex={1} className="sync-row">{TITLES.map((title) => <div key={title} role="columnheader" className={`cell-${title.toLowerCase().replaceAll(/\W+/g, '-')}`}>{title}</div>)}</div>
+      </div>
+      <div role="rowgroup" ref={list} className="syncs-body" style={{ height: syncs.length * rowHeight }}>
+        {syncs.slice(from, to).map((sync, at) => <SyncRow key={`${sync.worker}/${sync.sync}`} sync={sync} index={from + at} top={(from + at) * rowHeight} />)}
+      </div>
+    </div>
+  )
+}
+
+/** While nothing moved the documents are the very same ones, and the row stays as it is. */
+const SyncRow = memo(({ sync, index, top }: { sync: SyncDocument; index: number; top: number }) => {
+  const { lastCycle, pair } = sync
+  const isBackfill = pair?.role === 'backfill'
+  return (
+    <div role="row" aria-rowindex={index + 2} className={isBackfill ? 'sync-row is-backfill' : 'sync-row'} style={{ top }}>
+      <div role="cell" className="cell-health"><HealthWord health={sync.health} isRunning={sync.isRunning} /></div>
+      <div role="cell" className="cell-sync">
+        <Link href={path`/syncs/${sync.worker}/${sync.sync}`} title={`${sync.worker} / ${sync.sync}`}>{sync.sync}</Link>
+        <span className="quiet">{sync.mode ?? 'unknown'} · {schedule(sync.schedule)}</span>
+      </div>
+      <div role="cell" className="cell-coverage"><CoverageBar coverage={sync.coverage} completeSince={sync.completeSince} /></div>
+      <div role="cell" className="cell-tidemark" data-title="Tidemark">
+        <span><Tidemark sync={sync} /></span>
+        <span className="quiet">v{sync.version}{sync.state !== null && ` #${sync.state.digest8.slice(0, 6)}`}</span>
+      </div>
+      <div role="cell" className="cell-lag" data-title="Lag">{sync.completeSince === null ? <span className="quiet">–</span> : <Since at={sync.completeSince} />}</div>
+      <div role="cell" className="cell-rows-s" data-title="Rows/s"><Rate sync={sync} /></div>
+      <div role="cell" className="cell-last-cycle" data-title="Last cycle">
+        {lastCycle === null ? <span className="quiet">never ran</span> : (
+          <>
+            <span className={lastCycle.error === null ? '' : 'bad'}>{lastCycle.endedAt === null ? (sync.isRunning ? <>running, page {lastCycle.pages}</> : 'broke off') : <>{lastCycle.error?.code ?? lastCycle.stopWord ?? lastCycle.stopReason} <Ago at={lastCycle.endedAt} /></>}</span>
+            <Counts cycle={lastCycle} />
+          </>
+        )}
+      </div>
+      <div role="cell" className="cell-next" data-title="Next"><Next sync={sync} /></div>
+    </div>
+  )
+})
+
+export function Tidemark({ sync: { tidemark, completeSince } }: { sync: SyncDocument }) {
+  if (tidemark !== null && !tidemark.startsWith('#')) return <Moment at={tidemark} />
+  // A source without times: as of the beginning of its last complete cycle.
+  return completeSince === null ? <span className="quiet">not yet</span> : <Moment at={completeSince} />
+}
+
+function Rate({ sync }: { sync: SyncDocument }) {
+  const now = useNow()
+  const value = rate(sync.lastCycle, now)
+  return value === null ? <span className="quiet">–</span> : <span className={sync.isRunning ? '' : 'quiet'}>{compact(value)}</span>
+}
+
+export function Next({ sync: { isRunning, next } }: { sync: SyncDocument }) {
+  const now = useNow()
+  if (isRunning) return <>running</>
+  if (next === null) return <span className="quiet">–</span>
+  if (next.at === null) return <span className="quiet">{next.why === 'manual' ? 'when asked' : next.why}</span>
+  return Date.parse(next.at) <= now ? <>due now</> : <Ago at={next.at} />
+}
+
+function NoSyncs() {
+  return <Empty title="No syncs yet"><p>This worker declares none. <code>worker.sync(…)</code> and <code>worker.track(…)</code> in your worker file do.</p></Empty>
+}

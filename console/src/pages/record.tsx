@@ -1,0 +1,75 @@
+import { useQuery } from '@tanstack/react-query'
+import { Link } from 'wouter'
+import type { HistoryDocument, RecordDocument } from '../../../src/server/console/documents.ts'
+import { get, path } from '../api.ts'
+import { Command } from '../components/code.tsx'
+import { Shown } from '../components/states.tsx'
+import { Ago, Moment } from '../components/time.tsx'
+import { Value } from '../components/value.tsx'
+import { count, plural } from '../format.ts'
+
+export function RecordPage({ database, id }: { database: string; id: string }) {
+  const asked = useQuery({ queryKey: ['record', database, id], queryFn: ({ signal }) => get<{ data: RecordDocument }>(path`/console/api/databases/${database}/rows/${id}`, signal), refetchInterval: 5_000 })
+  return (
+    <>
+      <nav className="crumbs" aria-label="Where this is"><Link href="/databases">Databases</Link> <span aria-hidden="true">/</span> <Link href={path`/databases/${database}`}>{database}</Link></nav>
+      <h1 className="breakable">{id}</h1>
+      <Shown of={asked}>{({ data }) => <Told record={data} />}</Shown>
+    </>
+  )
+}
+
+function Told({ record }: { record: RecordDocument }) {
+  const newest = record.history[0]!
+  const shown = record.history.find((entry) => entry.record !== null)
+  return (
+    <>
+      <p className="quiet">{record.isLive ? <>Changed <Ago at={newest.committedAt} /></> : <>Deleted <Ago at={newest.committedAt} />; below it is as it was</>} · {plural(record.history.length, 'change')}{record.isCut && ' and older ones'}</p>
+      <div className="two">
+        <section aria-labelledby="record-now">
+          <h2 id="record-now">{record.isLive ? 'The record' : 'The record as it was'}</h2>
+          {shown !== undefined && <Members record={shown.record!} changed={newest.changed} />}
+        </section>
+        <section aria-labelledby="record-why">
+          <h2 id="record-why">Why it is so</h2>
+          <ol className="why">
+            {record.history.map((entry, at) => <Entry key={entry.sequence} entry={entry} before={record.history[at + 1]} />)}
+          </ol>
+          <Command label="The same in a terminal" text={`npx tidemark why ${record.database} ${JSON.stringify(record.key)}`} />
+        </section>
+      </div>
+    </>
+  )
+}
+
+function Members({ record, changed }: { record: Readonly<Record<string, unknown>>; changed: readonly string[] }) {
+  return (
+    <dl className="members">
+      {Object.entries(record).map(([name, value]) => (
+        <div key={name} className={changed.includes(name) ? 'is-changed' : ''}>
+          <dt>{name}</dt>
+          <dd>{typeof value === 'object' && value !== null ? <pre tabIndex={0} aria-label={name}><code>{JSON.stringify(value, null, 2)}</code></pre> : <Value value={value} />}</dd>
+        </div>
+      ))}
+    </dl>
+  )
+}
+
+const SHOWN_MAX = 8
+
+/** One commit: what it changed, and the page, the cycle and the sync that brought it. */
+function Entry({ entry, before }: { entry: HistoryDocument; before: HistoryDocument | undefined }) {
+  const isUpdate = entry.action === 'updated' && before !== undefined
+  return (
+    <li className={`why-entry action-${entry.action}`}>
+      <p><span className={`tag tag-${entry.action}`}>{entry.action}</span> <Moment at={entry.committedAt} /> <span className="quiet">sequence {count(entry.sequence)}</span></p>
+      <p className="quiet">by <Link href={path`/syncs/${entry.worker}/${entry.sync}`}>{entry.sync}</Link>, cycle {entry.cycle}, page {entry.page}{entry.upstreamAt !== null && <>; the source says <Moment at={entry.upstreamAt} /></>}</p>
+      {isUpdate && (
+        <dl className="diff">
+          {entry.changed.slice(0, SHOWN_MAX).map((name) => <div key={name}><dt>{name}</dt><dd><span className="diff-old"><Value value={before.record?.[name]} /></span> <span aria-label="became">→</span> <span className="diff-new"><Value value={entry.record?.[name]} /></span></dd></div>)}
+          {entry.changed.length > SHOWN_MAX && <div><dt>and {entry.changed.length - SHOWN_MAX} more</dt><dd /></div>}
+        </dl>
+      )}
+    </li>
+  )
+}

@@ -1,0 +1,73 @@
+import { useQuery } from '@tanstack/react-query'
+import { Link } from 'wouter'
+import type { ActivityDocument, CycleDocument, SyncDocument } from '../../../src/server/console/documents.ts'
+import { get, path } from '../api.ts'
+import { ActivityCharts } from '../components/chart.tsx'
+import { CoverageBar, CoverageLegend } from '../components/coverage-bar.tsx'
+import { HealthWord } from '../components/health.tsx'
+import { Shown } from '../components/states.tsx'
+import { Ago, Since } from '../components/time.tsx'
+import { bytes, plural, schedule } from '../format.ts'
+import { Checkpoints } from './checkpoints.tsx'
+import { CycleTimeline } from './cycle-timeline.tsx'
+import { Next, Tidemark } from './overview.tsx'
+import { SyncActions } from './sync-actions.tsx'
+
+const POLL_MS = 2_000
+
+export function SyncPage({ worker, sync }: { worker: string; sync: string }) {
+  const base = path`/console/api/syncs/${worker}/${sync}`
+  const standing = useQuery({ queryKey: ['sync', worker, sync], queryFn: ({ signal }) => get<{ data: SyncDocument }>(base, signal), refetchInterval: POLL_MS })
+  const moved = standing.data?.data.version
+  const cycles = useQuery({ queryKey: ['cycles', worker, sync], queryFn: ({ signal }) => get<{ data: CycleDocument[] }>(`${path`/api/syncs/${worker}/${sync}/cycles`}?limit=40`, signal), refetchInterval: POLL_MS })
+  const activity = useQuery({ queryKey: ['activity', worker, sync], queryFn: ({ signal }) => get<{ data: ActivityDocument }>(`/console/api/activity?${new URLSearchParams({ worker, sync })}`, signal), refetchInterval: 5_000 })
+  return (
+    <>
+      <nav className="crumbs" aria-label="Where this is"><Link href="/">Overview</Link> <span aria-hidden="true">/</span> <span>{worker}</span></nav>
+      <Shown of={standing} lines={8}>{({ data }) => <Standing sync={data} />}</Shown>
+      <section className="chart-section" aria-label="Activity"><Shown of={activity} lines={3}>{({ data }) => <ActivityCharts activity={data} />}</Shown></section>
+      <section aria-labelledby="cycles">
+        <h2 id="cycles">Cycles</h2>
+        <Shown of={cycles}>{({ data }) => <CycleTimeline cycles={data} />}</Shown>
+      </section>
+      <Checkpoints worker={worker} sync={sync} moved={moved} />
+    </>
+  )
+}
+
+function Standing({ sync }: { sync: SyncDocument }) {
+  const { lastError, failures, pair, databases, state } = sync
+  return (
+    <section className="standing" aria-label="Where it stands">
+      <div className="title-bar">
+        <div>
+          <h1>{sync.sync} <HealthWord health={sync.health} isRunning={sync.isRunning} /></h1>
+          <p className="quiet">
+            {sync.mode ?? 'unknown mode'} · {schedule(sync.schedule)}{!sync.isDeclared && ' · the worker no longer declares it'}
+            {databases.length > 0 && <> · into {databases.map((name, at) => <span key={name}>{at > 0 && ', '}<Link href={path`/databases/${name}`}>{name}</Link></span>)}</>}
+            {pair !== null && <> · {pair.role === 'delta' ? 'its backfill is ' : 'the backfill of '}<Link href={path`/syncs/${sync.worker}/${pair.with}`}>{pair.with}</Link></>}
+          </p>
+        </div>
+        <SyncActions sync={sync} />
+      </div>
+      {failures > 0 && lastError !== null && (
+        <div className="failure" role="status">
+          <strong>{lastError.code} <span className="quiet">{failures === 1 ? 'once' : `${failures} times in a row`}, last <Ago at={lastError.at} /></span></strong>
+          <p>{lastError.message}</p>
+          <p>{lastError.advice}</p>
+        </div>
+      )}
+      <div className="coverage-panel">
+        <CoverageBar coverage={sync.coverage} completeSince={sync.completeSince} large />
+        <div className="coverage-words"><p>{sync.coverage.words}</p><CoverageLegend /></div>
+      </div>
+      <dl className="facts">
+        <div><dt>Tidemark</dt><dd><Tidemark sync={sync} /></dd><dd className="quiet">{sync.tidemark?.startsWith('#') ? `position ${sync.tidemark}` : 'the newest it has'}</dd></div>
+        <div><dt>Lag</dt><dd>{sync.completeSince === null ? '–' : <Since at={sync.completeSince} />}</dd><dd className="quiet">since its last complete cycle</dd></div>
+        <div><dt>Position</dt><dd>version {sync.version}</dd><dd className="quiet">{state === null ? 'no state' : `state #${state.digest8}, ${bytes(state.bytes)}`}</dd></div>
+        <div><dt>Next cycle</dt><dd><Next sync={sync} /></dd><dd className="quiet">{sync.next?.why ?? 'not scheduled here'}</dd></div>
+        <div><dt>Held by</dt><dd className="clip" title={sync.heldBy ?? ''}>{sync.heldBy ?? 'nobody'}</dd><dd className="quiet">{sync.isRunning ? `page ${sync.lastCycle?.pages ?? 0} of its cycle` : sync.lastCycle === null ? 'never ran' : plural(sync.lastCycle.pages, 'page') + ' in its last cycle'}</dd></div>
+      </dl>
+    </section>
+  )
+}

@@ -1,0 +1,198 @@
+import type { Action, DatabaseInfo, ErrorCode, LandingCounts, Mode, StopReason } from '../../contract/index.ts'
+import type { RedactedState } from '../../registry/redact.ts'
+import type { TrailVerdict } from '../../registry/trail.ts'
+import type { Coverage } from '../../runner/coverage.ts'
+import type { Health } from '../../runner/health.ts'
+
+/** What the console is told, as JSON; the console is checked against these types. Times are RFC 3339. */
+
+export interface SessionDocument {
+  readonly tenant: string
+  readonly version: string
+  /** The name of the key; null for somebody on this machine without one. */
+  readonly key: string | null
+  readonly scopes: readonly string[]
+  readonly databases: number
+  readonly position: number
+}
+
+export interface OverviewDocument {
+  readonly tenant: string
+  readonly position: number
+  readonly syncs: readonly SyncDocument[]
+}
+
+export interface SyncDocument {
+  readonly worker: string
+  readonly sync: string
+  readonly health: Health
+  readonly isDeclared: boolean
+  readonly mode: Mode | null
+  readonly schedule: ScheduleDocument | null
+  readonly databases: readonly string[]
+  /** The other half of a pair. */
+  readonly pair: { readonly role: 'backfill' | 'delta'; readonly with: string } | null
+  readonly isRunning: boolean
+  readonly heldBy: string | null
+  readonly version: number
+  readonly state: RedactedState | null
+  /** A time; of a source without times, a digest of its last cursor. */
+  readonly tidemark: string | null
+  /** What changed in the source after this may be missing. */
+  readonly completeSince: string | null
+  readonly next: { readonly at: string | null; readonly why: string } | null
+  readonly triggeredAt: string | null
+  readonly failures: number
+  readonly lastError: { readonly code: ErrorCode; readonly message: string; readonly advice: string; readonly at: string } | null
+  readonly lastCycle: CycleDocument | null
+  readonly coverage: Coverage
+}
+
+export type ScheduleDocument =
+  | { readonly kind: 'manual' | 'continuous' }
+  | { readonly kind: 'interval'; readonly intervalMs: number }
+  | { readonly kind: 'cron'; readonly cron: string; readonly zone: string }
+
+export interface CycleDocument {
+  readonly worker: string
+  readonly sync: string
+  readonly cycle: number
+  readonly mode: Mode
+  readonly trigger: string
+  readonly startedAt: string
+  readonly endedAt: string | null
+  readonly stopReason: StopReason | null
+  readonly stopWord: string | null
+  readonly pages: number
+  readonly counts: LandingCounts
+  readonly retries: number
+  readonly waitedMs: number
+  readonly error: { readonly code: ErrorCode; readonly message: string } | null
+}
+
+/** Equal steps of time, from `from` on: one figure for each. */
+export interface ActivityDocument {
+  readonly from: string
+  readonly stepMs: number
+  readonly rows: readonly number[]
+  readonly errors: readonly number[]
+  /** Of the sync that was furthest behind at the end of the step; null before any had been complete. */
+  readonly lagMs: readonly (number | null)[]
+}
+
+export interface CheckpointDocument {
+  readonly version: number
+  readonly at: string
+  readonly actor: string
+  readonly action: string
+  readonly reason: string
+  readonly cycle: number | null
+  /** Null when the entry moved nothing. `value` only where it was revealed. */
+  readonly state: (RedactedState & { readonly value?: unknown }) | null
+}
+
+export interface ResetDocument {
+  readonly isDone: boolean
+  readonly version: number
+  readonly forgets: RedactedState | null
+  readonly givesUp: { readonly cycle: number; readonly pages: number } | null
+  readonly nextCycle: string
+  readonly heldBy: string | null
+}
+
+export type DatabaseDocument = DatabaseInfo
+
+export interface RowsDocument {
+  readonly data: readonly RowDocument[]
+  /** Ask again with this as `after`; null at the end. */
+  readonly next: string | null
+  /** How many rows were looked through. */
+  readonly scanned: number
+}
+
+export interface RowDocument {
+  readonly key: string
+  readonly sequence: number
+  readonly committedAt: string
+  readonly upstreamAt: string | null
+  readonly record: Readonly<Record<string, unknown>>
+}
+
+export interface RecordDocument {
+  readonly database: string
+  readonly key: string
+  readonly isLive: boolean
+  /** Newest first. */
+  readonly history: readonly HistoryDocument[]
+  /** There is more of it than is told. */
+  readonly isCut: boolean
+}
+
+export interface HistoryDocument {
+  readonly sequence: number
+  readonly action: Action
+  readonly committedAt: string
+  readonly upstreamAt: string | null
+  readonly worker: string
+  readonly sync: string
+  readonly cycle: number
+  readonly page: number
+  readonly changed: readonly string[]
+  readonly record: Readonly<Record<string, unknown>> | null
+}
+
+/** One event of the live feed; see feed/item.ts. */
+export interface ChangeDocument {
+  readonly eventId: string
+  readonly resourceType: string
+  readonly resourceId: string
+  readonly action: Action
+  readonly updatedAt: string
+  readonly snapshot: Readonly<Record<string, unknown>> | null
+}
+
+export interface QuarantineDocument {
+  readonly id: number
+  readonly worker: string
+  readonly sync: string
+  readonly database: string
+  readonly key: string | null
+  readonly code: ErrorCode
+  readonly message: string
+  readonly text: string
+  readonly cycle: number
+  readonly page: number
+  readonly at: string
+}
+
+export interface KeyDocument {
+  readonly id: string
+  readonly name: string
+  readonly scopes: readonly string[]
+  readonly rateLimit: number
+  readonly createdAt: string
+  readonly endsAt: string | null
+  readonly isValid: boolean
+}
+
+export interface TrailDocument {
+  readonly head: string
+  readonly count: number
+  /** Newest first. */
+  readonly entries: readonly TrailEntryDocument[]
+}
+
+export interface TrailEntryDocument {
+  readonly id: number
+  readonly at: string
+  readonly actor: string
+  readonly action: string
+  readonly reason: string
+  readonly worker: string | null
+  readonly sync: string | null
+  readonly version: number
+  readonly cycle: number | null
+  readonly hash: string
+}
+
+export type VerdictDocument = Pick<TrailVerdict, 'intact' | 'entries' | 'head' | 'brokenAt'>

@@ -1,0 +1,48 @@
+import type { Row, Store } from '../../contract/index.ts'
+import { changedMembers } from '../../values/changed-members.ts'
+import { HttpError } from '../http-error.ts'
+import { iso } from './standing.ts'
+
+/** Rows looked through for one answer; whoever wants more asks again. */
+const SCAN_MAX = 5_000
+const SCAN_PAGE = 1_000
+const HISTORY_MAX = 200
+
+/** A page of rows in key order, as JSON text: a record stays the text it is, so that no number changes on the way. */
+export async function rowsText(store: Store, database: string, { after, limit, search }: { after: string | undefined; limit: number; search: string | undefined }): Promise<string> {
+  if (!(await store.databaseNames()).includes(database)) throw new HttpError('NOT_FOUND', 'There is no such database.')
+  const found: Row[] = []
+  let [place, scanned, ended] = [after, 0, false]
+  const wanted = search?.toLowerCase()
+  while (found.length < limit && scanned < SCAN_MAX && !ended) {
+    const asked = wanted === undefined ? limit + 1 : SCAN_PAGE
+    const page = await store.rows({ database, limit: asked, ...(place !== undefined && { after: place }) })
+    ended = page.length < asked
+    for (const row of page) {
+      if (found.length === limit) {
+        ended = false
+        break
+      }
+      scanned++
+      place = row.key
+      if (wanted === undefined || row.key.toLowerCase().includes(wanted) || row.text.toLowerCase().includes(wanted)) found.push(row)
+    }
+  }
+  return `{"data":[${found.map(rowText).join(',')}],"next":${ended ? 'null' : JSON.stringify(place)},"scanned":${scanned}}`
+}
+
+/** One key: as it is now, and every page, cycle and commit that touched it. */
+export async function recordText(store: Store, database: string, key: string): Promise<string> {
+  const entries = await store.history(database, key)
+  if (entries.length === 0) throw new HttpError('NOT_FOUND', 'There never was such a record.')
+  const history = entries.map((entry, at) => {
+    const { sequence, action, worker, sync, cycle, page, committedAt, upstreamAt, text } = entry
+    return `${JSON.stringify({ sequence, action, committedAt: iso(committedAt), upstreamAt, worker, sync, cycle, page, changed: changedMembers(entries[at - 1], entry) }).slice(0, -1)},"record":${text ?? 'null'}}`
+  })
+  const shown = history.toReversed().slice(0, HISTORY_MAX)
+  return `{"data":{"database":${JSON.stringify(database)},"key":${JSON.stringify(key)},"isLive":${entries.at(-1)!.action !== 'deleted'},"isCut":${history.length > shown.length},"history":[${shown.join(',')}]}}`
+}
+
+function rowText({ key, sequence, committedAt, upstreamAt, text }: Row): string {
+  return `${JSON.stringify({ key, sequence, committedAt: iso(committedAt), upstreamAt }).slice(0, -1)},"record":${text}}`
+}
