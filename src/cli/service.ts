@@ -49,12 +49,13 @@ export async function openService({ target, store, outside, api, keepLogMs, ...o
     api: served,
     async start() {
       deliverer.start()
+      inbound.start()
       await runner.start()
       if (keepLogMs !== undefined) keeping = keepLog(store, ports, keepLogMs, stopping.signal)
     },
     async stop(graceMs) {
       stopping.abort(new Error('the service stops'))
-      await Promise.all([runner.stop({ graceMs }), deliverer.stop({ graceMs }).then(() => send.close()), served?.close(), keeping])
+      await Promise.all([runner.stop({ graceMs }), deliverer.stop({ graceMs }).then(() => send.close()), (served?.close() ?? Promise.resolve()).then(() => inbound.stop()), keeping])
     },
   }
 }

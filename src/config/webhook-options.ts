@@ -1,5 +1,5 @@
 import { SyncError } from '../contract/index.ts'
-import type { ExecuteWebhook } from '../webhooks/inbound.ts'
+import type { ExecuteWebhook, WebhookEvent } from '../webhooks/inbound.ts'
 import type { Verify } from '../webhooks/verify/verify.ts'
 import { didYouMean } from './closest.ts'
 import { shown } from './names.ts'
@@ -12,11 +12,15 @@ export interface WebhookOptions {
   databases?: readonly (DatabaseHandle | string)[]
   /** Whether a message is the vendor's: stripeSignature, githubSignature, hubspotSignature, standardSignature, or one of your own. */
   verify: Verify
+  /** Whether a message is of interest: one that is not is answered at once, and nothing is kept of it. */
+  wants?: (event: WebhookEvent) => boolean
+  /** True: answered with 202 as soon as the message is kept in the store, and acted on after; for a vendor that waits only for a moment. What fails is tried again for three days. */
+  later?: boolean
   /** Called for every message once. */
   execute: ExecuteWebhook
 }
 
-const OPTIONS = Object.keys({ database: 0, databases: 0, verify: 0, execute: 0 } satisfies Record<keyof WebhookOptions, 0>)
+const OPTIONS = Object.keys({ database: 0, databases: 0, verify: 0, wants: 0, later: 0, execute: 0 } satisfies Record<keyof WebhookOptions, 0>)
 
 export function checkWebhookOptions(name: string, options: WebhookOptions): void {
   const fail = (what: string, hint = ''): never => {
@@ -27,5 +31,7 @@ export function checkWebhookOptions(name: string, options: WebhookOptions): void
   if (unknown !== undefined) fail(`there is no option ${shown(unknown)}`, didYouMean(unknown, OPTIONS))
   // Never without: an address that anybody may post to would let anybody write.
   for (const option of ['verify', 'execute'] as const) if (typeof options[option] !== 'function') fail(`${option} is ${shown(options[option])}, not a function`)
+  if (options.wants !== undefined && typeof options.wants !== 'function') fail(`wants is ${shown(options.wants)}, not a function`)
+  if (options.later !== undefined && typeof options.later !== 'boolean') fail(`later is ${shown(options.later)}, neither true nor false`)
   if (options.database === undefined && options.databases !== undefined) fail('it names databases, but not which one is its own')
 }

@@ -109,7 +109,7 @@ export class Worker {
   readonly #databases = new Map<string, Database>()
   readonly #pacers = new Map<string, Pacer>()
   readonly #syncs = new Map<string, SyncDeclaration>()
-  readonly #webhooks = new Map<string, Pick<WebhookOptions, 'verify' | 'execute'> & { readonly lands: boolean }>()
+  readonly #webhooks = new Map<string, Pick<WebhookOptions, 'verify' | 'wants' | 'later' | 'execute'> & { readonly lands: boolean }>()
   /** Lower-cased, because SQL does not tell Contacts from contacts. */
   readonly #names = new Map<string, Map<string, string>>()
 
@@ -175,13 +175,13 @@ export class Worker {
   webhook(name: string, options: WebhookOptions): WebhookHandle {
     this.#checkFree('webhook', name)
     checkWebhookOptions(name, options)
-    const { database, databases = [], verify, execute } = options
+    const { database, databases = [], verify, wants, later, execute } = options
     if (database !== undefined) {
       // Nothing to read by itself: its pages come with the messages.
       const wait: Execute = async (state) => ({ changes: [], hasMore: false, nextState: state ?? {} })
       this.#declare(name, { database, databases, mode: 'incremental', schedule: 'manual', execute: wait }, null)
     }
-    this.#webhooks.set(name, { verify, execute, lands: database !== undefined })
+    this.#webhooks.set(name, { verify, execute, ...(wants !== undefined && { wants }), ...(later !== undefined && { later }), lands: database !== undefined })
     this.#take('webhook', name)
     return Object.freeze({ kind: 'webhook', name } as const)
   }

@@ -3,7 +3,7 @@ import type { Consumer, ConsumerName } from './consumers.ts'
 import type { ErrorCode } from './errors.ts'
 import type { ApiKey, Compacted, CompactRequest, CursorSecret, CursorSecretOffer, FeedPage, FeedQuery } from './feed.ts'
 import type { Mode } from './page.ts'
-import type { Delivery, DeliveryNote, InboundClaim, InboundMessage, Webhook, WebhookClaim, WebhookPlace, WebhookSettings } from './webhooks.ts'
+import type { Delivery, DeliveryNote, InboundClaim, InboundMessage, KeptMessage, Webhook, WebhookClaim, WebhookPlace, WebhookSettings } from './webhooks.ts'
 
 /**
  * What a store promises. Bound to one tenant: no method takes a tenant, so none can take a wrong one (invariant 10).
@@ -133,6 +133,8 @@ export interface Store {
   deliveries(query: { webhook: string; dead: boolean; limit: number }): Promise<Delivery[]>
   /** Takes a message before anything is done about it: `new` for one alone, for all others it is `busy` or `done`. */
   claimInbound(message: InboundMessage, claim: InboundClaim): Promise<'new' | 'busy' | 'done'>
+  /** Of one source, those that nobody has claimed since a time. */
+  keptInbound(query: { source: string; before: number; limit: number }): Promise<KeptMessage[]>
   /** Done, or to be sent again: then it is as if it had never come. */
   settleInbound(message: InboundMessage, settled: { done: boolean; at: number }): Promise<void>
 }

@@ -87,8 +87,16 @@ export interface InboundMessage {
 
 export interface InboundClaim {
   readonly at: number
+  /** What is needed to do something about it later: kept until it is done. */
+  readonly payload?: string
   /** How long whoever claimed it before is given to settle. */
   readonly busyMs: number
   /** Messages of this source settled before this are forgotten. */
   readonly forgetBefore: number
+}
+
+/** A message that was kept and is not done yet. */
+export interface KeptMessage {
+  readonly id: string
+  readonly payload: string
 }

@@ -59,6 +59,7 @@ function operation(route: Route): Record<string, unknown> {
     ...(body !== undefined && { requestBody: { required: body['required'] !== undefined, content: { 'application/json': { schema: body } } } }),
     ...(rawBytesMax !== undefined && { requestBody: { description: `As its sender writes it; at most ${rawBytesMax} bytes.`, required: true, content: { '*/*': { schema: {} } } } }),
     responses: {
+      ...(id === 'receiveWebhook' && { 202: { description: 'Kept, to be acted on later.', content: { [media]: { schema: answer } } } }),
       200: { description: 'As asked.', content: { [media]: { schema: answer }, ...(id === 'listChanges' && { 'text/event-stream': { schema: { type: 'string' } } }) } },
       ...Object.fromEntries(errors.map((status) => [status, { description: meaningOf(status), content: { 'application/json': { schema: ref('Error') } } }])),
     },

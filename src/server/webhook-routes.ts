@@ -9,7 +9,7 @@ const NAME = { type: 'string', minLength: 1, maxLength: 63 }
 export const webhookRoutes: readonly Route[] = [
   {
     method: 'POST', path: '/webhooks/:worker/:name', id: 'receiveWebhook', access: { kind: 'public' }, params: object({ worker: NAME, name: NAME }), rawBytesMax: 1_048_576,
-    answer: object({ status: { type: 'string', enum: ['accepted', 'duplicate'] } }), summary: 'Takes a message of a vendor, signed as its webhook demands. One that came before is a duplicate and has no effect.',
+    answer: object({ status: { type: 'string', enum: ['accepted', 'kept', 'ignored', 'duplicate'] } }), summary: 'Takes a message of a vendor, signed as its webhook demands. One that came before is a duplicate and has no effect; one that is kept to be acted on later is answered with 202.',
     handle: receive,
   },
 ]
@@ -20,8 +20,10 @@ async function receive({ request, reply, params, hall }: Ask): Promise<unknown> 
   const reception: Reception = (await hall.inbound?.receive(params['worker']!, params['name']!, { method: request.method, path: request.url, headers, rawBody })) ?? 'unknown'
   switch (reception) {
     case 'accepted':
+    case 'kept':
+    case 'ignored':
     case 'duplicate':
-      return sendJson(reply, JSON.stringify({ status: reception }))
+      return sendJson(reply.code(reception === 'kept' ? 202 : 200), JSON.stringify({ status: reception }))
     case 'unknown':
       throw new HttpError('NOT_FOUND', 'There is no such webhook.')
     case 'refused':

@@ -33,7 +33,11 @@ export interface DeclaredWebhook {
   readonly worker: string
   readonly name: string
   readonly verify: Verify
+  /** Whether a message is of interest at all; one that is not is answered and forgotten. */
+  readonly wants?: ((event: WebhookEvent) => boolean) | undefined
   readonly execute: ExecuteWebhook
+  /** Answer as soon as the message is kept, and act on it after. */
+  readonly later?: boolean | undefined
   /** How its changes land: as a sync of its own. Null for one that has no database and can only trigger. */
   readonly plan: SyncPlan | null
   /** Those it may trigger. */
@@ -50,12 +54,18 @@ export interface InboundOptions {
   readonly webhooks: readonly DeclaredWebhook[]
 }
 
-/** unknown: there is no such webhook. refused: the sender need not come again. failed: it should, later. */
-export type Reception = 'accepted' | 'duplicate' | 'unknown' | 'refused' | 'failed'
+/** kept: it will be acted on. ignored: it is not wanted. unknown: there is no such webhook. refused: the sender need not come again. failed: it should, later. */
+export type Reception = 'accepted' | 'kept' | 'ignored' | 'duplicate' | 'unknown' | 'refused' | 'failed'
 
 /** Whoever took a message and has not settled it after this has died. */
 const BUSY_MS = 60_000
 const REMEMBER_MS = 30 * 24 * 3_600_000
+/** What was kept is tried again after BUSY_MS, and again, for so long. */
+const KEEP_MS = 3 * 24 * 3_600_000
+const LOOK_MS = 5_000
+const KEPT_BATCH = 50
+/** They prove who sends, and are nobody's business after that. */
+const NOT_KEPT = new Set(['authorization', 'cookie'])
 /** While another process lands a message of the same webhook. */
 const HELD_WAIT_MS = 100
 const HELD_WAITS_MAX = 100
@@ -68,6 +78,9 @@ export class InboundWebhooks {
   readonly #options: InboundOptions
   /** The last of each webhook: its sync has one lease, so its messages land one after the other. */
   readonly #tails = new Map<string, Promise<unknown>>()
+  readonly #acting = new Set<Promise<void>>()
+  readonly #stopping = new AbortController()
+  #looking: Promise<void> = Promise.resolve()
   #cycles = 0
 
   constructor(options: InboundOptions) {
@@ -90,12 +103,25 @@ export class InboundWebhooks {
       log.error('a webhook could not be checked', { ...fields, reason: reasonOf(error) })
       return 'failed'
     }
-    const message = { source: `${worker}/${name}`, id }
-    const now = clock.now()
-    const taken = await store.claimInbound(message, { at: now, busyMs: BUSY_MS, forgetBefore: now - REMEMBER_MS })
-    if (taken !== 'new') return taken === 'done' ? 'duplicate' : 'failed'
+    const event = eventOf(id, delivery)
     try {
-      await this.#inTurn(message.source, () => this.#act(webhook, { id, headers: delivery.headers, rawBody: delivery.rawBody, body: parsed(delivery.rawBody) }))
+      if (webhook.wants?.(event) === false) return 'ignored'
+    } catch (error) {
+      log.error('a webhook failed', { ...fields, reason: reasonOf(error) })
+      return 'failed'
+    }
+    const message = { source: sourceOf(webhook), id }
+    const now = clock.now()
+    const payload = webhook.later === true ? { payload: payloadOf(event, now) } : {}
+    const taken = await store.claimInbound(message, { at: now, busyMs: BUSY_MS, forgetBefore: now - REMEMBER_MS, ...payload })
+    // One that is kept is in good hands, whoever has it.
+    if (taken !== 'new') return taken === 'done' || webhook.later === true ? 'duplicate' : 'failed'
+    if (webhook.later === true) {
+      this.#actLater(webhook, event)
+      return 'kept'
+    }
+    try {
+      await this.#inTurn(message.source, () => this.#act(webhook, event))
     } catch (error) {
       log.error('a webhook failed', { ...fields, reason: reasonOf(error) })
       await store.settleInbound(message, { done: false, at: clock.now() })
@@ -103,6 +129,57 @@ export class InboundWebhooks {
     }
     await store.settleInbound(message, { done: true, at: clock.now() })
     return 'accepted'
+  }
+
+  /** Takes up what was kept and not done: by a process that died, or because it failed. */
+  start(): void {
+    const later = this.#options.webhooks.filter((webhook) => webhook.later === true)
+    if (later.length > 0) this.#looking = this.#keepLooking(later)
+  }
+
+  /** What is under way ends; what is kept stays for whoever comes next. */
+  async stop(): Promise<void> {
+    this.#stopping.abort(new Error('the webhooks stop'))
+    await this.#looking
+    await Promise.all(this.#acting)
+  }
+
+  async #keepLooking(webhooks: readonly DeclaredWebhook[]): Promise<void> {
+    const { ports: { clock, log }, store } = this.#options
+    while (!this.#stopping.signal.aborted) {
+      try {
+        for (const webhook of webhooks) await this.#takeUp(webhook)
+      } catch (error) {
+        log.warn('kept webhooks could not be looked at', { tenant: store.tenant, reason: reasonOf(error) })
+      }
+      await clock.sleep(LOOK_MS, this.#stopping.signal).catch(() => {})
+    }
+  }
+
+  async #takeUp(webhook: DeclaredWebhook): Promise<void> {
+    const { ports: { clock, log }, store } = this.#options
+    const source = sourceOf(webhook)
+    for (const { id, payload } of await store.keptInbound({ source, before: clock.now() - BUSY_MS, limit: KEPT_BATCH })) {
+      const now = clock.now()
+      if ((await store.claimInbound({ source, id }, { at: now, busyMs: BUSY_MS, forgetBefore: now - REMEMBER_MS })) !== 'new') continue
+      const { event, keptAt } = eventIn(id, payload)
+      if (now - keptAt <= KEEP_MS) this.#actLater(webhook, event)
+      else {
+        log.error('a kept webhook was given up', { tenant: store.tenant, worker: webhook.worker, webhook: webhook.name, id })
+        await store.settleInbound({ source, id }, { done: true, at: now })
+      }
+    }
+  }
+
+  #actLater(webhook: DeclaredWebhook, event: WebhookEvent): void {
+    const { ports: { clock, log }, store } = this.#options
+    const source = sourceOf(webhook)
+    const act = this.#inTurn(source, async () => {
+      await this.#act(webhook, event)
+      await store.settleInbound({ source, id: event.id }, { done: true, at: clock.now() })
+    }).catch((error: unknown) => log.error('a webhook failed', { tenant: store.tenant, worker: webhook.worker, webhook: webhook.name, reason: reasonOf(error) }))
+    this.#acting.add(act)
+    void act.finally(() => this.#acting.delete(act))
   }
 
   async #act(webhook: DeclaredWebhook, event: WebhookEvent): Promise<void> {
@@ -134,6 +211,23 @@ export class InboundWebhooks {
     this.#tails.set(source, turn.catch(() => {}))
     return turn
   }
+}
+
+function sourceOf({ worker, name }: Pick<DeclaredWebhook, 'worker' | 'name'>): string {
+  return `${worker}/${name}`
+}
+
+function eventOf(id: string, { headers, rawBody }: Pick<InboundDelivery, 'headers' | 'rawBody'>): WebhookEvent {
+  return { id, headers, rawBody, body: parsed(rawBody) }
+}
+
+function payloadOf({ headers, rawBody }: WebhookEvent, keptAt: number): string {
+  return JSON.stringify({ keptAt, headers: Object.entries(headers).filter(([name]) => !NOT_KEPT.has(name)), body: Buffer.from(rawBody).toString('base64') })
+}
+
+function eventIn(id: string, payload: string): { event: WebhookEvent; keptAt: number } {
+  const { keptAt, headers, body } = JSON.parse(payload) as { keptAt: number; headers: Array<[string, string]>; body: string }
+  return { keptAt, event: eventOf(id, { headers: Object.fromEntries(headers), rawBody: Buffer.from(body, 'base64') }) }
 }
 
 function parsed(rawBody: Uint8Array): JsonValue {

@@ -37,6 +37,8 @@ export interface SenderOptions {
   /** All addresses of a name. */
   readonly resolve?: (hostname: string) => Promise<readonly Address[]>
   readonly now?: () => number
+  /** Trusted instead of the authorities that Node knows. */
+  readonly ca?: string
 }
 
 const DEADLINE_MS = 20_000
@@ -44,11 +46,11 @@ const ANSWER_BYTES_MAX = 65_536
 const SHOWN_MAX = 256
 
 /** Sends one message and says what came of it; never throws. Redirects are not followed, and no proxy is asked. */
-export function createSender({ deadlineMs = DEADLINE_MS, resolve = resolveBySystem, now = () => Date.now() }: SenderOptions = {}): Send & { close(): Promise<void> } {
+export function createSender({ deadlineMs = DEADLINE_MS, resolve = resolveBySystem, now = () => Date.now(), ca }: SenderOptions = {}): Send & { close(): Promise<void> } {
   const agents = new Map<boolean, Promise<Dispatcher>>()
   const agentFor = (allowPrivate: boolean): Promise<Dispatcher> => {
     let agent = agents.get(allowPrivate)
-    if (agent === undefined) agents.set(allowPrivate, (agent = connect(checkedLookup(resolve, allowPrivate), deadlineMs)))
+    if (agent === undefined) agents.set(allowPrivate, (agent = connect(checkedLookup(resolve, allowPrivate), deadlineMs, ca)))
     return agent
   }
   const send: Send = async ({ url, allow, headers, body, signal }) => {
@@ -104,10 +106,10 @@ class Deadline {
   readonly #abort = (): void => this.#controller.abort()
 }
 
-async function connect(lookup: LookupFunction, deadlineMs: number): Promise<Dispatcher> {
+async function connect(lookup: LookupFunction, deadlineMs: number, ca: string | undefined): Promise<Dispatcher> {
   const { Agent } = await import('undici')
   // One receiver may not take all the connections there are.
-  return new Agent({ connect: { lookup, timeout: deadlineMs }, headersTimeout: deadlineMs, bodyTimeout: deadlineMs, connections: 32, pipelining: 1 })
+  return new Agent({ connect: { lookup, timeout: deadlineMs, ...(ca !== undefined && { ca }) }, headersTimeout: deadlineMs, bodyTimeout: deadlineMs, connections: 32, pipelining: 1 })
 }
 
 /** The connection goes to an address that was checked, not to a name that may lead elsewhere a moment later. */

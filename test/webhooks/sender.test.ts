@@ -1,4 +1,8 @@
-import { describe, expect, test } from 'vitest'
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import type { WebhookAllowance } from '../../src/contract/index.ts'
 import { isPublicAddress } from '../../src/webhooks/address.ts'
 import { checkWebhookUrl } from '../../src/webhooks/check-url.ts'
@@ -81,6 +85,32 @@ describe('XF13 Z34 when it is connected', () => {
     expect(await send({ ...shipment, url: receiver.url })).toMatchObject({ kind: 'failed', status: null })
     expect(receiver.received).toHaveLength(1)
     await send.close()
+  })
+
+  test('Z33 over https: to a receiver whose certificate is of an authority that is trusted, and of that name; to no other', async () => {
+    // Made for this test alone; the key of the authority was thrown away.
+    const read = (name: string): string => readFileSync(join(import.meta.dirname, 'fixtures', name), 'utf8')
+    const names: string[] = []
+    const server = createServer({ cert: read('server.pem'), key: read('server.key.pem') }, (request, response) => {
+      names.push(String(request.headers.host))
+      request.resume().on('end', () => response.writeHead(204).end())
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => {
+      server.closeAllConnections()
+      server.close()
+    })
+    const { port } = server.address() as AddressInfo
+    const resolve = async (): Promise<Address[]> => [{ address: '127.0.0.1', family: 4 }]
+    const [trusting, wary] = [createSender({ resolve, ca: read('ca.pem') }), createSender({ resolve })]
+    const to = (name: string) => ({ ...shipment, allow: ['port', 'private'] as WebhookAllowance[], url: `https://${name}:${port}/` })
+    expect(await trusting(to('hooks.example.com'))).toMatchObject({ kind: 'delivered', status: 204 })
+    expect(await trusting(to('other.example.com'))).toMatchObject({ kind: 'failed', status: null, answer: 'the connection failed (ERR_TLS_CERT_ALTNAME_INVALID)' })
+    expect(await wary(to('hooks.example.com'))).toMatchObject({ kind: 'failed', status: null, answer: expect.stringMatching(/^the connection failed \(.*(?:SIGNATURE|ISSUER|SIGNED)/) })
+    // An address in the place of the name is no way around it.
+    expect(await trusting(to('127.0.0.1'))).toMatchObject({ kind: 'failed', status: null })
+    expect(names).toEqual([`hooks.example.com:${port}`])
+    await Promise.all([trusting.close(), wary.close()])
   })
 
   test('Z34 no proxy of the environment is asked', async () => {

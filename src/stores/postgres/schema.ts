@@ -1,5 +1,5 @@
 /** Version of the tables below; a database with a higher one was written by a newer tidemark and is left alone. */
-export const SCHEMA_VERSION = 8
+export const SCHEMA_VERSION = 9
 
 /** PostgreSQL before this has no views that read with the rights of whoever asks. */
 export const SERVER_VERSION_MIN = 15
@@ -421,5 +421,7 @@ end $$;
 
 const HELD_SINCE = 'alter table tidemark.registry add column held_since bigint'
 
+const KEPT = 'alter table tidemark.inbound add column payload text'
+
 /** What takes the tables from version n to n + 1; the first makes them. All that are needed run in one transaction. */
-export const MIGRATIONS: readonly string[] = [TABLES + WALLS + FOR_PEOPLE, STOP_WORD, SERVED, CHAIN, WEBHOOKS, CONSUMERS, ERASURE, HELD_SINCE]
+export const MIGRATIONS: readonly string[] = [TABLES + WALLS + FOR_PEOPLE, STOP_WORD, SERVED, CHAIN, WEBHOOKS, CONSUMERS, ERASURE, HELD_SINCE, KEPT]

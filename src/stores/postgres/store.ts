@@ -83,6 +83,7 @@ function storeOf(session: Session, options: ConnectionOptions): Store {
     noteDeliveries: (claim, note) => webhooks.noteDeliveries(session, claim, note),
     deliveries: (query) => webhooks.deliveries(session, query),
     claimInbound: (message, claim) => webhooks.claimInbound(session, message, claim),
+    keptInbound: (query) => webhooks.keptInbound(session, query),
     settleInbound: (message, settled) => webhooks.settleInbound(session, message, settled),
   }
 }

@@ -1,5 +1,5 @@
 import type {
-  AcquireRequest, Delivery, DeliveryNote, InboundClaim, InboundMessage, Webhook, WebhookClaim, WebhookPlace, WebhookSettings, WebhookStanding,
+  AcquireRequest, Delivery, DeliveryNote, InboundClaim, InboundMessage, KeptMessage, Webhook, WebhookClaim, WebhookPlace, WebhookSettings, WebhookStanding,
 } from '../../contract/index.ts'
 import { toDelivery, toWebhook, type DeliveryRow, type WebhookRow } from '../kit/webhook-rows.ts'
 import { withoutNul } from './arrays.ts'
@@ -115,13 +115,13 @@ export function deliveries({ connection, tenant }: Session, { webhook, dead, lim
   })
 }
 
-export function claimInbound({ connection, tenant }: Session, { source, id }: InboundMessage, { at, busyMs, forgetBefore }: InboundClaim): Promise<'new' | 'busy' | 'done'> {
+export function claimInbound({ connection, tenant }: Session, { source, id }: InboundMessage, { at, busyMs, forgetBefore, payload }: InboundClaim): Promise<'new' | 'busy' | 'done'> {
   return connection.write(tenant, async (transaction) => {
     await transaction.run('delete from tidemark.inbound where tenant_id = $1 and source = $2 and at < $3 and done', tenant, source, forgetBefore)
     // One statement decides: of any number that come at once, one inserts or takes over.
     const taken = await transaction.run(
-      `insert into tidemark.inbound as i (tenant_id, source, message_id, at, done) values ($1, $2, $3, $4, false)
-       on conflict (tenant_id, source, message_id) do update set at = excluded.at where not i.done and i.at <= $5`, tenant, source, id, at, at - busyMs,
+      `insert into tidemark.inbound as i (tenant_id, source, message_id, at, done, payload) values ($1, $2, $3, $4, false, $6)
+       on conflict (tenant_id, source, message_id) do update set at = excluded.at where not i.done and i.at <= $5`, tenant, source, id, at, at - busyMs, payload ?? null,
     )
     if (taken > 0) return 'new'
     const found = await transaction.get<{ done: boolean }>('select done from tidemark.inbound where tenant_id = $1 and source = $2 and message_id = $3', tenant, source, id)
@@ -129,9 +129,15 @@ export function claimInbound({ connection, tenant }: Session, { source, id }: In
   })
 }
 
+export function keptInbound({ connection, tenant }: Session, { source, before, limit }: { source: string; before: number; limit: number }): Promise<KeptMessage[]> {
+  return connection.read(tenant, (transaction) => transaction.all<KeptMessage>(
+    'select message_id as id, payload from tidemark.inbound where tenant_id = $1 and source = $2 and at <= $3 and payload is not null order by at, message_id limit $4', tenant, source, before, limit,
+  ))
+}
+
 export async function settleInbound({ connection, tenant }: Session, { source, id }: InboundMessage, { done, at }: { done: boolean; at: number }): Promise<void> {
   await connection.write(tenant, async (transaction) => {
-    if (done) await transaction.run('update tidemark.inbound set done = true, at = $4 where tenant_id = $1 and source = $2 and message_id = $3', tenant, source, id, at)
+    if (done) await transaction.run('update tidemark.inbound set done = true, at = $4, payload = null where tenant_id = $1 and source = $2 and message_id = $3', tenant, source, id, at)
     else await transaction.run('delete from tidemark.inbound where tenant_id = $1 and source = $2 and message_id = $3 and not done', tenant, source, id)
   })
 }

@@ -1,7 +1,7 @@
 import type {
   Acquired, AcquireRequest, ApiKey, AuditEntry, BeginRequest, Begun, ChangesQuery, Checkpoint, Commit, CommitOutcome, Compacted, Consumer, ConsumerName,
   CompactRequest, CursorSecret, CursorSecretOffer, CycleRecord, CycleReport, DatabaseInfo, Delivery, DeliveryNote, Erased, FeedPage, FeedQuery,
-  Held, InboundClaim, InboundMessage, Lease, LogEntry, Occupied, QuarantineEntry, Row, Signal, Standings, StandingsQuery, SyncRef, Trail, TrailQuery, Webhook, WebhookClaim, WebhookPlace,
+  Held, InboundClaim, InboundMessage, KeptMessage, Lease, LogEntry, Occupied, QuarantineEntry, Row, Signal, Standings, StandingsQuery, SyncRef, Trail, TrailQuery, Webhook, WebhookClaim, WebhookPlace,
   WebhookSettings, WrappedKey,
 } from '../../contract/index.ts'
 import * as keys from './api-keys.ts'
@@ -213,6 +213,10 @@ export class Ledger {
 
   claimInbound(message: InboundMessage, claim: InboundClaim): 'new' | 'busy' | 'done' {
     return hooks.claimInbound(this.#session, message, claim)
+  }
+
+  keptInbound(query: { source: string; before: number; limit: number }): KeptMessage[] {
+    return this.#read(() => hooks.keptInbound(this.#session, query))
   }
 
   settleInbound(message: InboundMessage, settled: { done: boolean; at: number }): void {

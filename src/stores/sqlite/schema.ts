@@ -1,5 +1,5 @@
 /** Version of the tables below; a file with a higher one was written by a newer tidemark and is left alone. */
-export const SCHEMA_VERSION = 8
+export const SCHEMA_VERSION = 9
 
 /**
  * `position` = tenant × 2^40 + sequence: one integer key that clusters the log by tenant, so that a tenant's feed is a
@@ -335,5 +335,7 @@ begin select raise(abort, 'the audit is only ever added to'); end;
 
 const HELD_SINCE = 'alter table tidemark_registry add column held_since integer'
 
+const KEPT = 'alter table tidemark_inbound add column payload text'
+
 /** What takes the tables from version n to n + 1; the first makes them. All that are needed run in one transaction. */
-export const MIGRATIONS: readonly string[] = [TABLES, STOP_WORD, SERVED, CHAIN, WEBHOOKS, CONSUMERS, ERASURE, HELD_SINCE]
+export const MIGRATIONS: readonly string[] = [TABLES, STOP_WORD, SERVED, CHAIN, WEBHOOKS, CONSUMERS, ERASURE, HELD_SINCE, KEPT]

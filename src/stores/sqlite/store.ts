@@ -94,6 +94,7 @@ function bindStore(tenant: string, calls: LedgerCalls): Store {
     noteDeliveries: (...args) => calls.call(tenant, 'noteDeliveries', ...args),
     deliveries: (...args) => calls.call(tenant, 'deliveries', ...args),
     claimInbound: (...args) => calls.call(tenant, 'claimInbound', ...args),
+    keptInbound: (...args) => calls.call(tenant, 'keptInbound', ...args),
     settleInbound: (...args) => calls.call(tenant, 'settleInbound', ...args),
   }
 }

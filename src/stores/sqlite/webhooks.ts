@@ -1,5 +1,5 @@
 import type {
-  AcquireRequest, Delivery, DeliveryNote, InboundClaim, InboundMessage, Webhook, WebhookClaim, WebhookPlace, WebhookSettings, WebhookStanding,
+  AcquireRequest, Delivery, DeliveryNote, InboundClaim, InboundMessage, KeptMessage, Webhook, WebhookClaim, WebhookPlace, WebhookSettings, WebhookStanding,
 } from '../../contract/index.ts'
 import { toDelivery, toWebhook, type DeliveryRow, type WebhookRow } from '../kit/webhook-rows.ts'
 import type { Session } from './connection.ts'
@@ -101,23 +101,29 @@ export function deliveries({ connection, tenantId }: Session, { webhook, dead, l
   ).map(toDelivery)
 }
 
-export function claimInbound({ connection, tenantId }: Session, { source, id }: InboundMessage, { at, busyMs, forgetBefore }: InboundClaim): 'new' | 'busy' | 'done' {
+export function claimInbound({ connection, tenantId }: Session, { source, id }: InboundMessage, { at, busyMs, forgetBefore, payload }: InboundClaim): 'new' | 'busy' | 'done' {
   return connection.write(() => {
     connection.run('delete from tidemark_inbound where tenant_id = ? and source = ? and at < ? and done = 1', tenantId, source, forgetBefore)
     const found = connection.get<{ at: number; done: number }>('select at, done from tidemark_inbound where tenant_id = ? and source = ? and message_id = ?', tenantId, source, id)
     if (found?.done === 1) return 'done'
     if (found !== undefined && found.at > at - busyMs) return 'busy'
     connection.run(
-      `insert into tidemark_inbound (tenant_id, source, message_id, at, done) values (?, ?, ?, ?, 0)
-       on conflict (tenant_id, source, message_id) do update set at = excluded.at`, tenantId, source, id, at,
+      `insert into tidemark_inbound (tenant_id, source, message_id, at, done, payload) values (?, ?, ?, ?, 0, ?)
+       on conflict (tenant_id, source, message_id) do update set at = excluded.at`, tenantId, source, id, at, payload ?? null,
     )
     return 'new'
   })
 }
 
+export function keptInbound({ connection, tenantId }: Session, { source, before, limit }: { source: string; before: number; limit: number }): KeptMessage[] {
+  return connection.all<{ id: string; payload: string }>(
+    'select message_id as id, payload from tidemark_inbound where tenant_id = ? and source = ? and at <= ? and payload is not null order by at, message_id limit ?', tenantId, source, before, limit,
+  ).map(({ id, payload }) => ({ id, payload }))
+}
+
 export function settleInbound({ connection, tenantId }: Session, { source, id }: InboundMessage, { done, at }: { done: boolean; at: number }): void {
   connection.write(() => {
-    if (done) connection.run('update tidemark_inbound set done = 1, at = ? where tenant_id = ? and source = ? and message_id = ?', at, tenantId, source, id)
+    if (done) connection.run('update tidemark_inbound set done = 1, at = ?, payload = null where tenant_id = ? and source = ? and message_id = ?', at, tenantId, source, id)
     else connection.run('delete from tidemark_inbound where tenant_id = ? and source = ? and message_id = ? and done = 0', tenantId, source, id)
   })
 }

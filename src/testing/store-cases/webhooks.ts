@@ -109,6 +109,26 @@ export const webhookCases: readonly StoreCase[] = [
     assert.equal(await store.claimInbound(message, { ...claim, at: START + 999_999 }), 'done')
     assert.equal(await store.claimInbound(message, { ...claim, at: START + 999_999, forgetBefore: START + 30_003 }), 'new')
   }),
+  rule('a message that was kept is there until it is done, for whoever comes after its claim is over', async ({ store, reopen }) => {
+    const claim = { at: START, busyMs: 30_000, forgetBefore: START - 1_000 }
+    const message = (id: string) => ({ source: 'office/stripe', id })
+    await store.claimInbound(message('b'), { ...claim, payload: '{"text":"ü"}' })
+    await store.claimInbound(message('a'), { ...claim, at: START + 5, payload: 'second' })
+    await store.claimInbound(message('c'), claim)
+    const kept = (before: number, limit = 9) => store.keptInbound({ source: 'office/stripe', before, limit })
+    assert.deepEqual(await (await reopen()).keptInbound({ source: 'office/stripe', before: START + 5, limit: 9 }), [{ id: 'b', payload: '{"text":"ü"}' }, { id: 'a', payload: 'second' }])
+    assert.deepEqual((await kept(START + 4)).map(({ id }) => id), ['b'])
+    assert.deepEqual((await kept(START + 5, 1)).map(({ id }) => id), ['b'])
+    assert.deepEqual(await store.keptInbound({ source: 'office/github', before: START + 5, limit: 9 }), [])
+    assert.deepEqual(await store.forTenant('acme').keptInbound({ source: 'office/stripe', before: START + 5, limit: 9 }), [])
+    // Claimed anew it is somebody's again, and keeps what it brought.
+    assert.equal(await store.claimInbound(message('b'), { ...claim, at: START + 40_000 }), 'new')
+    assert.deepEqual((await kept(START + 39_999)).map(({ id }) => id), ['a'])
+    assert.deepEqual((await kept(START + 40_000)).map(({ payload }) => payload), ['second', '{"text":"ü"}'])
+    await store.settleInbound(message('b'), { done: true, at: START + 40_001 })
+    assert.deepEqual((await kept(START + 99_999)).map(({ id }) => id), ['a'])
+    assert.equal(await store.claimInbound(message('b'), { ...claim, at: START + 99_999 }), 'done')
+  }),
 ]
 
 const FRESH: WebhookStanding = { ...PLACE, streak: 0, retryAt: null, succeededAt: null, failedAt: null, lastStatus: null, lastAnswer: null, disabled: null }
