@@ -24,12 +24,19 @@ export interface OffsetsOptions<Message> {
 export interface OffsetsQuery {
   readonly from: Offsets
   readonly until: Offsets
+  /** As the last answer gave them. */
+  readonly marks?: Marks
 }
+
+/** By partition, what tells its last message from another one at the same offset: a log that was made anew may have grown beyond it. */
+export type Marks = Readonly<Record<string, string>>
 
 export interface OffsetsAnswer<Message> {
   readonly messages: readonly Message[]
   /** Where each partition is to be read on; what is not named stays where it is. */
   readonly next: Offsets
+  /** Of the partitions in `next`, where there are any; kept, and handed to whoever reads on. */
+  readonly marks?: Marks
 }
 
 /** Where reading stands. Between cycles only `offsets` and `readAt`; the rest lives within one cycle. */
@@ -38,6 +45,7 @@ export interface OffsetsState {
   readonly offsets: Offsets
   /** When the cycle that read them began, RFC 3339. */
   readonly readAt: string
+  readonly marks?: Marks
   /** Up to where this cycle reads. */
   readonly until?: Offsets
   /** Partitions that are new, and where they begin. */
@@ -75,13 +83,13 @@ export function offsets<Message>(options: OffsetsOptions<Message>): Anchored<Off
     const { readAt, until, added = {} } = begun
     const waits = isUnread(begun.offsets, until) && Object.keys(added).length > 0
     const from = waits ? begun.offsets : { ...begun.offsets, ...added }
-    const { messages, next } = await readOn(from, until, options, context)
+    const { messages, next, marks } = await readOn(from, begun, options, context)
     const reached = { ...from, ...next }
     const hasMore = waits || isUnread(reached, until)
     return {
       changes: toChanges(messages, (message) => options.toChanges(message), (message) => options.place(message)),
       hasMore,
-      nextState: { offsets: reached, readAt, ...(hasMore && { until }), ...(waits && { added }) },
+      nextState: { offsets: reached, readAt, ...marksOf(begun.marks, next, marks), ...(hasMore && { until }), ...(waits && { added }) },
       ...(context.cycle.mode === 'replace' && { isHistory: true }),
     } satisfies Page<OffsetsState>
   }
@@ -103,7 +111,7 @@ async function begin<Message>(state: OffsetsState | undefined, { bounds: boundsN
   }
   const added = mapOf(bounds, ({ low }) => low)
   for (const partition of Object.keys(known)) delete added[partition]
-  return { offsets: known, added, until: mapOf(bounds, ({ end }) => end), readAt: momentOf(context) }
+  return { offsets: known, added, until: mapOf(bounds, ({ end }) => end), readAt: momentOf(context), ...(state?.marks !== undefined && { marks: state.marks }) }
 }
 
 function checkPlace(partition: string, offset: string, bounds: { readonly low: string; readonly end: string } | undefined): void {
@@ -113,21 +121,19 @@ function checkPlace(partition: string, offset: string, bounds: { readonly low: s
   if (BigInt(offset) > BigInt(bounds.end)) throw lost(`and now ends at ${bounds.end}: the log was made anew, or has lost its end`)
 }
 
-async function readOn<Message>(offsets: Offsets, until: Offsets, options: OffsetsOptions<Message>, context: SyncContext): Promise<OffsetsAnswer<Message>> {
+async function readOn<Message>(offsets: Offsets, { until, marks }: CycleState, options: OffsetsOptions<Message>, context: SyncContext): Promise<OffsetsAnswer<Message>> {
   const unread = unreadOf(offsets, until)
   if (Object.keys(unread).length === 0) return { messages: [], next: {} }
   try {
-    return check(await options.read({ from: unread, until }, context), unread, until)
+    return check(await options.read({ from: unread, until, ...(marks !== undefined && { marks }) }, context), unread, until)
   } catch (error) {
     // Whoever reads everything again has not lost what nobody can have any more, and goes on where the log now begins.
     if (context.cycle.mode !== 'replace' || !isSyncError(error) || error.code !== 'HISTORY_LOST') throw error
     const bounds = await options.bounds(context)
-    const moved = mapOf(unread, (offset, partition) => {
-      const now = bounds[partition]
-      if (now === undefined || BigInt(now.end) < BigInt(until[partition]!)) throw new SyncError('CURSOR_REJECTED', `Partition ${partition} ends before the place up to which this cycle reads: the log was made anew.`, { cause: error })
-      return max(offset, now.low)
-    })
-    return { messages: [], next: moved }
+    const next = mapOf(unread, (offset, partition) => max(offset, bounds[partition]?.low ?? offset))
+    const isAnew = Object.keys(unread).some((partition) => BigInt(bounds[partition]?.end ?? 0) < BigInt(until[partition]!))
+    if (isAnew || Object.keys(next).every((partition) => next[partition] === unread[partition])) throw new SyncError('CURSOR_REJECTED', 'The log was made anew while it was read.', { cause: error })
+    return { messages: [], next }
   }
 }
 
@@ -139,6 +145,13 @@ function check<Message>(answer: OffsetsAnswer<Message>, from: Offsets, until: Of
     }
   }
   return answer
+}
+
+/** What was read has the marks it came with, or none; the others keep theirs. */
+function marksOf(before: Marks = {}, next: Offsets, given: Marks = {}): { marks?: Marks } {
+  const kept = Object.entries(before).filter(([partition]) => next[partition] === undefined)
+  const marks = Object.fromEntries([...kept, ...Object.entries(given)])
+  return Object.keys(marks).length > 0 ? { marks } : {}
 }
 
 function unreadOf(offsets: Offsets, until: Offsets): Offsets {
@@ -165,9 +178,10 @@ function isOffset(value: unknown): value is string {
   return typeof value === 'string' && /^\d{1,19}$/.test(value)
 }
 
-function checkState({ offsets, until, added, readAt }: OffsetsState): void {
+function checkState({ offsets, until, added, marks = {}, readAt }: OffsetsState): void {
   for (const [name, map] of Object.entries({ offsets, until: until ?? {}, added: added ?? {} })) {
     if (typeof map !== 'object' || map === null || !Object.values(map).every(isOffset)) throw unreadable('offsets', `\`${name}\` is not a map of offsets`)
   }
+  if (typeof marks !== 'object' || marks === null || !Object.values(marks).every((mark) => typeof mark === 'string')) throw unreadable('offsets', '`marks` is not a map of texts')
   if (typeof readAt !== 'string' || Number.isNaN(Date.parse(readAt))) throw unreadable('offsets', '`readAt` is not an instant')
 }

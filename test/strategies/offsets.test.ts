@@ -118,6 +118,29 @@ describe('offsets', () => {
     log.partitions[0] = ['x', 'y', 'z']
     log.low[0] = 3
     await expect(execute(nextState, contextOf({ mode: 'replace' }))).rejects.toMatchObject({ code: 'CURSOR_REJECTED' })
+    // Also where it has grown beyond the place since: what was lost is then not what retention took.
+    const regrown = offsets({ ...new ToyLog(['a', 'b', 'c', 'd']).options(), read: () => Promise.reject(new SyncError('HISTORY_LOST', 'another message')) })
+    await expect(regrown(nextState, contextOf({ mode: 'replace' }))).rejects.toMatchObject({ code: 'CURSOR_REJECTED' })
+  })
+
+  test('marks are kept with the offsets they belong to, and handed to the next reading', async () => {
+    const log = new ToyLog(['a', 'b', 'c', 'd'], ['e'])
+    const handed: unknown[] = []
+    const options: OffsetsOptions<any> = {
+      ...log.options(),
+      read: async (query, context) => {
+        handed.push(query.marks)
+        const answer = await log.options().read(query, context)
+        // Of the second one nothing is known.
+        return { ...answer, marks: Object.fromEntries(Object.entries(answer.next).filter(([partition]) => partition === '0').map(([partition, next]) => [partition, `mark ${next}`])) }
+      },
+    }
+    const { state } = await cycle(options, undefined)
+    expect(handed).toEqual([undefined, { 0: 'mark 2' }, { 0: 'mark 4' }])
+    expect(state.marks).toEqual({ 0: 'mark 4' })
+    log.partitions[1]!.push('f')
+    expect((await cycle(options, state)).state.marks).toEqual({ 0: 'mark 4' })
+    expect((await cycle(log.options(), { ...state, marks: { 1: 'old' } })).state.marks).toBeUndefined()
   })
 
   test('the anchor is where every partition ends now', async () => {
@@ -129,7 +152,7 @@ describe('offsets', () => {
     expect((await cycle(log.options(), anchor)).keys).toEqual(['c'])
   })
 
-  test.each([{ offsets: { 0: '-1' }, readAt: '2026-01-01T00:00:00Z' }, { offsets: { 0: 7 }, readAt: '2026-01-01T00:00:00Z' }, { offsets: null, readAt: '2026-01-01T00:00:00Z' }, { offsets: {}, readAt: 'then' }, { offsets: {}, until: { 0: 'x' }, readAt: '2026-01-01T00:00:00Z' }])('a state that is not one is refused: %j', async (state) => {
+  test.each([{ offsets: { 0: '-1' }, readAt: '2026-01-01T00:00:00Z' }, { offsets: { 0: 7 }, readAt: '2026-01-01T00:00:00Z' }, { offsets: null, readAt: '2026-01-01T00:00:00Z' }, { offsets: {}, readAt: 'then' }, { offsets: {}, marks: { 0: 1 }, readAt: '2026-01-01T00:00:00Z' }, { offsets: {}, until: { 0: 'x' }, readAt: '2026-01-01T00:00:00Z' }])('a state that is not one is refused: %j', async (state) => {
     await expect(offsets(new ToyLog([]).options())(state as never, contextOf())).rejects.toMatchObject({ code: 'CURSOR_REJECTED' })
   })
 

@@ -1,6 +1,6 @@
 import type { Change, JsonObject, JsonValue } from '../../contract/index.ts'
 import { parseJson } from '../../values/json.ts'
-import type { Message } from './topic-log.ts'
+import type { Message } from './log-page.ts'
 
 /** What a record can have besides the value, under `_kafka`. */
 export type MetadataField = 'partition' | 'offset' | 'timestamp' | 'headers'

@@ -1,16 +1,9 @@
-import type { Broker, Cluster } from 'kafkajs'
-import { SyncError, type SyncContext } from '../../contract/index.ts'
-import { committedOf, endOf, type FetchedMessage, type FetchedPartition } from './committed.ts'
+import type { Cluster } from 'kafkajs'
+import { isSyncError, SyncError, type SyncContext } from '../../contract/index.ts'
+import type { Offsets, OffsetsAnswer, OffsetsQuery } from '../../strategies/offsets.ts'
+import type { FetchedPartition } from './committed.ts'
 import { failureOf } from './failures.ts'
-
-export interface Message extends FetchedMessage {
-  readonly partition: number
-}
-
-export interface PageLimits {
-  readonly pageSize: number
-  readonly pageBytes: number
-}
+import { LogPage, type Message, type PageLimits } from './log-page.ts'
 
 /** One answer of a broker holds at most about so much, and one batch. */
 const FETCH_BYTES = 1_000_000
@@ -47,78 +40,66 @@ export class TopicLog {
     }
   }
 
-  async read({ from, until }: { readonly from: Readonly<Record<string, string>>; readonly until: Readonly<Record<string, string>> }, { pageSize, pageBytes }: PageLimits, context: SyncContext): Promise<{ messages: Message[]; next: Record<string, string> }> {
-    const { clock, signal } = context
-    const next: Record<string, string> = { ...from }
-    const messages: Message[] = []
+  async read(query: OffsetsQuery, limits: PageLimits, { clock, signal }: SyncContext): Promise<OffsetsAnswer<Message>> {
+    const page = new LogPage(query, limits)
     const lateAt = clock.now() + PAGE_MS
-    let bytes = 0
     let empties = 0
-    const isFull = (): boolean => messages.length >= pageSize || bytes >= pageBytes
-    for (;;) {
-      const unread = Object.keys(next).filter((partition) => BigInt(next[partition]!) < BigInt(until[partition]!)).map(Number)
-      if (unread.length === 0 || isFull() || (messages.length > 0 && clock.now() >= lateAt)) return { messages, next }
-      const answers = await this.#answers(unread, next, FETCH_BYTES * 4 ** empties)
+    while (page.unread.length > 0 && !page.isFull) {
+      const isLate = clock.now() >= lateAt
+      if (isLate && page.messages.length > 0) break
+      const answers = await this.#ask(page, FETCH_BYTES * 4 ** empties)
       signal.throwIfAborted()
-      if (answers.every((answer) => answer.messages.length === 0)) {
-        if (clock.now() >= lateAt) throw this.#nothing(answers, until)
-        // Where all of it was asked for and the broker has it, there is nothing left in it: compaction took it.
-        if (++empties > EMPTY_MAX) for (const answer of answers) if (reachOf(answer) >= BigInt(until[answer.partition]!)) next[answer.partition] = until[answer.partition]!
-        empties = Math.min(empties, EMPTY_MAX)
-        await clock.sleep(WAIT_MS, signal)
+      if (answers.map((answer) => page.take(answer)).includes(true)) {
+        empties = 0
         continue
       }
-      empties = 0
-      for (const answer of answers) {
-        const { partition } = answer
-        const [first, end] = [BigInt(next[partition]!), BigInt(until[partition]!)]
-        let reached = endOf(answer) ?? first
-        for (const message of committedOf(answer)) {
-          const offset = BigInt(message.offset)
-          // A batch comes whole, also where it was read from its middle.
-          if (offset < first) continue
-          if (offset >= end || isFull()) {
-            reached = offset
-            break
-          }
-          messages.push({ ...message, partition })
-          bytes += (message.key?.length ?? 0) + (message.value?.length ?? 0)
-        }
-        next[partition] = String(reached > end ? end : reached < first ? first : reached)
-      }
+      if (isLate) throw this.#nothing(answers, query.until)
+      // Where all of it was asked for and the broker has it, there is nothing left in it: compaction took it.
+      if (empties === EMPTY_MAX) answers.filter((answer) => reaches(answer, query.until)).forEach((answer) => page.skip(answer))
+      else empties++
+      await clock.sleep(WAIT_MS, signal)
     }
+    return page.answer
   }
 
-  async #answers(partitions: readonly number[], next: Readonly<Record<string, string>>, maxBytes: number): Promise<FetchedPartition[]> {
-    const topic = this.#topic
+  async #ask(page: LogPage, maxBytes: number): Promise<FetchedPartition[]> {
     try {
-      // Known already but for the first page of a cycle that is taken up again.
-      await this.#cluster.addTargetTopic(topic)
-      const leaders = Object.entries(this.#cluster.findLeaderForPartitions(topic, [...partitions]))
-      const answers = await Promise.all(leaders.map(async ([nodeId, led]) => {
-        const broker = await this.#cluster.findBroker({ nodeId })
-        const asked = led.map((partition) => ({ partition, fetchOffset: next[partition]!, maxBytes }))
-        return await ask(broker, topic, asked, maxBytes)
-      }))
-      // Always in the same order, so that a page is a page of the log and not of whoever answered first.
-      return answers.flat().toSorted((a, b) => a.partition - b.partition)
-    } catch (error) {
-      throw failureOf(error, `topic ${topic}`)
+      return await this.#answers(page, maxBytes)
+    } catch (thrown) {
+      const error = failureOf(thrown, `topic ${this.#topic}`)
+      if (page.isProven || !isSyncError(error) || error.code !== 'HISTORY_LOST') throw error
+      page.trustMarks()
+      return this.#ask(page, maxBytes)
     }
   }
 
-  #nothing(answers: readonly FetchedPartition[], until: Readonly<Record<string, string>>): SyncError {
-    const short = answers.find((answer) => reachOf(answer) < BigInt(until[answer.partition]!))
+  async #answers(page: LogPage, maxBytes: number): Promise<FetchedPartition[]> {
+    const topic = this.#topic
+    // Known already but for the first page of a cycle that is taken up again.
+    await this.#cluster.addTargetTopic(topic)
+    const leaders = Object.entries(this.#cluster.findLeaderForPartitions(topic, page.unread))
+    const answers = await Promise.all(leaders.map(async ([nodeId, led]) => {
+      const broker = await this.#cluster.findBroker({ nodeId })
+      const partitions = led.map((partition) => ({ partition, fetchOffset: page.placeOf(partition), maxBytes }))
+      const { responses } = (await broker.fetch({ isolationLevel: READ_COMMITTED, maxWaitTime: WAIT_MS, minBytes: 1, maxBytes, topics: [{ topic, partitions }] })) as { responses: { partitions: FetchedPartition[] }[] }
+      return responses.flatMap((response) => response.partitions)
+    }))
+    // Always in the same order, so that a page is a page of the log and not of whoever answered first.
+    return answers.flat().toSorted((a, b) => a.partition - b.partition)
+  }
+
+  #nothing(answers: readonly FetchedPartition[], until: Offsets): SyncError {
+    const short = answers.find((answer) => !reaches(answer, until))
     if (short === undefined) return new SyncError('SOURCE_UNAVAILABLE', `topic ${this.#topic}: the brokers answered without messages for ${PAGE_MS} ms.`)
-    return new SyncError('HISTORY_LOST', `topic ${this.#topic}: partition ${short.partition} reached ${until[short.partition]!} when the cycle began, and now ends at ${reachOf(short)}: it was made anew, or has lost its end.`)
+    return new SyncError('HISTORY_LOST', `topic ${this.#topic}: partition ${short.partition} reached ${until[short.partition]!} when the cycle began, and now ends at ${endAt(short)}: it was made anew, or has lost its end.`)
   }
 }
 
-async function ask(broker: Broker, topic: string, partitions: { partition: number; fetchOffset: string; maxBytes: number }[], maxBytes: number): Promise<FetchedPartition[]> {
-  const { responses } = (await broker.fetch({ isolationLevel: READ_COMMITTED, maxWaitTime: WAIT_MS, minBytes: 1, maxBytes, topics: [{ topic, partitions }] })) as { responses: { partitions: FetchedPartition[] }[] }
-  return responses.flatMap((response) => response.partitions)
+/** Whether the broker has all of what this cycle reads; after another became the leader, it may lag behind. */
+function reaches(answer: FetchedPartition, until: Offsets): boolean {
+  return endAt(answer) >= BigInt(until[answer.partition]!)
 }
 
-function reachOf({ highWatermark, lastStableOffset }: FetchedPartition): bigint {
+function endAt({ highWatermark, lastStableOffset }: FetchedPartition): bigint {
   return BigInt(lastStableOffset === undefined || lastStableOffset === '-1' ? highWatermark : lastStableOffset)
 }

@@ -2,6 +2,7 @@ import type { Cluster } from 'kafkajs'
 import { describe, expect, test } from 'vitest'
 import type { SyncContext } from '../../../src/contract/index.ts'
 import { committedOf, endOf, type FetchedMessage, type FetchedPartition } from '../../../src/sources/kafka/committed.ts'
+import { LogPage } from '../../../src/sources/kafka/log-page.ts'
 import { TopicLog } from '../../../src/sources/kafka/topic-log.ts'
 
 /** What the mock cluster does not play: transactions, compaction, and brokers that lag. */
@@ -42,18 +43,22 @@ test('the end of an answer is behind its last batch, whatever compaction left of
 })
 
 /** A broker that answers as scripted, the last answer again and again, and a clock that moves by sleeping. */
-function logOf(...answers: Partial<FetchedPartition>[]) {
+function logOf(...answers: (Partial<FetchedPartition> | Error)[]) {
   const asked: { offset: string; maxBytes: number }[] = []
   let now = 0
+  const answerOf = (answer: Partial<FetchedPartition> | Error | undefined) => {
+    if (answer instanceof Error) throw answer
+    return answer
+  }
   const broker = {
     fetch: async ({ maxBytes, topics }: { maxBytes: number; topics: { partitions: { partition: number; fetchOffset: string }[] }[] }) => {
       asked.push({ offset: topics[0]!.partitions[0]!.fetchOffset, maxBytes })
-      return { responses: [{ partitions: [{ ...fetched([]), ...answers[Math.min(asked.length, answers.length) - 1] }] }] }
+      return { responses: [{ partitions: [{ ...fetched([]), ...answerOf(answers[Math.min(asked.length, answers.length) - 1]) }] }] }
     },
   }
   const cluster = { addTargetTopic: async () => {}, findLeaderForPartitions: () => ({ 1: [0] }), findBroker: async () => broker } as unknown as Cluster
   const context = { clock: { now: () => now, sleep: async (ms: number) => void (now += ms) }, signal: new AbortController().signal } as unknown as SyncContext
-  const read = (from: string, until: string) => new TopicLog(cluster, 't').read({ from: { 0: from }, until: { 0: until } }, { pageSize: 10, pageBytes: 1_000 }, context)
+  const read = (from: string, until: string, mark?: string) => new TopicLog(cluster, 't').read({ from: { 0: from }, until: { 0: until }, ...(mark !== undefined && { marks: { 0: mark } }) }, { pageSize: 10, pageBytes: 1_000 }, context)
   return { read, asked }
 }
 
@@ -75,7 +80,7 @@ describe('a stretch of the log', () => {
 
   test('a tail of which nothing is left is passed over once the broker has it all and shows nothing, asked with room for more each time', async () => {
     const { read, asked } = logOf({ messages: [], lastStableOffset: '8', highWatermark: '8' })
-    expect(await read('5', '8')).toEqual({ messages: [], next: { 0: '8' } })
+    expect(await read('5', '8')).toEqual({ messages: [], next: { 0: '8' }, marks: {} })
     expect(asked.map(({ maxBytes }) => maxBytes)).toEqual([1_000_000, 4_000_000, 16_000_000, 64_000_000])
   })
 
@@ -94,5 +99,45 @@ describe('a stretch of the log', () => {
   test('an open transaction holds back what stands behind it: the end of a broker that tells it counts, not its high watermark', async () => {
     await expect(logOf({ messages: [], lastStableOffset: '5', highWatermark: '9' }).read('5', '7')).rejects.toMatchObject({ code: 'HISTORY_LOST' })
     expect((await logOf({ messages: [], lastStableOffset: '-1', highWatermark: '9' }).read('5', '7')).next).toEqual({ 0: '7' })
+  })
+})
+
+describe('a topic that was made anew and has grown beyond the offset', () => {
+  const at = (offset: number, timestamp: string) => message(offset, null, { timestamp })
+  const outOfRange = Object.assign(new Error('out of range'), { type: 'OFFSET_OUT_OF_RANGE' })
+
+  test('the last message is asked for again with the next page, and another one in its place is told', async () => {
+    const first = logOf({ messages: [at(3, '30'), at(4, '40')] })
+    expect(await first.read('3', '5')).toMatchObject({ marks: { 0: '40' } })
+    const same = logOf({ messages: [at(4, '40'), at(5, '50')] })
+    expect(await same.read('5', '6', '40')).toMatchObject({ messages: [{ offset: '5' }], next: { 0: '6' }, marks: { 0: '50' } })
+    expect(same.asked.map(({ offset }) => offset)).toEqual(['4'])
+    await expect(logOf({ messages: [at(4, '41'), at(5, '50')] }).read('5', '6', '40')).rejects.toMatchObject({ code: 'HISTORY_LOST', message: expect.stringContaining('another message at 4') as string })
+  })
+
+  test('an answer with nothing but the message that is known leads on', async () => {
+    const { read, asked } = logOf({ messages: [at(4, '40')] }, { messages: [at(5, '50')] })
+    expect(await read('5', '6', '40')).toMatchObject({ messages: [{ offset: '5' }], next: { 0: '6' } })
+    expect(asked.map(({ offset }) => offset)).toEqual(['4', '5'])
+  })
+
+  test('what compaction or retention took is no proof of anything', async () => {
+    expect(await logOf({ messages: [at(5, '50')] }).read('5', '6', '40')).toMatchObject({ messages: [{ offset: '5' }] })
+    const { read, asked } = logOf(outOfRange, { messages: [at(5, '50')] })
+    expect(await read('5', '6', '40')).toMatchObject({ messages: [{ offset: '5' }] })
+    expect(asked.map(({ offset }) => offset)).toEqual(['4', '5'])
+    await expect(logOf(outOfRange).read('5', '6', '40')).rejects.toMatchObject({ code: 'HISTORY_LOST' })
+  })
+
+  test('an empty answer is no proof either: the mark is still to be compared', () => {
+    const page = new LogPage({ from: { 0: '5' }, until: { 0: '9' }, marks: { 0: '40' } }, { pageSize: 10, pageBytes: 1_000 })
+    expect(page.take(fetched([]))).toBe(false)
+    expect(page.placeOf(0)).toBe('4')
+  })
+
+  test('a mark is that of the very last offset, or there is none', async () => {
+    const batch = { producerId: '-1', inTransaction: false, firstOffset: '4', lastOffsetDelta: 3 }
+    expect((await logOf({ messages: [message(4, null, { batchContext: batch })] }).read('4', '8')).marks).toEqual({})
+    expect((await logOf({ messages: [at(4, '40'), mark(5, 'a', 'commit')] }).read('4', '6')).marks).toEqual({ 0: '0' })
   })
 })

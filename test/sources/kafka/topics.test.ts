@@ -193,6 +193,21 @@ describe.skipIf(!hasKafka)('topics of Kafka', () => {
     await anew.close()
   })
 
+  test('XC32 a topic that was made anew and has already grown beyond the offsets is noticed by its messages', async () => {
+    const topic = await topicOf(1)
+    await broker.produce(topic, written(0, 5, 7, 1))
+    const anew = await BrokerStage.open()
+    await anew.cluster.createTopic(topic, 1)
+    await anew.produce(topic, written(100, 9, 7, 1).map((message) => ({ ...message, timestamp: '1767225600123' })))
+    const stage = (await DatabaseStage.open()).sync('orders', 'incremental', (state, context) => (
+      streamOf(topic, {}, context.cycle.id === 1 ? broker : anew).delta(state as OffsetsState | undefined, context)
+    ))
+    await stage.complete('orders')
+    expect((await stage.run('orders')).error).toMatchObject({ code: 'HISTORY_LOST', message: expect.stringContaining('another message at 4') as string })
+    await stage.close()
+    await anew.close()
+  })
+
   test('the backfill reads the log again while the delta goes on, and takes nothing back', async () => {
     const topic = await topicOf(1)
     await broker.produce(topic, Array.from({ length: 30 }, (_, at) => ({ key: `k${at % 6}`, value: { n: at } })))
