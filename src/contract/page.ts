@@ -28,10 +28,10 @@ export interface Page<State = unknown> {
    */
   scope?: string
   /**
-   * What it tells was so when the cycle began, and may have changed since, as in a log that is read again from its beginning:
-   * a row that another sync has written since then is newer, whenever this page was asked for.
+   * A stretch of a log: what it tells was so once, and what stands further on in the log may say otherwise. In replace mode a
+   * row that another sync has written since the cycle began is therefore newer, whenever the page was asked for.
    */
-  isHistory?: boolean
+  isLog?: boolean
   /** On the last page: why the source ends the cycle here, in a word of its own such as `reached_since`. Kept in the cycle's record. */
   stopWord?: string
   /** How many records follow this page, where the source counts them: only to say how long it will take. */

@@ -8,7 +8,7 @@ export interface CheckedPage {
   readonly state: StateText
   readonly scope: string | null
   readonly stopWord: string | null
-  readonly isHistory: boolean
+  readonly isLog: boolean
   /** Null when the source does not count. */
   readonly left: number | null
 }
@@ -26,7 +26,7 @@ export function checkPage(sync: string, page: Page, stateBytesMax: number): Chec
     throw new SyncError('STATE_MISSING', `${sync}: the page says \`hasMore: true\` but has no \`nextState\` to ask the next one with.`)
   }
   const state = page.nextState === undefined ? null : stateText(sync, page.nextState, stateBytesMax)
-  return { changes: page.changes, hasMore: page.hasMore, state, scope: page.scope ?? null, stopWord: page.hasMore ? null : (page.stopWord ?? null), isHistory: page.isHistory === true, left: page.left ?? null }
+  return { changes: page.changes, hasMore: page.hasMore, state, scope: page.scope ?? null, stopWord: page.hasMore ? null : (page.stopWord ?? null), isLog: page.isLog === true, left: page.left ?? null }
 }
 
 /** State as JSON text, or the reason why it would not come back as it is. The message names the place, never the value. */

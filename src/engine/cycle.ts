@@ -1,5 +1,5 @@
 import {
-  SyncError, type Checkpoint, type CommitOutcome, type CycleFacts, type Inflight, type Lease, type Move, type StateText, type StopReason, type SyncRef,
+  SyncError, type Checkpoint, type Commit, type CommitOutcome, type CycleFacts, type Inflight, type Lease, type Move, type StateText, type StopReason, type SyncRef,
 } from '../contract/index.ts'
 import { orderBackfill, settleAnchor } from './anchor.ts'
 import { classify } from './classify.ts'
@@ -206,7 +206,8 @@ class Cycle {
     return this.#plan.scope === null ? seen : `${this.#plan.scope} ${seen}`
   }
 
-  #commit({ request, checked, prepared }: ReadPage, move: Move): ReturnType<StoreDoor['commit']> {
+  async #commit({ request, checked, prepared }: ReadPage, move: Move): ReturnType<StoreDoor['commit']> {
+    const ofLog = checked.isLog ? await this.#ofLog() : {}
     return this.#door.commit({
       lease: this.#lease,
       version: this.#checkpoint.version,
@@ -217,11 +218,21 @@ class Cycle {
       landings: prepared.landings,
       quarantined: prepared.quarantined,
       columns: prepared.columns,
-      readFrom: checked.isHistory ? this.#inflight!.startSequence : request.readFrom,
-      isHistory: checked.isHistory,
+      readFrom: request.readFrom,
       upstreamToleranceMs: this.#plan.upstreamToleranceMs,
       pacers: this.#pacer.slots(),
+      ...ofLog,
     })
+  }
+
+  /** How a log that is read again and the same log read on are ordered. */
+  async #ofLog(): Promise<Partial<Commit>> {
+    const { mode, pair, worker } = this.#plan
+    if (mode === 'replace') return { readFrom: this.#inflight!.startSequence, isHistory: true }
+    if (pair?.role !== 'delta') return {}
+    // Asked after the page was read: a backfill that ends before what the page tells had begun by then.
+    const { inflight } = await this.#door.call((store) => store.read({ worker, sync: pair.backfill }))
+    return inflight === null ? {} : { restateSince: inflight.startSequence }
   }
 
   #noteLanded(read: ReadPage, outcome: Extract<CommitOutcome, { kind: 'landed' }>, page: number): void {

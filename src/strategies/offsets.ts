@@ -90,7 +90,7 @@ export function offsets<Message>(options: OffsetsOptions<Message>): Anchored<Off
       changes: toChanges(messages, (message) => options.toChanges(message), (message) => options.place(message)),
       hasMore,
       nextState: { offsets: reached, readAt, ...marksOf(begun.marks, next, marks), ...(hasMore && { until }), ...(waits && { added }) },
-      ...(context.cycle.mode === 'replace' && { isHistory: true }),
+      isLog: true,
     } satisfies Page<OffsetsState>
   }
   execute.anchor = async (context) => {

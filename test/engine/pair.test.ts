@@ -133,7 +133,7 @@ describe('a tracked pair', () => {
           // The delta is done with before the page that tells the old value is asked for.
           if (state.at === 1) await (during = scene.start(worker.plan(handle.delta), { holder: 'process-2' }))
           const told = [[upsert('a', { value: 1 })], [upsert('b', { value: 1 })], [upsert('b', { value: 2 })]][state.at]!
-          return { changes: told, hasMore: state.at < 2, nextState: { at: state.at + 1 }, isHistory: true }
+          return { changes: told, hasMore: state.at < 2, nextState: { at: state.at + 1 }, isLog: true }
         },
         delta: async () => ({ changes: [upsert('a', { value: 9 }), upsert('b', { value: 9 })], hasMore: false, nextState: { at: 1 } }),
       },

@@ -106,9 +106,7 @@ describe('offsets', () => {
     log.low[0] = 1
     log.onRead = () => (log.low[0] = log.asked.length === 1 ? 4 : log.low[0]!)
     expect((await cycle(log.options(), undefined, 'replace')).keys).toEqual(['b', 'c', 'e', 'f'])
-    const page = await offsets(log.options())(undefined, contextOf({ mode: 'replace' }))
-    expect(page.isHistory).toBe(true)
-    expect((await offsets(log.options())(undefined, contextOf())).isHistory).toBeUndefined()
+    for (const mode of ['replace', 'incremental'] as const) expect((await offsets(log.options())(undefined, contextOf({ mode }))).isLog).toBe(true)
   })
 
   test('in replace mode a log that was made anew meanwhile makes the cycle begin again', async () => {

@@ -1,6 +1,6 @@
 import type { Action, Commit, Landing, LandingCounts } from '../../contract/index.ts'
 import { sameJson } from '../../values/json.ts'
-import { judge, type StoredRow } from './judge.ts'
+import { judge, type StoredRow, type Verdict } from './judge.ts'
 
 /** What a commit will write, decided before anything is written; every store carries out the same plan. */
 export interface LandingPlan {
@@ -61,6 +61,7 @@ export function planLanding(commit: Commit, facts: LandingFacts): LandingPlan {
     let verdict = judge(landing, row, read)
     if (verdict === 'overlap' && commit.isHistory === true) verdict = 'stale'
     if (verdict === 'update' && landing.type === 'upsert' && sameJson(facts.textOf(landing, row!), landing.text)) verdict = 'touch'
+    if (isRestated(landing, row, commit, facts.writer)) verdict = restated(verdict, landing)
     switch (verdict) {
       case 'create':
         writes.push({ landing, action: 'created', sequence: ++position, row })
@@ -112,6 +113,16 @@ export function planLanding(commit: Commit, facts: LandingFacts): LandingPlan {
   }
   counts.quarantined = commit.quarantined.length
   return { writes, touches, seen, sightings, counts, overlap, position }
+}
+
+/** What a log says again counts from now on. Where times are told, they decide. */
+function isRestated({ upstreamAt }: Landing, row: StoredRow | undefined, { restateSince }: Commit, writer: number): boolean {
+  return restateSince !== undefined && upstreamAt === null && !(row?.writer === writer && row.sequence > restateSince)
+}
+
+function restated(verdict: Verdict, { type }: Landing): Verdict {
+  if (type === 'upsert') return verdict === 'same' || verdict === 'touch' ? 'update' : verdict
+  return verdict === 'gone' || verdict === 'bury' || verdict === 'touch' ? 'delete' : verdict
 }
 
 /**

@@ -35,7 +35,8 @@ function land(session: Session, entry: RegistryEntry, commit: Commit): CommitOut
   const owner = ensureOwner(session, commit.owner, sweeps)
   const databases = databaseIds(session, commit)
   const facts = { writer: entry.sync_id, owner, position: tenant.sequence, sweeps }
-  const plan = planUnchanged(session, databases, commit, facts) ?? planLanding(commit, {
+  const unchanged = commit.restateSince === undefined ? planUnchanged(session, databases, commit, facts) : null
+  const plan = unchanged ?? planLanding(commit, {
     ...facts,
     find: findRows(session, databases, commit),
     textOf: (_, row) => connection.get<{ record: string }>('select record from tidemark_log where position = ?', session.base + row.sequence)!.record,

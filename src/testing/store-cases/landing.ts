@@ -269,6 +269,26 @@ export const landingCases: readonly StoreCase[] = [
     await again.page([upsert('c', { v: 2 })], overrides)
     assert.deepEqual(await live(store), [['a', { v: 9 }], ['c', { v: 2 }], ['d', { v: 9 }]])
   }),
+  rule('XB14 what a log says again while a backfill reads it anew is put on record once, so that the backfill finds it newer', async ({ store }) => {
+    const delta = await SyncDriver.take(store)
+    const again = await SyncDriver.take(store, { sync: 'again' })
+    await delta.cycle([upsert('a', { v: 1 }), upsert('b', { v: 1 }), upsert('c', { v: 1 }), upsert('t', { v: 1 }, { at: 5 })])
+    await delta.cycle([remove('b')])
+    await again.begin()
+    const restateSince = await store.position()
+    const told = [upsert('a', { v: 1 }), remove('b'), remove('n'), upsert('t', { v: 1 }, { at: 5 })]
+    await delta.begin()
+    assert.deepEqual((await delta.page(told, { restateSince })).counts, counts({ updated: 1, deleted: 2, unchanged: 1 }))
+    // Once: what is on record since then is not put there again.
+    assert.deepEqual((await delta.page(told, { restateSince })).counts, counts({ unchanged: 2, missing: 2 }))
+    // But where the backfill was the last to write, it would go on from there.
+    await again.page([upsert('w', { v: 1 })], { readFrom: restateSince, isHistory: true })
+    assert.deepEqual((await delta.page([upsert('w', { v: 1 })], { restateSince })).counts, counts({ updated: 1 }))
+    await again.page([remove('w'), upsert('a', { v: 0 }), upsert('b', { v: 0 }), upsert('n', { v: 0 }), upsert('c', { v: 0 })], { readFrom: restateSince, isHistory: true })
+    assert.deepEqual(await live(store), [['a', { v: 1 }], ['c', { v: 0 }], ['t', { v: 1 }], ['w', { v: 1 }]])
+    const entries = await store.changes({ after: restateSince, limit: 10 })
+    assert.deepEqual(entries.map(({ key, action }) => [key, action]), [['a', 'updated'], ['b', 'deleted'], ['n', 'deleted'], ['w', 'created'], ['w', 'updated'], ['c', 'updated']])
+  }),
   rule('a sync never overlaps itself: its pages come one after the other', async ({ store }) => {
     const driver = await SyncDriver.take(store)
     await driver.cycle([upsert('a', { v: 1 })], { readFrom: 0 })
