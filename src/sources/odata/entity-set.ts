@@ -22,7 +22,7 @@ export class EntitySet {
   readonly limit: number
   readonly service: Service
   readonly #options: SetOptions & Partial<CursorOptions>
-  #plan: { readonly cycle: number; readonly plan: SetPlan } | null = null
+  #plan: { readonly cycle: string; readonly plan: SetPlan } | null = null
 
   constructor(service: Service, name: string, options: SetOptions & Partial<CursorOptions>) {
     this.name = name
@@ -33,9 +33,8 @@ export class EntitySet {
 
   /** Asked for once a cycle: what a service says of itself may be as long as a page, and changes when it is upgraded. */
   async plan(context: SyncContext): Promise<SetPlan> {
-    if (this.#plan?.cycle !== context.cycle.id) {
-      this.#plan = { cycle: context.cycle.id, plan: planOf(this.name, await this.service.metadata(context), this.#options) }
-    }
+    const cycle = `${context.cycle.id} ${context.cycle.startedAt}`
+    if (this.#plan?.cycle !== cycle) this.#plan = { cycle, plan: planOf(this.name, await this.service.metadata(context), this.#options) }
     return this.#plan.plan
   }
 

@@ -1,7 +1,7 @@
-import { SyncError, type Execute } from '../../contract/index.ts'
+import type { Execute } from '../../contract/index.ts'
 import { token, type TokenState } from '../../strategies/index.ts'
 import type { EntitySet } from './entity-set.ts'
-import { changeOf, type SetPlan } from './plan.ts'
+import { changeOf, checkParts, parsed, type SetPlan } from './plan.ts'
 import { above } from './query.ts'
 
 /** Where a listing stands; kept as the token of the next page. */
@@ -33,12 +33,8 @@ export function list(entitySet: EntitySet): Execute<TokenState> {
   })
 }
 
-function placeIn(text: string | undefined, { key, set }: SetPlan): Place {
+function placeIn(text: string | undefined, plan: SetPlan): Place {
   if (text === undefined) return { keepsWord: false }
-  const place = /^\{.*\}$/s.test(text) ? (JSON.parse(text) as Place) : null
-  const { after } = place ?? {}
-  if (place === null || (after !== undefined && (!Array.isArray(after) || after.length !== key.length || after.some((part) => typeof part !== 'string')))) {
-    throw new SyncError('CURSOR_REJECTED', `The stored position is not one of ${set}.`)
-  }
-  return place
+  const { keepsWord, after, link } = (parsed(text) ?? {}) as Partial<Place>
+  return { keepsWord: keepsWord === true, ...(after !== undefined && { after: checkParts(after, plan) }), ...(typeof link === 'string' && { link }) }
 }

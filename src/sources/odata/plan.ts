@@ -68,11 +68,11 @@ export function planOf(set: string, metadata: Metadata, options: SetOptions & { 
   }
 }
 
-export function rowOf(entity: JsonObject, { set, metadata, type, key, cursor }: SetPlan): Row {
-  const record = recordOf(entity, type, metadata)
-  const parts = key.map(({ name }) => {
+export function rowOf(entity: JsonObject, { set, metadata, type: own, key, cursor }: SetPlan): Row {
+  const record = recordOf(entity, own, metadata)
+  const parts = key.map(({ name, type }) => {
     const value = record[name]
-    if (typeof value === 'string' || typeof value === 'number' || typeof value === 'bigint') return String(value)
+    if (typeof value === 'string' || typeof value === 'number' || typeof value === 'bigint') return keyPart(String(value), type)
     throw new SyncError('SOURCE_INVALID', `An entity of ${set} has no plain value in "${name}", which is part of its key.`)
   })
   const at = cursor === null ? null : record[cursor.name]
@@ -80,18 +80,33 @@ export function rowOf(entity: JsonObject, { set, metadata, type, key, cursor }: 
   return { record, parts, key: keyText(parts), stamp }
 }
 
+/** A GUID is the same in capitals. */
+export function keyPart(text: string, type: string): string {
+  return type === 'Edm.Guid' ? text.toLowerCase() : text
+}
+
 /** As a list, so that no two keys of several parts can ever read the same. */
 export function keyText(parts: readonly string[]): string {
   return parts.length === 1 ? parts[0]! : JSON.stringify(parts)
 }
 
-export function keyParts(text: string, { key }: Pick<SetPlan, 'key'>): string[] {
-  if (key.length === 1) return [text]
-  const parts: unknown = /^\[".*"\]$/s.test(text) ? JSON.parse(text) : null
-  if (!Array.isArray(parts) || parts.length !== key.length || parts.some((part) => typeof part !== 'string')) {
-    throw new SyncError('CURSOR_REJECTED', 'The stored position is not the key of an entity of this set.')
+export function keyParts(text: string, plan: SetPlan): readonly string[] {
+  return plan.key.length === 1 ? [text] : checkParts(parsed(text), plan)
+}
+
+/** Of a state, which may have been set by hand. */
+export function checkParts(parts: unknown, { set, key }: SetPlan): readonly string[] {
+  if (Array.isArray(parts) && parts.length === key.length && parts.every((part) => typeof part === 'string')) return parts
+  throw new SyncError('CURSOR_REJECTED', `The stored position is not one of ${set}.`)
+}
+
+/** Null when it is no JSON. */
+export function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
   }
-  return parts as string[]
 }
 
 export function changeOf({ record, key, stamp }: Row, { cursor, deleted }: SetPlan): Change {

@@ -1,7 +1,7 @@
 import { SyncError, type Change, type JsonObject, type SyncContext } from '../../contract/index.ts'
 import { token, type Anchored, type TokenState } from '../../strategies/index.ts'
 import { isObject } from '../kit/judge.ts'
-import { changeOf, keyText, rowOf, type SetPlan } from './plan.ts'
+import { changeOf, keyPart, keyText, rowOf, type SetPlan } from './plan.ts'
 import { entityTarget, targetOf } from './query.ts'
 import type { EntitySet } from './entity-set.ts'
 
@@ -59,19 +59,20 @@ const LINK_REFUSALS = [400, 404, 410]
 async function changeIn(entity: JsonObject, entitySet: EntitySet, plan: SetPlan, context: SyncContext): Promise<Change | null> {
   const about = String(entity['@odata.context'] ?? entity['@context'] ?? '')
   if (/\/\$(?:link|deletedLink)$/.test(about)) return null
-  if (about.endsWith('/$deletedEntity') || isObject(entity['@removed'] ?? entity['@odata.removed'])) return { type: 'delete', key: keyText(removedKey(entity, plan)) }
+  const isDeleted = about.endsWith('/$deletedEntity')
+  if (isDeleted || isObject(entity['@removed'] ?? entity['@odata.removed'])) return { type: 'delete', key: keyText(removedKey(entity, plan, isDeleted)) }
   const row = rowOf(entity, plan)
-  const isWhole = (plan.select ?? [...plan.type.properties.keys()]).every((name) => Object.hasOwn(entity, name))
+  const isWhole = (plan.select ?? [...plan.type.properties.keys()]).every((name) => Object.hasOwn(entity, name) || plan.type.properties.get(name)!.type === 'Edm.Stream')
   if (isWhole) return changeOf(row, plan)
   // A changed entity may come with what changed alone. It is read as it is now; when it is gone by now, a later page says so.
   const whole = await entitySet.service.entity(entityTarget(plan, row.parts), plan.metadata.version, context)
   return whole === null ? null : changeOf(rowOf(whole, plan), plan)
 }
 
-/** Of an entity that was removed: by its key's own properties, or by the id it had, `Orders(7)`, `Lines(Order=7,No=1)` or bare. */
-function removedKey(entity: JsonObject, plan: SetPlan): readonly string[] {
+/** Of an entity that was removed: by its key's own properties, or by the id it had, `Orders(7)`, `Lines(Order=7,No=1)` or bare. As of 4.0 a member `id` is the latter. */
+function removedKey(entity: JsonObject, plan: SetPlan, isById: boolean): readonly string[] {
   const { set, key } = plan
-  if (key.every(({ name }) => Object.hasOwn(entity, name))) return rowOf(entity, plan).parts
+  if (!isById && key.every(({ name }) => Object.hasOwn(entity, name))) return rowOf(entity, plan).parts
   const id = entity['@odata.id'] ?? entity['@id'] ?? entity.id
   const parts = typeof id === 'string' ? partsIn(id, plan) : null
   if (parts === null) throw new SyncError('SOURCE_INVALID', `${set}: an entity was removed whose key cannot be told.`)
@@ -79,14 +80,14 @@ function removedKey(entity: JsonObject, plan: SetPlan): readonly string[] {
 }
 
 function partsIn(id: string, { key }: SetPlan): string[] | null {
-  const predicate = /\(((?:[^()']|'(?:[^']|'')*')*)\)$/.exec(decoded(id))?.[1]
-  if (predicate === undefined) return key.length === 1 ? [decoded(id.slice(id.lastIndexOf('/') + 1))] : null
+  const predicate = /\(((?:[^()']|'[^']*')*)\)$/.exec(decoded(id))?.[1]
+  if (predicate === undefined) return key.length > 1 || id.includes('(') ? null : [keyPart(decoded(id.slice(id.lastIndexOf('/') + 1)), key[0]!.type)]
   const values = new Map<string, string>()
   for (const [, name, quoted, bare] of predicate.matchAll(/(?:^|,)(?:(\w+)=)?(?:'((?:[^']|'')*)'|([^',]+))/g)) {
     values.set(name ?? key[0]!.name, quoted === undefined ? bare! : quoted.replaceAll("''", "'"))
   }
-  const parts = key.map(({ name }) => values.get(name))
-  return values.size === key.length && parts.every((part) => part !== undefined) ? parts : null
+  const parts = key.flatMap(({ name, type }) => (values.has(name) ? [keyPart(values.get(name)!, type)] : []))
+  return values.size === key.length && parts.length === key.length ? parts : null
 }
 
 function decoded(text: string): string {

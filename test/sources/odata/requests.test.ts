@@ -112,7 +112,7 @@ test('each version is asked with its headers, and every question with what was g
   for (const version of [4, 2] as const) {
     const desk = await open(version)
     desk.orders(1)
-    desk.stage.track(odata({ url: `${URL_OF_SERVICE}/`, headers: { 'X-Tenant': 'a' } }).entitySet('Orders', { cursor: 'At', pageSize: 5 }))
+    desk.stage.track(odata({ url: `${URL_OF_SERVICE}/`, headers: { 'X-Tenant': 'a' }, query: { 'sap-client': '100' } }).entitySet('Orders', { cursor: 'At', pageSize: 5 }))
     const headers: Record<string, string>[] = []
     const handle = desk.service.handle.bind(desk.service)
     desk.service.handle = (request) => {
@@ -125,5 +125,7 @@ test('each version is asked with its headers, and every question with what was g
       ? { accept: 'application/json;odata.metadata=minimal;IEEE754Compatible=true', 'odata-maxversion': '4.01', prefer: 'odata.maxpagesize=5', 'x-tenant': 'a' }
       : { accept: 'application/json', maxdataserviceversion: '2.0', 'x-tenant': 'a' })
     if (version === 2) expect(headers[1]).not.toHaveProperty('prefer')
+    expect(desk.service.urls).toHaveLength(3 + (version === 2 ? 2 : 0))
+    for (const url of desk.service.urls) expect(url).toMatch(/[?&]sap-client=100$/)
   }
 })

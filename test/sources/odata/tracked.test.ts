@@ -123,15 +123,15 @@ describe('what is no tracking is refused', () => {
 
 describe('answers that only some services give', () => {
   const METADATA = '<edmx:Edmx Version="4.0" xmlns:edmx="x"><edmx:DataServices><Schema Namespace="N"><EntityType Name="T"><Key><PropertyRef Name="Id"/></Key><Property Name="Id" Type="Edm.Guid"/><Property Name="A" Type="Edm.String"/><Property Name="B" Type="Edm.String"/></EntityType><EntityContainer Name="C"><EntitySet Name="Ts" EntityType="N.T"/></EntityContainer></Schema></edmx:DataServices></edmx:Edmx>'
-  const [one, two, three] = ['11111111-0000-0000-0000-000000000001', '22222222-0000-0000-0000-000000000002', '33333333-0000-0000-0000-000000000003']
+  const [one, two, three] = ['1111111a-0000-0000-0000-000000000001', '2222222b-0000-0000-0000-000000000002', '3333333c-0000-0000-0000-000000000003']
 
-  async function run(answers: Record<string, unknown>): Promise<{ asked: string[]; feed: unknown[]; desk: Desk; error: unknown }> {
+  async function run(answers: Record<string, unknown>, description = METADATA): Promise<{ asked: string[]; feed: unknown[]; desk: Desk; error: unknown }> {
     const desk = await Desk.open(4)
     opened.push(desk)
     const asked: string[] = []
     const fetch = async (input: string | URL): Promise<Response> => {
       const path = decodeURIComponent(String(input).slice(URL_OF_SERVICE.length))
-      if (path === '/$metadata') return new Response(METADATA, { headers: { 'content-type': 'application/xml' } })
+      if (path === '/$metadata') return new Response(description, { headers: { 'content-type': 'application/xml' } })
       asked.push(path)
       const answer = answers[path]
       return answer === undefined ? new Response(null, { status: 404 }) : Response.json(answer)
@@ -169,6 +169,24 @@ describe('answers that only some services give', () => {
       },
     })
     expect(feed.slice(3)).toEqual([[one, 'deleted', null], [two, 'deleted', null], [three, 'deleted', null]])
+  })
+
+  test('a key that is called `id` is not taken for the id of what was removed, nor a GUID in capitals for another', async () => {
+    const { feed } = await run({
+      '/Ts': { value: [one, two, three].map((id) => ({ id, A: 'a', B: 'b' })), '@odata.nextLink': 'Ts?n=1' },
+      '/Ts?n=1': {
+        value: [{ '@odata.context': '#Ts/$deletedEntity', id: `Ts(${one})` }, { '@odata.context': '#Ts/$deletedEntity', id: two!.toUpperCase() }, { '@removed': {}, id: three!.toUpperCase() }],
+        '@odata.deltaLink': 'Ts?d=1',
+      },
+    }, METADATA.replaceAll('Name="Id"', 'Name="id"'))
+    expect(feed.slice(3)).toEqual([[one, 'deleted', null], [two, 'deleted', null], [three, 'deleted', null]])
+  })
+
+  test('an id that is made to be hard to read is read in no time', async () => {
+    for (const id of [`Ts(${"'".repeat(99_999)}`, `Ts(${"''".repeat(50_000)}x'`, '('.repeat(100_000)]) {
+      const { error } = await run({ '/Ts': { value: [{ '@removed': {}, '@id': id }], '@odata.deltaLink': 'Ts?d=1' } })
+      expect(error).toMatchObject({ code: 'SOURCE_INVALID' })
+    }
   })
 
   test('a removed entity whose key cannot be told fails the page', async () => {
