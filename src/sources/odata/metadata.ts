@@ -42,10 +42,12 @@ export function parseMetadata(xml: string): Metadata {
   let version: string | undefined
   let namespace = ''
   let current: OwnType | null = null
+  let isWhole = false
   for (const { name, kind, attributes } of tagsOf(xml)) {
     const named = attributes.get('Name') ?? ''
     if (kind === 'close') {
       if (name === 'EntityType' || name === 'ComplexType') current = null
+      if (name === 'Edmx') isWhole = true
     } else if (name === 'Edmx') version ??= attributes.get('Version')
     else if (name === 'Schema') {
       namespace = attributes.get('Namespace') ?? ''
@@ -59,6 +61,8 @@ export function parseMetadata(xml: string): Metadata {
     else if (name === 'Property' && current !== null) current.properties.set(named, propertyOf(named, attributes))
     else if (name === 'EntitySet') sets.set(named, attributes.get('EntityType') ?? '')
   }
+  // Half a description would be a service without some of its sets.
+  if (version !== undefined && !isWhole) throw new SyncError('SOURCE_INVALID', 'The service broke off while it described itself.')
   if (version !== '4.0' && version !== '4.01' && version !== '1.0') throw new SyncError('SOURCE_INVALID', 'The service does not describe itself as OData of version 4 or 2.')
 
   const fullName = (type: string): string => {

@@ -51,7 +51,8 @@ describe('what a service says of itself', () => {
     ['half a comment', '<Edmx Version="4.0"/><!-- '],
     ['attributes without values', '<Edmx Version>'],
     ['something else', '<html><body>Please log in</body></html>'],
-    ['another version', '<Edmx Version="5.0"/>'],
+    ['another version', '<Edmx Version="5.0"></Edmx>'],
+    ['half of it', V4.slice(0, V4.indexOf('<EntityType Name="Line"'))],
     ['nothing', ''],
   ])('%s is refused', (_, xml) => {
     expect(() => parseMetadata(xml)).toThrow(expect.objectContaining({ code: 'SOURCE_INVALID' }))
@@ -68,7 +69,7 @@ describe('what a service says of itself', () => {
   })
 
   test('a long text is read in one go', () => {
-    const long = `<Edmx Version="4.0">${'<a b="c">'.repeat(200_000)}${' '.repeat(200_000)}`
+    const long = `<Edmx Version="4.0">${'<a b="c">'.repeat(200_000)}${' '.repeat(200_000)}</Edmx>`
     expect(parseMetadata(long).sets.size).toBe(0)
     expect(() => parseMetadata(`<Edmx ${'a="b" '.repeat(200_000)}`)).toThrow(expect.objectContaining({ code: 'SOURCE_INVALID' }))
   })
