@@ -76,7 +76,7 @@ class Cycle {
     let error: SyncError | null = null
     try {
       this.#pacer = new Pacer(ports.clock, this.#stopping.signal, this.#plan.pacers, await this.#door.call(() => store.pacers(this.#lease.ref)))
-      this.#reader = new PageReader(this.#plan, this.#options, this.#pacer, this.#stopping.signal, this.#tally)
+      this.#reader = new PageReader(this.#plan, this.#options, this.#pacer, keeping, this.#stopping.signal, this.#tally)
       const inflight = await this.#begin(this.#options.fresh === true)
       if (inflight.page === 0) await settleAnchor(this.#plan, this.#options, this.#reader, this.#door, factsOf(inflight, 1))
       this.#late = await LateRows.of(this.#plan, this.#door)

@@ -9,22 +9,36 @@ interface KeepOptions {
   readonly stopping: AbortController
 }
 
+export interface KeptLease {
+  /**
+   * Whether its time has passed without a renewal. A process that was frozen for so long does not know yet that another has
+   * taken over, and would ask the source beside it: so it renews first.
+   */
+  isOver(): boolean
+  renew(): Promise<unknown>
+  stop(): void
+}
+
 /** Renews the lease three times in its life, beside the cycle. */
-export function keepLease({ store, clock, lease, ttlMs, stopping }: KeepOptions): { stop(): void } {
+export function keepLease({ store, clock, lease, ttlMs, stopping }: KeepOptions): KeptLease {
   const ending = new AbortController()
+  let renewedAt = clock.now()
+  const isOver = (): boolean => clock.now() - renewedAt >= ttlMs
   const lose = (message: string): void => stopping.abort(new SyncError('LEASE_LOST', message))
+  /** False when it is lost. */
+  const renew = async (): Promise<boolean> => {
+    const at = clock.now()
+    const kept = await store.renew(lease, { ttlMs, at }).catch(() => null)
+    if (kept === true) renewedAt = at
+    if (ending.signal.aborted) return false
+    if (kept === false) lose(`${lease.ref.sync}: another runner took over.`)
+    else if (isOver()) lose(`${lease.ref.sync}: the lease could not be renewed in time.`)
+    return !stopping.signal.aborted
+  }
   const keep = async (): Promise<void> => {
-    let renewedAt = clock.now()
-    for (;;) {
-      await clock.sleep(ttlMs / 3, ending.signal)
-      const at = clock.now()
-      const kept = await store.renew(lease, { ttlMs, at }).catch(() => null)
-      if (ending.signal.aborted) return
-      if (kept === false) return lose(`${lease.ref.sync}: another runner took over.`)
-      if (kept === true) renewedAt = at
-      else if (clock.now() - renewedAt >= ttlMs) return lose(`${lease.ref.sync}: the lease could not be renewed in time.`)
-    }
+    do await clock.sleep(ttlMs / 3, ending.signal)
+    while (await renew())
   }
   keep().catch(() => {})
-  return { stop: () => ending.abort(new Error('the cycle is over')) }
+  return { isOver, renew, stop: () => ending.abort(new Error('the cycle is over')) }
 }

@@ -2,6 +2,7 @@ import { SyncError, type CycleFacts, type Page, type StateText, type SyncContext
 import { checkPage, parseState, type CheckedPage } from './check-page.ts'
 import { classify } from './classify.ts'
 import type { CycleOptions } from './cycle-options.ts'
+import type { KeptLease } from './keep-lease.ts'
 import type { Pacer } from './pacer.ts'
 import { PagePreparer, type PreparedPage } from './prepare-page.ts'
 import { isWorthRetrying, pageDelayMs } from './retry.ts'
@@ -33,14 +34,16 @@ export class PageReader {
   readonly #plan: SyncPlan
   readonly #options: CycleOptions
   readonly #pacer: Pacer
+  readonly #lease: KeptLease
   readonly #stopping: AbortSignal
   readonly #tally: Tally
   readonly #preparer: PagePreparer
 
-  constructor(plan: SyncPlan, options: CycleOptions, pacer: Pacer, stopping: AbortSignal, tally: Tally) {
+  constructor(plan: SyncPlan, options: CycleOptions, pacer: Pacer, lease: KeptLease, stopping: AbortSignal, tally: Tally) {
     this.#plan = plan
     this.#options = options
     this.#pacer = pacer
+    this.#lease = lease
     this.#stopping = stopping
     this.#tally = tally
     this.#preparer = new PagePreparer(plan.sync, plan.databases, plan.limits)
@@ -85,6 +88,7 @@ export class PageReader {
   }
 
   async #askOnce<T>(cycle: CycleFacts, signal: AbortSignal, call: (context: SyncContext) => Promise<T>): Promise<T> {
+    if (this.#lease.isOver()) await this.#lease.renew()
     signal.throwIfAborted()
     const { sync, limits } = this.#plan
     const timing = new AbortController()
@@ -111,6 +115,7 @@ export class PageReader {
   #context(cycle: CycleFacts, signal: AbortSignal): SyncContext {
     const { ports, secrets } = this.#options
     const pacer = this.#pacer
+    const lease = this.#lease
     const options = this.#options
     return {
       clock: ports.clock,
@@ -122,6 +127,8 @@ export class PageReader {
       cycle,
       fetch: async (input, init = {}) => {
         await pacer.wait()
+        if (lease.isOver()) await lease.renew()
+        signal.throwIfAborted()
         return options.fetch(input, { ...init, signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal })
       },
     }

@@ -1,14 +1,16 @@
-import type { Store } from '../contract/index.ts'
+import type { Store, SyncRef } from '../contract/index.ts'
 import { markOf } from './due.ts'
 
 /**
  * The same store, but a lease on a sync that has moved since it was judged is given back at once: another process saw
  * the same slot, took it first and has already ended. Without this, one slot could be run once by everybody who saw it.
  */
-export function oncePerSlot(store: Store, judged: string, onMoved: () => void): Store {
+export function oncePerSlot(store: Store, judged: SyncRef, mark: string, onMoved: () => void): Store {
   const acquire: Store['acquire'] = async (ref, request) => {
     const taken = await store.acquire(ref, request)
-    if (taken.kind === 'held' || markOf(taken.checkpoint) === judged) return taken
+    // A backfill also takes its delta for a moment, of which nothing was judged.
+    const isJudged = ref.worker === judged.worker && ref.sync === judged.sync
+    if (taken.kind === 'held' || !isJudged || markOf(taken.checkpoint) === mark) return taken
     onMoved()
     await store.release(taken.lease)
     return { kind: 'held', by: request.holder, until: request.at }

@@ -167,7 +167,7 @@ export class Runner {
     let outrun = false
     try {
       const result = await runCycle(job.sync.plan, {
-        store: oncePerSlot(job.store, markOf(job.standing!.checkpoint), () => (outrun = true)),
+        store: oncePerSlot(job.store, job.name, markOf(job.standing!.checkpoint), () => (outrun = true)),
         ports,
         fetch,
         secrets: typeof secrets === 'function' ? secrets(job.tenant) : secrets,

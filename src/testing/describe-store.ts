@@ -60,7 +60,8 @@ const MISSING: Record<keyof StoreSupport, string> = {
   crashDuringCommit: 'the harness offers no `supports.crashDuringCommit`',
 }
 
-function findRunner(): TestRunner {
+/** Whatever tests are written with here. */
+export function findRunner(): TestRunner {
   const { describe, test } = globalThis as Partial<TestRunner>
   if (describe !== undefined && test !== undefined) return { describe, test }
   return process.getBuiltinModule('node:test') as unknown as TestRunner

@@ -355,6 +355,41 @@ describe('two runners', () => {
     expect(await scene.checkpoint()).toMatchObject({ version: 0, inflight: { page: 1, state: '1' }, heldBy: 'process-2', failures: 0 })
   })
 
+  test('XA11 one that was frozen past its lease asks the source nothing more: neither for a page nor within one', async () => {
+    const fetched: string[] = []
+    const fetch = async (url: string | URL): Promise<Response> => {
+      fetched.push(String(url))
+      return new Response('{}')
+    }
+    const freeze = async (): Promise<void> => {
+      await takeOver()
+      scene.clock.step(2 * MINUTE)
+    }
+    const between = scripted(async () => {
+      await freeze()
+      return more('a', 1)
+    }, END)
+    expect(await scene.run(planOf(between), { fetch })).toMatchObject({ stopReason: 'lease_lost' })
+    expect(between.asked).toHaveLength(1)
+    scene.clock.step(2 * HOUR)
+    const within = scripted(async (_, context) => {
+      await context.fetch('http://source/1')
+      await freeze()
+      await context.fetch('http://source/2')
+      return END
+    })
+    expect(await scene.run(planOf(within), { fetch, holder: 'process-3' })).toMatchObject({ stopReason: 'lease_lost' })
+    expect(fetched).toEqual(['http://source/1'])
+  })
+
+  test('XA11 one that was frozen past its lease, and whom nobody took over from, goes on', async () => {
+    const source = scripted(async () => {
+      scene.clock.step(2 * MINUTE)
+      return more('a', 1)
+    }, END)
+    expect(await scene.run(planOf(source))).toMatchObject({ stopReason: 'complete', pages: 2 })
+  })
+
   test('XA11 one that is taken over before it begins does not begin', async () => {
     const store = meeting('begin', async (call) => {
       await takeOver()

@@ -55,7 +55,7 @@ describe('several runners on one store', () => {
     const before = await scene.store.read(ref('delta'))
     await scene.trigger('delta')
     let moved = 0
-    const late = oncePerSlot(scene.store, markOf(before), () => moved++)
+    const late = oncePerSlot(scene.store, ref('delta'), markOf(before), () => moved++)
     expect(await late.acquire(ref('delta'), { holder: 'late', ttlMs: MINUTE, at: start })).toMatchObject({ kind: 'held' })
     expect(moved).toBe(1)
     expect(await scene.store.read(ref('delta'))).toMatchObject({ heldBy: null, triggeredAt: start })

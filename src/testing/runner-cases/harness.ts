@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { JsonObject, Store, SyncRef } from '../../contract/index.ts'
+import { syncsOf } from '../../runner/declared-sync.ts'
+import { readStatus, type SyncStatus } from '../../runner/status.ts'
+import { parseJson } from '../../values/json.ts'
+import type { Stage } from './stage.ts'
+import { stageWorker, type StageWorkerOptions } from './stage-worker.ts'
+
+/** A way to run syncs, seen from outside: nothing here says where a cycle runs. */
+export interface RunnerHarness {
+  /** What it keeps its checkpoints in, opened apart from it; empty at first. */
+  readonly store: Store
+  /** Starts so many processes that run `stageWorker(…)`, and resolves when they are at work. */
+  start(options: StartOptions): Promise<void>
+  trigger(sync: string, tenant?: string): Promise<void>
+  pause(sync: string): Promise<void>
+  resume(sync: string): Promise<void>
+  /** All of them, in order: what is at hand lands, leases are given back. Resolves when they have ended. */
+  stop(): Promise<void>
+  /** One of them, without a word; its name as the stage knows it. Resolves when it is gone. */
+  kill(): Promise<string>
+  /** Whatever still runs ends. */
+  close(): Promise<void>
+}
+
+export interface StartOptions extends Omit<StageWorkerOptions, 'url' | 'process'> {
+  readonly processes: number
+  /** Cycles at once, in each process. */
+  readonly concurrency: number
+  readonly tenants: readonly string[]
+}
+
+export interface RunnerCase {
+  readonly name: string
+  run(scene: RunnerScene): Promise<void>
+}
+
+export function rule(name: string, run: RunnerCase['run']): RunnerCase {
+  return { name, run }
+}
+
+/** A runner on its stage, and what a case asks of both. */
+export class RunnerScene {
+  readonly harness: RunnerHarness
+  readonly stage: Stage
+
+  constructor(harness: RunnerHarness, stage: Stage) {
+    this.harness = harness
+    this.stage = stage
+  }
+
+  get store(): Store {
+    return this.harness.store
+  }
+
+  /** Two processes, with leases that no stall of the machine outlasts, unless said otherwise. */
+  async start(options: Partial<StartOptions> = {}): Promise<void> {
+    await this.harness.start({ processes: 2, concurrency: 3, leaseMs: 30_000, tenants: [this.store.tenant], ...options })
+  }
+
+  async status(sync: string): Promise<SyncStatus> {
+    const syncs = syncsOf(stageWorker({ url: '', process: '', leaseMs: 1 })).filter(({ plan }) => plan.sync === sync)
+    return (await readStatus({ store: this.store, syncs, now: Date.now() }))[0]!
+  }
+
+  async version(sync: string, store = this.store): Promise<number> {
+    return (await store.read(ref(sync))).version
+  }
+
+  /** As landed. */
+  async rows(database = 'rows'): Promise<Record<string, unknown>> {
+    const rows = await this.store.rows({ database, limit: 100_000 })
+    return Object.fromEntries(rows.map(({ key, text }) => [key, (parseJson(text) as JsonObject)['value']]))
+  }
+
+  /** A cycle that some process made at that time: the runner finds it in the registry, as after a restart. */
+  async ranAt(sync: string, at: number): Promise<void> {
+    const { store } = this
+    const taken = await store.acquire(ref(sync), { holder: 'before', ttlMs: 60_000, at: Date.now() })
+    if (taken.kind === 'held') assert.fail(`${sync} is held by ${taken.by}`)
+    const { lease, checkpoint: { version } } = taken
+    const { inflight: { cycle } } = (await store.begin(lease, { at, mode: 'incremental', trigger: 'schedule', fresh: false, databases: ['rows'] }))!
+    const outcome = await store.commit({
+      lease, version, at, owner: 'stage', landings: [], quarantined: [], columns: {}, readFrom: 0, upstreamToleranceMs: 0, pacers: {},
+      move: { kind: 'complete', cycle, page: 1, state: '{"after":0}', tidemark: null, scope: null, sweep: null },
+    })
+    assert.equal(outcome.kind, 'landed')
+    const counts = { created: 0, updated: 0, deleted: 0, swept: 0, unchanged: 0, stale: 0, missing: 0, quarantined: 0 }
+    await store.release(lease, { cycle, stopReason: 'complete', endedAt: at, pages: 1, counts, retries: 0, waitedMs: 0, error: null, retryAt: null })
+  }
+
+  async until(what: string, condition: () => boolean | Promise<boolean>, limitMs = 40_000): Promise<void> {
+    const deadline = performance.now() + limitMs
+    while (!(await condition())) {
+      if (performance.now() > deadline) assert.fail(`it did not come to this: ${what}. ${await this.#troubles()}`)
+      await sleep(25)
+    }
+  }
+
+  async #troubles(): Promise<string> {
+    const { syncs } = await this.store.standings({ at: Date.now(), recent: 1 })
+    const failed = syncs.filter(({ checkpoint }) => checkpoint.lastError !== null)
+    return failed.map(({ sync, checkpoint: { lastError } }) => `${sync}: ${lastError!.code} ${lastError!.message}`).join('; ')
+  }
+}
+
+export function ref(sync: string): SyncRef {
+  return { worker: 'stage', sync }
+}

@@ -1,0 +1,78 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { openStore } from '../../src/config/open-store.ts'
+import type { Signal, Store } from '../../src/contract/index.ts'
+import type { RunnerHarness, StartOptions } from '../../src/testing/runner-cases/harness.ts'
+
+const MEMBER = fileURLToPath(new URL('stage-member.mjs', import.meta.url))
+
+export interface FleetOptions extends StartOptions {
+  /** Where every commit's outcome is written down. */
+  readonly commits?: string
+}
+
+/** Real processes on one store, that run the stage's worker. */
+export class StageFleet implements RunnerHarness {
+  readonly store: Store
+  readonly #storeUrl: string
+  readonly #stageUrl: string
+  readonly members = new Set<ChildProcess>()
+  errors = ''
+
+  static async open(storeUrl: string, stageUrl: string): Promise<StageFleet> {
+    return new StageFleet(await openStore(storeUrl), storeUrl, stageUrl)
+  }
+
+  private constructor(store: Store, storeUrl: string, stageUrl: string) {
+    this.store = store
+    this.#storeUrl = storeUrl
+    this.#stageUrl = stageUrl
+  }
+
+  async start({ processes, ...options }: FleetOptions): Promise<void> {
+    await Promise.all(Array.from({ length: processes }, async () => {
+      const member = spawn(process.execPath, [MEMBER, JSON.stringify({ ...options, store: this.#storeUrl, url: this.#stageUrl })], { stdio: ['ignore', 'pipe', 'pipe'] })
+      this.members.add(member)
+      member.once('exit', () => this.members.delete(member))
+      member.stderr.on('data', (chunk: Buffer) => (this.errors += chunk.toString()))
+      await Promise.race([once(member.stdout, 'data'), once(member, 'exit').then(() => Promise.reject(new Error(`a process did not start: ${this.errors}`)))])
+    }))
+  }
+
+  trigger(sync: string, tenant = this.store.tenant): Promise<void> {
+    return this.#signal(sync, 'trigger', tenant)
+  }
+
+  pause(sync: string): Promise<void> {
+    return this.#signal(sync, 'pause')
+  }
+
+  resume(sync: string): Promise<void> {
+    return this.#signal(sync, 'resume')
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([...this.members].map((member) => ended(member, 'SIGTERM')))
+  }
+
+  async kill(member = [...this.members][0]!): Promise<string> {
+    await ended(member, 'SIGKILL')
+    return String(member.pid)
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.members].map((member) => ended(member, 'SIGKILL')))
+    await this.store.close()
+  }
+
+  #signal(sync: string, kind: Signal['kind'], tenant = this.store.tenant): Promise<void> {
+    return this.store.forTenant(tenant).signal({ worker: 'stage', sync }, { kind, actor: 'test', at: Date.now() })
+  }
+}
+
+async function ended(member: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  const gone = once(member, 'exit')
+  member.kill(signal)
+  await gone
+}
