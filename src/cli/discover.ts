@@ -1,26 +1,26 @@
 import { existsSync } from 'node:fs'
 import { dirname, relative, resolve } from 'node:path'
 import { Command } from 'commander'
+import type { DiscoveredStream } from '../config/manifest/connector.ts'
+import type { ManifestStream } from '../config/manifest/manifest.ts'
 import { withEnvFile } from '../config/settings.ts'
 import { SyncError } from '../contract/index.ts'
 import { systemClock } from '../platform/clock.ts'
 import { systemFetch } from '../platform/fetch.ts'
 import { createLog } from '../platform/log.ts'
 import { createSecrets } from '../platform/secrets.ts'
-import type { Act } from './cli.ts'
+import type { Act, Cli } from './cli.ts'
+import { openForReading } from './open-for-reading.ts'
 import { printable } from './printable.ts'
 import { table } from './table.ts'
+import { storeTarget, withStoreFlags, type TargetFlags } from './target.ts'
 
-interface DiscoverFlags {
-  readonly file?: string
-}
+type DiscoverFlags = TargetFlags
 
 export function discoverVerb(): Command {
-  return new Command('discover')
+  return withStoreFlags(new Command('discover'))
     .summary('list the streams that a manifest\'s source offers')
-    .description('Lists the streams that the source of a manifest offers, with their keys and cursors. The manifest needs no streams yet.')
-    .option('--file <file>', 'the manifest (default: ./tidemark.yaml)')
-    .option('--json', 'answer in JSON, for programs')
+    .description('Lists the streams that the source of a manifest offers, with their keys and cursors. The manifest needs no streams yet; of those it has, it is told how they differ from what has landed.')
 }
 
 export const discover: Act<[DiscoverFlags]> = async (cli, flags) => {
@@ -29,18 +29,50 @@ export const discover: Act<[DiscoverFlags]> = async (cli, flags) => {
   const folder = dirname(path)
   // Other verbs start without what reads YAML.
   const [{ CONNECTORS }, { readManifest }] = await Promise.all([import('../config/manifest/connectors.ts'), import('../config/manifest/manifest.ts')])
-  const { connector, config } = readManifest(path, relative(cli.folder, path), cli.environment)
+  const { connector, config, streams: declared } = readManifest(path, relative(cli.folder, path), cli.environment)
   const source = CONNECTORS[connector]
   if (source.discover === undefined) throw new SyncError('ARGUMENT_INVALID', `The connector ${connector} cannot list streams: its source does not tell which there are.`)
   const found = await source.discover(config, folder, {
     fetch: systemFetch, secrets: createSecrets(withEnvFile(cli.environment, folder)), signal: cli.listenForStop(), clock: systemClock, log: createLog({ level: 'silent' }),
   })
   const streams = found.map(({ id, key, cursor, candidates }) => ({ id, key, cursor: cursor ?? null, candidates, needs: key.length === 0 ? 'key' : null, mode: source.isFollowed === true || cursor !== undefined ? 'incremental' : 'full_refresh' }))
+  const drift = await driftOf(cli, flags, declared, found)
   const { terminal } = cli
   if (terminal.json) {
-    terminal.document({ connector, streams })
+    terminal.document({ connector, streams, ...(declared.length > 0 && { drift }) })
     return
   }
   const rows = streams.map(({ id, key, cursor, candidates, mode }) => [id, key.join(', ') || 'none: name one', cursor ?? (candidates.length > 0 ? `none (${candidates.join(', ')}?)` : 'none'), mode].map((cell) => printable(cell)))
   terminal.print(...table(['STREAM', 'KEY', 'CURSOR', 'MODE'], rows))
+  for (const { stream, isGone, new: added, gone } of drift) {
+    const said = isGone ? 'the source does not list it any more' : [...added.map((name) => `new ${name}`), ...gone.map((name) => `gone ${name}`)].join('; ')
+    terminal.print(`${terminal.colors.yellow('•')} ${stream}: ${printable(said)}`)
+  }
+}
+
+interface StreamDrift {
+  readonly stream: string
+  readonly isGone: boolean
+  readonly new: readonly string[]
+  readonly gone: readonly string[]
+}
+
+/** How what the source tells now differs from what has landed, stream by stream of the manifest. */
+async function driftOf(cli: Cli, flags: TargetFlags, declared: readonly ManifestStream[], found: readonly DiscoveredStream[]): Promise<StreamDrift[]> {
+  if (declared.length === 0) return []
+  const store = await openForReading(storeTarget(cli, flags))
+  try {
+    const landed = new Map((await store?.databases() ?? []).map(({ name, columns }) => [name, columns.map((column) => column.name)]))
+    return declared.flatMap(({ id, select, options = {} }): StreamDrift[] => {
+      const names = [options['table'], options['stream'], options['object'], id, id.slice(id.lastIndexOf('.') + 1)]
+      const stream = found.find((one) => names.includes(one.id))
+      if (stream === undefined) return [{ stream: id, isGone: true, new: [], gone: [] }]
+      const [before, columns] = [landed.get(id) ?? [], stream.columns?.filter((name) => select === undefined || select.includes(name)) ?? []]
+      if (before.length === 0 || columns.length === 0) return []
+      const [added, gone] = [columns.filter((name) => !before.includes(name)), before.filter((name) => !columns.includes(name))]
+      return added.length + gone.length === 0 ? [] : [{ stream: id, isGone: false, new: added, gone }]
+    })
+  } finally {
+    await store?.close()
+  }
 }

@@ -29,9 +29,9 @@ export function displayFor(cli: Cli, syncs: readonly string[], options: DisplayO
 
 /** What a cycle came to, as a document. */
 export function resultDocument(result: CycleResult, reveal: boolean): object {
-  const { worker: _, startedAt, endedAt, retryAt, tidemark, ...rest } = result
+  const { worker: _, startedAt, endedAt, retryAt, tidemark, drift, ...rest } = result
   return {
-    ...rest, tidemark: showTidemark(tidemark, reveal), startedAt: isoTime(startedAt), endedAt: isoTime(endedAt), retryAt: isoTime(retryAt),
+    ...rest, ...(drift.length > 0 && { drift }), tidemark: showTidemark(tidemark, reveal), startedAt: isoTime(startedAt), endedAt: isoTime(endedAt), retryAt: isoTime(retryAt),
     error: result.error === null ? null : { ...result.error, advice: adviceFor(result.error.code, result.sync) },
   }
 }
@@ -54,7 +54,8 @@ export function resultLines({ terminal: { colors } }: Cli, result: CycleResult, 
     const head = `${colors.red('✗')} ${sync}  ${colors.bold(error.code)}  ${printable(error.message)}`
     return [facts === '' ? head : `${head}  ${colors.dim(facts)}`, `  ${adviceFor(error.code, sync)}`]
   }
-  if (stopReason === 'complete') return [`${colors.green('✓')} ${sync}  ${facts}`]
+  const drift = result.drift.length === 0 ? [] : [`  ${colors.yellow('•')} not as before: ${printable(result.drift.join('; '))}`]
+  if (stopReason === 'complete') return [`${colors.green('✓')} ${sync}  ${facts}`, ...drift]
   return [`${colors.yellow('•')} ${sync}  ${STOPPED[stopReason] ?? stopReason}  ${colors.dim(facts)}`.trimEnd()]
 }
 

@@ -86,7 +86,7 @@ function notBegun({ worker, sync }: SyncPlan, startedAt: number, { code, message
   const counts = { created: 0, updated: 0, deleted: 0, swept: 0, unchanged: 0, stale: 0, missing: 0, quarantined: 0 }
   return {
     worker, sync, cycle: null, stopReason: 'error', stopWord: null, resumed: false, pages: 0, counts, retries: 0, waitedMs: 0, startedAt, endedAt: startedAt,
-    version: 0, position: 0, tidemark: null, error: { code, message, advice }, retryAt: null,
+    version: 0, position: 0, tidemark: null, drift: [], error: { code, message, advice }, retryAt: null,
   }
 }
 

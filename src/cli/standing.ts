@@ -21,6 +21,8 @@ export interface Standing extends SyncRef {
   readonly due: Due | null
   readonly held: Held | null
   readonly quarantined: number
+  /** How the records of the last cycle differed from those before. */
+  readonly drift: string | null
 }
 
 /** Counting stops here. */
@@ -49,6 +51,7 @@ export async function standingsOf(store: Store | null, asked: readonly Asked[]):
   const { now, syncs } = await store?.standings({ at, recent: RECENT_CYCLES }) ?? { now: at, syncs: [] }
   const known = new Map(syncs.map((standing) => [nameOf(standing), standing]))
   const quarantined = await countQuarantined(store, asked)
+  const drifts = await driftsOf(store, asked.length > DRIFTS_MAX ? [] : syncs)
   const standings = asked.map(({ ref, declared }): Standing => {
     const facts = known.get(nameOf(ref)) ?? { checkpoint: NEVER_RUN, recent: [] }
     const { checkpoint, recent } = facts
@@ -60,9 +63,23 @@ export async function standingsOf(store: Store | null, asked: readonly Asked[]):
       due: declared === null ? null : dueOf(declared, facts, { now, since: now, pauseMs: PAUSE_MS }),
       held: heldOf(checkpoint, now),
       quarantined: quarantined(ref),
+      drift: drifts.get(nameOf(ref)) ?? null,
     }
   })
   return { now, standings }
+}
+
+/** So many syncs are asked one by one. */
+const DRIFTS_MAX = 100
+
+async function driftsOf(store: Store | null, syncs: readonly (SyncRef & { readonly recent: readonly CycleRecord[] })[]): Promise<Map<string, string>> {
+  const drifts = new Map<string, string>()
+  for (const { worker, sync, recent: [last] } of syncs) {
+    if (store === null || last === undefined) continue
+    const told = (await store.audit({ worker, sync }, { limit: 20 })).filter(({ action, cycle }) => action === 'drift' && cycle === last.cycle)
+    if (told.length > 0) drifts.set(nameOf({ worker, sync }), told.toReversed().map(({ reason }) => reason).join('; '))
+  }
+  return drifts
 }
 
 function heldOf({ heldBy, heldSince, heldUntil }: Outline, now: number): Held | null {

@@ -102,7 +102,7 @@ async function syncsOf(store: Store | null, target: Target | WorkerTarget): Prom
 // ── for programs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 function standingDocument(standing: Standing, reveal: boolean): object {
-  const { worker, sync, health, declared, checkpoint, last, lagMs, due, held, quarantined } = standing
+  const { worker, sync, health, declared, checkpoint, last, lagMs, due, held, quarantined, drift } = standing
   return {
     worker, sync, health,
     declared: declared !== null,
@@ -128,6 +128,7 @@ function standingDocument(standing: Standing, reveal: boolean): object {
     heldUntil: isoTime(held?.until ?? null),
     runner: held === null ? null : { host: held.at?.host ?? null, pid: held.at?.pid ?? null, since: isoTime(held.since), leaseLeftMs: held.leftMs, gone: held.gone },
     quarantined,
+    ...(drift !== null && { drift }),
   }
 }
 
@@ -167,7 +168,7 @@ function nextCell({ due, held }: Standing, now: number): string {
 }
 
 function remarksOn({ terminal: { colors } }: Cli, standing: Standing, now: number): string[] {
-  const { sync, checkpoint: { lastError, failures, inflight }, held, quarantined } = standing
+  const { sync, checkpoint: { lastError, failures, inflight }, held, quarantined, drift } = standing
   const lines: string[] = []
   if (failures > 0 && lastError !== null) {
     lines.push(`${colors.red('✗')} ${sync}: failed ${failures === 1 ? 'once' : `${failures} times in a row`}, last ${ago(lastError.at, now)}: ${colors.bold(lastError.code)} ${printable(lastError.message)}`)
@@ -178,6 +179,7 @@ function remarksOn({ terminal: { colors } }: Cli, standing: Standing, now: numbe
       ? `${colors.yellow('•')} ${sync}: ${holderOf(held)} held it and is gone; the next run takes over.`
       : `${colors.cyan('▸')} ${sync}: run by ${holderOf(held)}${held.since === null ? '' : `, taken ${ago(held.since, now)}`}, lease for another ${duration(held.leftMs)}`)
   } else if (inflight !== null) lines.push(`${colors.yellow('•')} ${sync}: cycle ${inflight.cycle} is unfinished after ${grouped(inflight.page)} pages; the next run continues it.`)
+  if (drift !== null) lines.push(`${colors.yellow('•')} ${sync}: not as before: ${printable(drift)}.`)
   if (quarantined > 0) lines.push(`${colors.yellow('•')} ${sync}: ${quarantined >= QUARANTINED_MAX ? `at least ${grouped(QUARANTINED_MAX)}` : grouped(quarantined)} ${quarantined === 1 ? 'record is' : 'records are'} in quarantine.`)
   return lines
 }

@@ -223,6 +223,8 @@ export interface Begun {
   readonly resumed: boolean
   /** The tenant's newest sequence. */
   readonly position: number
+  /** By database, the members that landed records have had so far. */
+  readonly columns: Readonly<Record<string, readonly Column[]>>
 }
 
 export type Signal =
@@ -265,6 +267,8 @@ export interface Commit {
   /** Two source times this close count as equal (a source whose clock may step back). */
   readonly upstreamToleranceMs: number
   readonly pacers: Readonly<Record<string, number>>
+  /** How the records differ from those before, in words: put on record with them. */
+  readonly drift?: string
 }
 
 export type Move =
@@ -421,7 +425,7 @@ export interface AuditEntry {
   readonly version: number
   readonly at: number
   readonly actor: string
-  /** complete, set, abandon, replay, conflict, pause, resume; of the tenant: new-key, rewrap-key, erase */
+  /** complete, set, abandon, replay, drift, conflict, pause, resume; of the tenant: new-key, rewrap-key, erase */
   readonly action: string
   readonly reason: string
   readonly cycle: number | null

@@ -42,6 +42,8 @@ export interface CycleResult extends SyncRef {
   readonly version: number
   readonly position: number
   readonly tidemark: string | null
+  /** How the records differ from those before, in words such as `new orders.note (string)`. */
+  readonly drift: readonly string[]
   readonly error: { readonly code: ErrorCode; readonly message: string; readonly advice: string } | null
   readonly retryAt: number | null
 }

@@ -4,6 +4,7 @@ import {
 import { orderBackfill, settleAnchor } from './anchor.ts'
 import { classify } from './classify.ts'
 import type { CycleOptions, CycleResult } from './cycle-options.ts'
+import { Drift } from './drift.ts'
 import { keepLease } from './keep-lease.ts'
 import { LateRows } from './late-rows.ts'
 import { LoopGuard } from './loop-guard.ts'
@@ -46,6 +47,7 @@ class Cycle {
   #reader!: PageReader
   #pacer!: Pacer
   #guard!: LoopGuard
+  #drift = new Drift({})
   #position = 0
   #resumed = false
   #restarted = false
@@ -110,8 +112,9 @@ class Cycle {
       const budgetEnd = checked.hasMore ? this.#budgetEnd() : null
       const next = checked.hasMore && budgetEnd === null ? this.#read(inflight, checked.state, 2) : null
 
+      const drift = checked.hasMore ? this.#drift.look(prepared.columns) : await this.#driftOfLast(prepared)
       // Should it fail, the end of the cycle also ends the page read ahead.
-      const outcome = await this.#commit(read, this.#moveFor(inflight, read))
+      const outcome = await this.#commit(read, this.#moveFor(inflight, read), drift)
       if (outcome.kind !== 'landed') {
         next?.discard()
         if (outcome.kind === 'braked') return this.#giveUp(inflight, read, outcome)
@@ -124,7 +127,7 @@ class Cycle {
       if (checked.hasMore) this.#guard.advance(inflight.state, checked.state!, prepared)
       this.#inflight = inflight = { ...inflight, page: inflight.page + 1, state: checked.state }
       const before = this.#position
-      this.#noteLanded(read, outcome, inflight.page)
+      this.#noteLanded(read, outcome, inflight.page, drift)
       await this.#late?.look(outcome, before)
       if (!checked.hasMore) return 'complete'
       if (budgetEnd !== null) return budgetEnd
@@ -146,6 +149,7 @@ class Cycle {
     // What the pages before an interruption told counts as if there had been none.
     this.#scope = begun.inflight.scope ?? this.#plan.scope
     this.#tidemark = laterTidemark(this.#checkpoint.tidemark, begun.inflight.tidemark)
+    this.#drift = new Drift(begun.columns)
     this.#guard = new LoopGuard(sync, limits.emptyPagesMax, begun.inflight.state)
     onProgress?.({ kind: 'begun', cycle: begun.inflight.cycle, resumed: begun.resumed, page: begun.inflight.page })
     return begun.inflight
@@ -206,8 +210,19 @@ class Cycle {
     return this.#plan.scope === null ? seen : `${this.#plan.scope} ${seen}`
   }
 
-  async #commit({ request, checked, prepared }: ReadPage, move: Move): ReturnType<StoreDoor['commit']> {
+  /** With what is gone from a listing that ends with this page. That is told once, and not with every listing. */
+  async #driftOfLast({ columns }: ReadPage['prepared']): Promise<string[]> {
+    const words = this.#drift.look(columns)
+    const gone = this.#plan.mode === 'replace' && !this.#resumed ? this.#drift.gone(columns) : []
+    if (gone.length === 0) return words
+    const audit = await this.#door.call((store) => store.audit(this.#lease.ref, { limit: AUDIT_LOOKED_AT }))
+    const told = audit.filter(({ action }) => action === 'drift').flatMap(({ reason }) => reason.split('; '))
+    return [...words, ...gone.filter((word) => !told.includes(word))]
+  }
+
+  async #commit({ request, checked, prepared }: ReadPage, move: Move, drift: readonly string[] = []): ReturnType<StoreDoor['commit']> {
     const ofLog = checked.isLog ? await this.#ofLog() : {}
+    const text = this.#drift.textOf(drift)
     return this.#door.commit({
       lease: this.#lease,
       version: this.#checkpoint.version,
@@ -222,6 +237,7 @@ class Cycle {
       upstreamToleranceMs: this.#plan.upstreamToleranceMs,
       pacers: this.#pacer.slots(),
       ...ofLog,
+      ...(text !== null && { drift: text }),
     })
   }
 
@@ -235,8 +251,11 @@ class Cycle {
     return inflight === null ? {} : { restateSince: inflight.startSequence }
   }
 
-  #noteLanded(read: ReadPage, outcome: Extract<CommitOutcome, { kind: 'landed' }>, page: number): void {
+  #noteLanded(read: ReadPage, outcome: Extract<CommitOutcome, { kind: 'landed' }>, page: number, drift: readonly string[] = []): void {
     const { checked, prepared } = read
+    const text = this.#drift.textOf(drift)
+    if (text !== null) this.#options.ports.log.warn('the records are not as they were before; they have landed', { worker: this.#plan.worker, sync: this.#plan.sync, drift: text })
+    this.#drift.landed(prepared.columns, drift)
     this.#reader.landed(read)
     this.#tally.landed(outcome.counts)
     this.#position = outcome.position
@@ -278,7 +297,7 @@ class Cycle {
     })
     return {
       ...this.#lease.ref, cycle: this.#inflight?.cycle ?? null, stopReason, stopWord: stopReason === 'complete' ? this.#stopWord : null, resumed: this.#resumed, ...totals, startedAt: this.#startedAt, endedAt,
-      version: this.#checkpoint.version, position: this.#position, tidemark: this.#tidemark,
+      version: this.#checkpoint.version, position: this.#position, tidemark: this.#tidemark, drift: [...this.#drift.words],
       error: error === null ? null : { ...error, advice: failure!.advice },
       retryAt,
     }
@@ -286,6 +305,9 @@ class Cycle {
 }
 
 const OVERLAPS_MAX = 20
+
+/** How far back it is looked whether something was told before. */
+const AUDIT_LOOKED_AT = 1_000
 
 async function takeLease(plan: SyncPlan, { ports, holder, isDead }: CycleOptions, door: StoreDoor): ReturnType<CycleOptions['store']['acquire']> {
   const ref: SyncRef = { worker: plan.worker, sync: plan.sync }
@@ -329,6 +351,6 @@ function isInstant(text: string): boolean {
 function notRun({ worker, sync }: SyncPlan, stopReason: 'held' | 'paused', startedAt: number, { ports }: CycleOptions, { code, message, advice }: SyncError): CycleResult {
   return {
     worker, sync, cycle: null, stopReason, stopWord: null, resumed: false, pages: 0, counts: noCounts(), retries: 0, waitedMs: 0, startedAt, endedAt: ports.clock.now(),
-    version: 0, position: 0, tidemark: null, error: { code, message, advice }, retryAt: null,
+    version: 0, position: 0, tidemark: null, drift: [], error: { code, message, advice }, retryAt: null,
   }
 }

@@ -106,7 +106,7 @@ test('piped, each step is a line, and pages are told of only now and then', () =
 
 function result(sync: string): CycleResult {
   return {
-    worker: 'w', sync, cycle: 1, stopReason: 'complete', stopWord: null, resumed: false, pages: 1, counts: { ...NOTHING, created: 2 }, retries: 0, waitedMs: 0,
+    worker: 'w', sync, cycle: 1, stopReason: 'complete', drift: [], stopWord: null, resumed: false, pages: 1, counts: { ...NOTHING, created: 2 }, retries: 0, waitedMs: 0,
     startedAt: 0, endedAt: 5, version: 1, position: 2, tidemark: null, error: null, retryAt: null,
   }
 }

@@ -43,7 +43,7 @@ class Process {
 const listed = [['a', 'b'], ['c', 'd'], ['e', 'f']]
 const backfill = planOf({
   mode: 'replace',
-  execute: async (state = 0) => ({ changes: listed[state]!.map((key) => upsert(key, { listed: key })), hasMore: state < 2, nextState: state + 1 }),
+  execute: async (state = 0) => ({ changes: listed[state]!.map((key) => upsert(key, { v: key })), hasMore: state < 2, nextState: state + 1 }),
 })
 const changed = [[upsert('a', { v: 2 }), remove('b')], [upsert('g', { v: 2 })], [upsert('c', { v: 2 }), remove('h')]]
 const delta = planOf({ execute: (async (state = 0) => ({ changes: changed[state % 3]!, hasMore: state % 3 < 2, nextState: state + 1 })) as Execute<number> })

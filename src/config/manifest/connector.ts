@@ -16,6 +16,8 @@ export interface DiscoveredStream {
   readonly key: readonly string[]
   readonly cursor?: string
   readonly candidates: readonly string[]
+  /** What its records have, where the source tells. */
+  readonly columns?: readonly string[]
 }
 
 export interface Connector {

@@ -108,16 +108,19 @@ export interface DiscoveredStream {
   readonly key: string[]
   readonly cursor?: string
   readonly candidates: string[]
+  /** Everything a record may have. */
+  readonly columns: string[]
 }
 
 export function streamsOf({ streams }: Catalog): DiscoveredStream[] {
   return streams.map((stream) => {
     const metadata = Array.isArray(stream['metadata']) ? stream['metadata'].filter(isObject).find(isOfStream) : undefined
     const about = isObject(metadata?.['metadata']) ? metadata['metadata'] : {}
+    const properties = isObject(stream['schema']) ? stream['schema']['properties'] : undefined
     const candidates = textsIn(about['valid-replication-keys'])
     const isWhole = [about['forced-replication-method'], stream['replication_method']].includes('FULL_TABLE')
     const cursor = isWhole ? undefined : (textsIn(about['replication-key'])[0] ?? textsIn(stream['replication_key'])[0] ?? candidates[0])
     const key = textsIn(about['table-key-properties'])
-    return { id: idOf(stream), key: key.length > 0 ? key : textsIn(stream['key_properties']), ...(cursor !== undefined && { cursor }), candidates }
+    return { id: idOf(stream), key: key.length > 0 ? key : textsIn(stream['key_properties']), ...(cursor !== undefined && { cursor }), candidates, columns: Object.keys(isObject(properties) ? properties : {}) }
   })
 }

@@ -12,6 +12,8 @@ export interface DiscoveredStream {
   readonly cursor?: string
   /** Everything that could be a cursor, for somebody who knows how the table is written. */
   readonly candidates: string[]
+  /** Everything a row has. */
+  readonly columns: string[]
 }
 
 /** Every table and view that the account may read. */
@@ -38,5 +40,5 @@ async function streamOf(database: Database, table: Table): Promise<DiscoveredStr
     if (isOrdered) candidates.push(column.name)
     if (isOrdered && isNamed) cursor ??= column.name
   }
-  return { id, key: [...key], ...(cursor !== undefined && { cursor }), candidates }
+  return { id, key: [...key], ...(cursor !== undefined && { cursor }), candidates, columns: columns.map(({ name }) => name) }
 }

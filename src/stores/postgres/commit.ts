@@ -95,6 +95,7 @@ async function land(transaction: Transaction, commit: Commit, { entry, tenant, o
     )
   }
   if (inflight !== null) addToCycle(transaction, inflight.cycle, plan.counts)
+  if (commit.drift !== undefined) writeAudit(transaction, entry, { version: entry.version, at: commit.at, actor: 'engine', action: 'drift', reason: commit.drift, cycle: inflight?.cycle ?? null, state: null })
   const version = moveCheckpoint(transaction, entry, commit)
   return { kind: 'landed', version, position, counts: plan.counts, paused: entry.paused }
 }

@@ -79,6 +79,7 @@ export function begin(session: Session, lease: Lease, request: BeginRequest): Pr
     if (entry === null) return null
     const { sequence: position } = await lockTenant(transaction)
     const known = await readDatabases(transaction)
+    const columns = Object.fromEntries(request.databases.map((name) => [name, known.get(name)?.columns ?? []]))
     await ensureViews(transaction, known, Object.fromEntries(request.databases.map((name) => [name, []])), { renew: true })
     transaction.send('update tidemark.registry set triggered_at = null where tenant_id = $1 and sync_id = $2', tenant, entry.sync_id)
     const unfinished = toInflight(entry)
@@ -87,7 +88,7 @@ export function begin(session: Session, lease: Lease, request: BeginRequest): Pr
         'update tidemark.cycles set ended_at = null, stop_reason = null, error_code = null, error_message = null where tenant_id = $1 and cycle_id = $2',
         tenant, unfinished.cycle,
       )
-      return { inflight: unfinished, resumed: true, position }
+      return { inflight: unfinished, resumed: true, position, columns }
     }
     if (unfinished !== null) forgetSeen(transaction, unfinished.cycle)
     const { cycle } = (await transaction.get<{ cycle: number }>(
@@ -99,7 +100,7 @@ export function begin(session: Session, lease: Lease, request: BeginRequest): Pr
     const state = request.mode === 'replace' ? null : entry.committed
     const inflight: Inflight = { cycle, mode: request.mode, page: 0, state, startedAt: request.at, scope: null, tidemark: null, startSequence: position }
     writeInflight(transaction, entry.sync_id, inflight)
-    return { inflight, resumed: false, position }
+    return { inflight, resumed: false, position, columns }
   })
 }
 

@@ -80,6 +80,7 @@ function land(session: Session, entry: RegistryEntry, commit: Commit): CommitOut
     )
   }
   if (inflight !== null) addToCycle(session, inflight.cycle, plan.counts)
+  if (commit.drift !== undefined) writeAudit(session, entry, { version: entry.version, at: commit.at, actor: 'engine', action: 'drift', reason: commit.drift, cycle: inflight?.cycle ?? null, state: null })
   const version = moveCheckpoint(session, entry, commit)
   return { kind: 'landed', version, position, counts: plan.counts, paused: entry.paused === 1 }
 }

@@ -1,5 +1,5 @@
 import type {
-  Acquired, AcquireRequest, AuditEntry, BeginRequest, Begun, Checkpoint, CycleRecord, CycleReport, ErrorCode, Held,
+  Acquired, AcquireRequest, AuditEntry, BeginRequest, Begun, Checkpoint, Column, CycleRecord, CycleReport, ErrorCode, Held,
   Inflight, Lease, Mode, Outline, Signal, StateText, StopReason, SyncRef, Trail, TrailEntry, TrailQuery, WrappedKey,
 } from '../../contract/index.ts'
 import { conflictEntry, keyEntry } from '../kit/audit-entries.ts'
@@ -70,6 +70,7 @@ export function begin(session: Session, lease: Lease, request: BeginRequest): Be
     const entry = heldEntry(session, lease)
     if (entry === null) return null
     for (const database of request.databases) ensureView(session, database, [])
+    const columns = columnsOf(session, request.databases)
     connection.run('update tidemark_registry set triggered_at = null where tenant_id = ? and sync_id = ?', tenantId, entry.sync_id)
     const position = readSequence(session)
     const unfinished = toInflight(entry)
@@ -78,7 +79,7 @@ export function begin(session: Session, lease: Lease, request: BeginRequest): Be
         'update tidemark_cycles set ended_at = null, stop_reason = null, error_code = null, error_message = null where tenant_id = ? and cycle_id = ?',
         tenantId, unfinished.cycle,
       )
-      return { inflight: unfinished, resumed: true, position }
+      return { inflight: unfinished, resumed: true, position, columns }
     }
     if (unfinished !== null) forgetSeen(session, unfinished.cycle)
     const cycle = connection.run(
@@ -89,8 +90,15 @@ export function begin(session: Session, lease: Lease, request: BeginRequest): Be
     const state = request.mode === 'replace' ? null : entry.committed
     const inflight: Inflight = { cycle, mode: request.mode, page: 0, state, startedAt: request.at, scope: null, tidemark: null, startSequence: position }
     writeInflight(session, entry.sync_id, inflight)
-    return { inflight, resumed: false, position }
+    return { inflight, resumed: false, position, columns }
   })
+}
+
+function columnsOf({ connection, tenantId }: Session, databases: readonly string[]): Begun['columns'] {
+  return Object.fromEntries(databases.map((name) => {
+    const { columns } = connection.get<{ columns: string }>('select columns from tidemark_databases where tenant_id = ? and name = ?', tenantId, name)!
+    return [name, JSON.parse(columns) as Column[]]
+  }))
 }
 
 export function read(session: Session, ref: SyncRef): Checkpoint {

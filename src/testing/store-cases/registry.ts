@@ -138,6 +138,16 @@ export const registryCases: readonly StoreCase[] = [
       ['delta people a', 'delta things c', 'delta things null', 'other things a'],
     )
   }),
+  rule('XD24 drift is on record with the page that brought it, and a cycle begins with the members that were known', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    assert.deepEqual((await driver.begin()).columns, { things: [] })
+    await driver.page([upsert('a', { n: 1 })])
+    await driver.complete([upsert('a', { n: 1, note: 'x' })], { drift: 'new things.note (string)' })
+    const { columns, inflight: { cycle } } = await driver.begin()
+    assert.deepEqual(columns, { things: [{ name: 'n', kinds: ['integer'] }, { name: 'note', kinds: ['string'] }] })
+    const audit = await store.audit(driver.ref)
+    assert.deepEqual(audit.map(({ action, reason, version, cycle: of }) => [action, reason, version, of]), [['complete', '', 1, cycle - 1], ['drift', 'new things.note (string)', 0, cycle - 1]])
+  }),
   rule('invariant 1 a replay lands, leaves or keeps each entry with its old time, and neither the checkpoint nor an unfinished cycle notices', async ({ store }) => {
     const driver = await SyncDriver.take(store, { mode: 'replace' })
     await driver.cycle([upsert('old', { n: 1 }), upsert('swept', { n: 1 })])

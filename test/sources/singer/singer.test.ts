@@ -226,10 +226,10 @@ describe('what a tap is told', () => {
 
   test('RX2 its streams can be listed, with their keys and cursors', async () => {
     world = await TapWorld.open()
-    world.serve({ streams: { people: { rows: [] }, notes: { key: [], rows: [] } } })
+    world.serve({ streams: { people: { rows: [], schema: { type: 'object', properties: { id: {}, name: {} } } }, notes: { key: [], rows: [] } } })
     const log = { debug() {}, info() {}, warn() {}, error() {} }
     const found = await discover({ command: [process.execPath, TAP], config: { world: world.file, api_key: 'x' } }, { clock: systemClock, log, signal: new AbortController().signal, secrets: { get: (name) => name } })
-    expect(found).toEqual([{ id: 'people', key: ['id'], cursor: 'updated_at', candidates: ['updated_at'] }, { id: 'notes', key: [], cursor: 'updated_at', candidates: ['updated_at'] }])
+    expect(found).toEqual([{ id: 'people', key: ['id'], cursor: 'updated_at', candidates: ['updated_at'], columns: ['id', 'name'] }, { id: 'notes', key: [], cursor: 'updated_at', candidates: ['updated_at'], columns: [] }])
   })
 
   test('another version of a stream that is followed is told, for what is gone from it stays', async () => {

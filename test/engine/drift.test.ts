@@ -1,0 +1,69 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { Change, JsonObject } from '../../src/contract/index.ts'
+import { planOf, ref, Scene, scripted, upsert, DATABASE, MINUTE } from './scene.ts'
+import type { CycleResult } from '../../src/engine/cycle-options.ts'
+
+let scene: Scene
+beforeEach(async () => {
+  scene = await Scene.open()
+})
+afterEach(() => scene.close())
+
+async function run(mode: 'incremental' | 'replace', ...pages: Change[][]): Promise<CycleResult> {
+  scene.clock.step(MINUTE)
+  const { execute } = scripted(...pages.map((changes, index) => ({ changes, hasMore: index + 1 < pages.length, nextState: { n: index, at: scene.clock.now() } })))
+  return scene.run(planOf({ mode, execute }))
+}
+const one = (record: JsonObject): Change[] => [upsert('a', record)]
+const told = async (): Promise<string[]> => (await scene.store.audit(ref())).filter(({ action }) => action === 'drift').map(({ reason }) => reason)
+
+describe('XD24 RX7 drift', () => {
+  test('a new member and another kind are told once, in the result, the log and on record, and land', async () => {
+    expect((await run('incremental', one({ id: 1, size: 1, note: null }))).drift).toEqual([])
+    const { drift } = await run('incremental', one({ id: 2, size: 'L', note: 'x', color: 'red' }))
+    expect(drift).toEqual([`${DATABASE}.size is string now`, `new ${DATABASE}.color (string)`])
+    expect(await scene.rows()).toEqual({ a: { id: 2, size: 'L', note: 'x', color: 'red' } })
+    expect(await told()).toEqual([drift.join('; ')])
+    expect(scene.logged.filter((line) => line.includes('not as they were before'))).toHaveLength(1)
+    expect((await run('incremental', one({ id: 3, size: 'M', color: 'blue' }))).drift).toEqual([])
+    expect(await told()).toHaveLength(1)
+  })
+
+  test('a number that grows, or breaks, is a number', async () => {
+    await run('incremental', one({ n: 1, m: 1 }))
+    expect((await run('incremental', one({ n: 2n ** 80n, m: 0.5 }))).drift).toEqual([])
+  })
+
+  test('what is gone is told by a listing, once; a delta cannot know', async () => {
+    await run('replace', [...one({ id: 1, fax: '1' }), upsert('b', { id: 2 })])
+    expect((await run('incremental', one({ id: 2 }))).drift).toEqual([])
+    expect((await run('replace', one({ id: 1 }), [upsert('b', { id: 2 })])).drift).toEqual([`gone ${DATABASE}.fax`])
+    expect((await run('replace', [...one({ id: 2 }), upsert('b', { id: 2 })])).drift).toEqual([])
+    expect(await told()).toEqual([`gone ${DATABASE}.fax`])
+  })
+
+  test('it is bounded: records whose members are keys of a map do not fill the record of what happened', async () => {
+    await run('incremental', one({ id: 1 }))
+    const pages = Array.from({ length: 12 }, (_, page) => one(Object.fromEntries(Array.from({ length: 15 }, (__, n) => [`k${page}-${n}-${'x'.repeat(100)}`, 1]))))
+    const { drift } = await run('incremental', ...pages)
+    expect(drift).toHaveLength(50)
+    const entries = await told()
+    expect(entries).toHaveLength(5)
+    expect(Math.max(...entries.map((entry) => entry.length))).toBeLessThan(1_200)
+    expect(entries[0]).toMatch(/; and 5 more$/)
+  })
+
+  test('a page that is read again tells it once', async () => {
+    await run('incremental', one({ id: 1 }))
+    const other = scripted({ changes: one({ id: 5 }), hasMore: false, nextState: 1 })
+    let reads = 0
+    const result = await scene.run(planOf({
+      async execute() {
+        // Another sync writes the row while the page is being read, and no times tell which is newer.
+        if (++reads === 1) await scene.start(planOf({ sync: 'other', execute: other.execute }), { holder: 'process-2' })
+        return { changes: one({ id: 2, color: 'red' }), hasMore: false, nextState: reads }
+      },
+    }))
+    expect([reads, result.drift, (await told()).length]).toEqual([2, [`new ${DATABASE}.color (string)`], 1])
+  })
+})
