@@ -5,6 +5,7 @@ export const CLIENT_ERRORS = {
   FORBIDDEN: 'Give a key with the scope that the message names: `tidemark keys create --scopes …`.',
   NOT_FOUND: 'Check the address and the name of the database.',
   METHOD_NOT_ALLOWED: 'Check the address: this is not the server of the feed.',
+  REQUEST_TIMEOUT: 'Check the network between here and the server.',
   PAYLOAD_TOO_LARGE: 'Send less.',
   UNSUPPORTED_MEDIA_TYPE: 'Check the address: this is not the server of the feed.',
   RATE_LIMIT_EXCEEDED: 'Ask less often, or give the key a higher `--rate`.',
@@ -64,4 +65,4 @@ export class ClientError extends Error {
   }
 }
 
-const TRANSIENT: ReadonlySet<ClientErrorCode> = new Set(['RATE_LIMIT_EXCEEDED', 'INTERNAL_ERROR', 'SERVICE_UNAVAILABLE', 'NETWORK_FAILED', 'TIMEOUT', 'ANSWER_INVALID'])
+const TRANSIENT: ReadonlySet<ClientErrorCode> = new Set(['REQUEST_TIMEOUT', 'RATE_LIMIT_EXCEEDED', 'INTERNAL_ERROR', 'SERVICE_UNAVAILABLE', 'NETWORK_FAILED', 'TIMEOUT', 'ANSWER_INVALID'])

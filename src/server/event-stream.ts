@@ -32,14 +32,17 @@ export async function streamChanges(ask: Ask, asked: PageRequest, fields: readon
   reply.hijack()
   const { raw } = reply
   const left = new AbortController()
-  raw.once('close', () => left.abort())
+  let drained = new AbortController()
+  raw.on('drain', () => drained.abort())
+  raw.once('close', () => {
+    left.abort()
+    drained.abort()
+  })
   const say = async (text: string): Promise<void> => {
     if (left.signal.aborted || raw.write(text)) return
-    // A reader that does not keep up is waited for, not remembered for.
-    await new Promise<void>((resolve) => {
-      raw.once('drain', resolve)
-      left.signal.addEventListener('abort', () => resolve(), { once: true })
-    })
+    // A reader that does not keep up is waited for, not remembered for; one that takes nothing at all is left.
+    drained = new AbortController()
+    await hall.ports.clock.sleep(hall.patienceMs, drained.signal).then(() => raw.destroy()).catch(() => {})
   }
   try {
     raw.writeHead(200, { ...outgoing(reply.getHeaders()), 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' })

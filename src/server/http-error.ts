@@ -6,6 +6,7 @@ export const HTTP_ERRORS = {
   NOT_FOUND: { status: 404, meaning: 'There is no such database, row, sync or address.' },
   METHOD_NOT_ALLOWED: { status: 405, meaning: 'The address exists, but not with this method; `Allow` names those it has.' },
   CONFLICT: { status: 409, meaning: 'The sync is being run, or has moved since it was looked at. Look again.' },
+  REQUEST_TIMEOUT: { status: 408, meaning: 'The request took too long to come in.' },
   PAYLOAD_TOO_LARGE: { status: 413, meaning: 'The body is larger than a request needs.' },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, meaning: 'The body is not JSON.' },
   RATE_LIMIT_EXCEEDED: { status: 429, meaning: 'Too many requests, or too many streams at once. Ask again at `X-RateLimit-Reset`.' },

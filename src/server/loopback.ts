@@ -9,7 +9,10 @@ export function isLoopback(host: string): boolean {
  * A browser on this machine may be made to ask by anybody's page: under another name that leads here, or across origins.
  * Both show in headers that a page cannot forge.
  */
-export function isFromThisMachine({ host = '', origin, 'sec-fetch-site': site }: IncomingHttpHeaders): boolean {
+export function isFromThisMachine(headers: IncomingHttpHeaders): boolean {
+  const { host = '', origin, 'sec-fetch-site': site } = headers
+  // Through a proxy on this machine anybody may come.
+  if (FORWARDED.some((header) => headers[header] !== undefined)) return false
   const name = host.replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1')
   if (!isLoopback(name)) return false
   if (site !== undefined && site !== 'same-origin' && site !== 'none') return false
@@ -21,3 +24,5 @@ export function isMeant({ method, headers }: { readonly method: string; readonly
   const isBrowser = headers.origin !== undefined || headers['sec-fetch-site'] !== undefined
   return method === 'GET' || method === 'HEAD' || !isBrowser || headers['x-tidemark-console'] !== undefined
 }
+
+const FORWARDED = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip', 'cf-connecting-ip', 'true-client-ip']

@@ -11,6 +11,9 @@ const OPEN = { kind: 'public' } as const
 const ANYTHING = { type: 'object', additionalProperties: true }
 const STATUS = object({ status: { type: 'string' } })
 
+/** For anybody, by version: made once, since anybody may ask for it as often as they like. */
+const documents: Record<string, string> = {}
+
 /** About the server itself. */
 export const metaRoutes: readonly Route[] = [
   {
@@ -29,13 +32,16 @@ export const metaRoutes: readonly Route[] = [
   {
     method: 'GET', path: '/metrics', id: 'getMetrics', access: { kind: 'control', scope: 'sync:read' }, answer: { type: 'string' }, media: 'text/plain', summary: 'Figures for Prometheus.',
     async handle({ reply, caller, hall }) {
-      const text = await hall.metrics.text(await countHealths(hall, caller.store), caller.store, hall.ports.clock.now())
+      const text = await hall.metrics.text(await countHealths(hall, caller.store), caller.store, { now: hall.ports.clock.now(), isOwn: caller.store.tenant === hall.tenant })
       return reply.type(hall.metrics.contentType).send(text)
     },
   },
   {
     method: 'GET', path: '/openapi.json', id: 'getOpenApi', access: { kind: 'open' }, answer: ANYTHING, summary: 'This interface, described by OpenAPI 3.1; for a key, with the databases that it may read and their records.',
-    handle: async ({ reply, hall, caller }) => sendJson(reply, JSON.stringify(openApiDocument(hall.routes, hall.version, caller.scopes.length === 0 ? [] : await databaseSchemas(hall, caller)))),
+    async handle({ reply, hall, caller }) {
+      if (caller.scopes.length === 0) return sendJson(reply, (documents[hall.version] ??= JSON.stringify(openApiDocument(hall.routes, hall.version))))
+      return sendJson(reply, JSON.stringify(openApiDocument(hall.routes, hall.version, await databaseSchemas(hall, caller))))
+    },
   },
   {
     method: 'GET', path: '/agents/v1/capabilities', id: 'getCapabilities', access: { kind: 'key' }, answer: ANYTHING, summary: 'What this key may read, and within which limits.',

@@ -63,6 +63,8 @@ export interface Hall {
   readonly pages: PageCache
   readonly metrics: Metrics
   readonly notes: StateNotes
+  /** How long a stream may go unread. */
+  readonly patienceMs: number
   /** How many streams each key has open. */
   readonly streams: Map<string, number>
   readonly stopping: AbortSignal

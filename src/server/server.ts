@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { createServer as createHttpServer } from 'node:http'
+import { createServer as createHttpServer, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import compress from '@fastify/compress'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, type HTTPMethods } from 'fastify'
@@ -46,6 +46,8 @@ export interface ServerOptions {
   readonly host?: string
   /** Origins whose pages may ask, with a key; `*` for all. None unless said otherwise. */
   readonly corsOrigins?: readonly string[]
+  /** How long a request may take to come in whole, and a stream may go unread. */
+  readonly patienceMs?: number
 }
 
 export interface Server {
@@ -63,17 +65,17 @@ const BODY_MAX_BYTES = 65_536
 /** A key has at most 1024 bytes, each of which may be written as three. */
 const PATH_PART_MAX = 3_200
 
-export function createServer({ store, ports, version, syncs = [], schemas = {}, inbound, host = '127.0.0.1', corsOrigins = [] }: ServerOptions): Server {
+export function createServer({ store, ports, version, syncs = [], schemas = {}, inbound, host = '127.0.0.1', corsOrigins = [], patienceMs = 30_000 }: ServerOptions): Server {
   const cors = new Cors(corsOrigins)
   const stop = new AbortController()
   const send = createSender()
   const hall: Hall = {
-    ports, version, tenant: store.tenant, syncs, schemas, inbound: inbound ?? null, routes: ROUTES, send, stopping: stop.signal, streams: new Map(),
+    ports, version, tenant: store.tenant, syncs, schemas, inbound: inbound ?? null, routes: ROUTES, send, patienceMs, stopping: stop.signal, streams: new Map(),
     callers: new Callers(store, ports.clock, stop.signal), seals: new Seals(ports.clock), tide: new TideWatch(ports.clock, stop.signal), metrics: new Metrics(), notes: new StateNotes(), pages: new PageCache(),
   }
   const nextId = requestIds()
   const app = fastify({
-    serverFactory: (handle) => createHttpServer({ maxHeaderSize: HEADERS_MAX_BYTES }, (request, response) => {
+    serverFactory: (handle) => createHttpServer({ maxHeaderSize: HEADERS_MAX_BYTES, headersTimeout: patienceMs, requestTimeout: patienceMs, connectionsCheckingInterval: Math.min(patienceMs, 5_000) }, (request, response) => {
       if (!sendHotPage(hall, request, response, nextId)) handle(request, response)
     }),
     logger: false, trustProxy: false, bodyLimit: BODY_MAX_BYTES, routerOptions: { maxParamLength: PATH_PART_MAX }, genReqId: nextId,
@@ -219,12 +221,16 @@ function refuseOtherMethods(app: FastifyInstance): void {
   }
 }
 
-/** What is not HTTP gets no further than the socket; it is told so in the same shape. */
-function answerNonsense(error: Error & { code?: string }, socket: Socket): void {
+/** What is not HTTP, or does not come, gets no further than the socket; it is told so in the same shape. */
+function answerNonsense({ code = '' }: Error & { code?: string }, socket: Socket): void {
   if (!socket.writable) return
-  const large = error.code === 'HPE_HEADER_OVERFLOW'
-  const told = large ? new HttpError('HEADERS_TOO_LARGE', 'The request line or the headers are too long.') : new HttpError('INVALID_REQUEST', 'This is not an HTTP request.')
+  const told = NONSENSE[code] ?? new HttpError('INVALID_REQUEST', 'This is not an HTTP request.')
   const id = randomUUID()
   const body = told.body(id)
-  socket.end(`HTTP/1.1 ${told.status} ${large ? 'Request Header Fields Too Large' : 'Bad Request'}\r\ncontent-type: application/json; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(body)}\r\nx-request-id: ${id}\r\ncache-control: no-store\r\nconnection: close\r\n\r\n${body}`)
+  socket.end(`HTTP/1.1 ${told.status} ${STATUS_CODES[told.status]}\r\ncontent-type: application/json; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(body)}\r\nx-request-id: ${id}\r\ncache-control: no-store\r\nconnection: close\r\n\r\n${body}`)
+}
+
+const NONSENSE: Readonly<Record<string, HttpError>> = {
+  HPE_HEADER_OVERFLOW: new HttpError('HEADERS_TOO_LARGE', 'The request line or the headers are too long.'),
+  ERR_HTTP_REQUEST_TIMEOUT: new HttpError('REQUEST_TIMEOUT', 'The request did not come in time.'),
 }

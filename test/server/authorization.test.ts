@@ -102,11 +102,11 @@ describe('Z43 every route', () => {
   test('that controls is open to programs on this machine alone, and to no page of others', async () => {
     const world = await World.open('127.0.0.1')
     for (const route of closed) {
-      const expected = route.access.kind === 'control' ? [200, 403, 403, 403, 401] : [401, 401, 401, 401, 401]
+      const expected = route.access.kind === 'control' ? [200, 403, 403, 403, 403, 401] : [401, 401, 401, 401, 401, 401]
       const before = await world.state()
       const refused = [
         await world.ask(route, null, { origin: 'https://evil.example' }), await world.ask(route, null, { 'sec-fetch-site': 'cross-site' }),
-        await world.ask(route, null, { 'sec-fetch-site': 'same-site' }), await world.ask(route, 'wrong'),
+        await world.ask(route, null, { 'sec-fetch-site': 'same-site' }), await world.ask(route, null, { 'x-forwarded-for': '1.2.3.4' }), await world.ask(route, 'wrong'),
       ].map(({ status }) => status)
       expect(await world.state()).toBe(before)
       // A name of somebody else that leads to this machine.

@@ -201,6 +201,9 @@ describe('the server', () => {
     expect(series.toSorted()).toEqual(['tidemark_http_requests_total{route="/agents/v1/:database/:key",status="4xx"} 30', 'tidemark_http_requests_total{route="none",status="4xx"} 30'])
     expect(text).toContain('tidemark_syncs{health="HEALTHY"} 1')
     expect(text).toContain('tidemark_feed_position 2')
+    // Another tenant is told of itself alone.
+    const foreign = await stand.get('/metrics', { key: await addKey(stand.store.forTenant('acme'), ['admin']) })
+    expect([foreign.text.includes('http_requests'), foreign.text.includes('tidemark_feed_position 0')]).toEqual([false, true])
   })
 
   test('AX10 metrics tell how the webhooks are, without naming one', async () => {
