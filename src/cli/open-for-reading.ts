@@ -26,7 +26,7 @@ export async function openForEveryTenant(target: Target): Promise<Store | null> 
   const location = parseStoreUrl(target.settings.storeUrl, target.settings.folder)
   if (location.kind === 'postgres') return openForReading(target)
   if (!existsSync(location.file)) return null
-  const first = async (sql: string): Promise<unknown> => Object.values((await selectFrom(location, sql, { limit: 1, tenant: target.tenant })).rows[0] ?? {})[0]
+  const first = async (sql: string): Promise<unknown> => (await selectFrom(location, sql, { limit: 1, tenant: target.tenant })).rows[0]?.[0]
   if ((await first("select name from sqlite_schema where name = 'tidemark_tenants'")) === undefined) return null
   const tenant = await first('select name from tidemark_tenants order by tenant_id')
   return tenant === undefined ? null : openTargetStore({ ...target, tenant: tenant as string })

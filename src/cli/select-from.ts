@@ -24,7 +24,8 @@ export function tookTooLong(deadlineMs: number): SyncError {
 
 /** One statement of the user's own, on a connection that cannot write. */
 export async function selectFrom(location: StoreLocation, sql: string, options: SelectOptions): Promise<Selection> {
-  const [, verb = ''] = /^(?:\s|--[^\n]*\n|\/\*[\s\S]*?\*\/)*([a-z]+)/i.exec(sql) ?? []
+  // A comment ends where it first can: were several to be read as one, forty of them could be read in a trillion ways.
+  const [, verb = ''] = /^(?:\s|--[^\n]*\n|\/\*(?:(?!\*\/)[\s\S])*\*\/)*([a-z]+)/i.exec(sql) ?? []
   if (!READING.has(verb.toLowerCase())) {
     throw new SyncError('ARGUMENT_INVALID', `A query begins with ${[...READING].join(', ')}; this one begins with ${JSON.stringify(verb || sql.slice(0, 20))}.`)
   }

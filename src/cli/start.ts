@@ -1,5 +1,6 @@
 import { Command, Option } from 'commander'
 import type { Log } from '../contract/index.ts'
+import { leavesCoreDumps } from '../platform/core-dumps.ts'
 import type { RunnerEvent } from '../runner/runner-options.ts'
 import { countArgument, countOrZeroArgument } from './arguments.ts'
 import type { Act, Cli } from './cli.ts'
@@ -42,6 +43,7 @@ export const start: Act<[StartFlags]> = async (cli, flags) => {
   const store = await openTargetStore(target)
   try {
     const outside = outsideOf(cli, target)
+    if (leavesCoreDumps()) outside.ports.log.warn('a crash would write the memory of this process to a file, keys included; start it with `ulimit -c 0`')
     const service = await openService({
       target, store, outside, concurrency: flags.concurrency,
       api: flags.api ? { host: flags.host, port: flags.port, ...(flags.corsOrigin !== undefined && { corsOrigins: flags.corsOrigin }) } : null,

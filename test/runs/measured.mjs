@@ -3,20 +3,24 @@
 import { readFileSync, writeSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 
-const { dist, vendor, url, store: storeUrl } = JSON.parse(process.argv[2])
+const { dist, vendor, url, store: storeUrl, limit, options = {} } = JSON.parse(process.argv[2])
 const { openStore, runCycle, Worker } = await import(`${dist}/index.js`)
 const { systemClock } = await import(`${dist}/platform/clock.js`)
 const source = await import(`${dist}/sources/${vendor}/source.js`)
 
-/** The largest pages that the vendor allows. */
+/** The largest pages that the vendor allows, unless told otherwise. */
 const SOURCES = {
-  salesforce: () => source.salesforce({ instanceUrl: url, accessToken: 'KEY', limit: 2_000 }).object('Account', { fields: ['Name', 'Industry'] }),
+  salesforce: () => source.salesforce({ instanceUrl: url, accessToken: 'KEY', limit: limit ?? 2_000 }).object('Account', { fields: ['Name', 'Industry'] }),
   stripe: () => source.stripe({ baseUrl: `${url}/v1`, apiKey: 'KEY' }).customers,
   hubspot: () => source.hubspot({ baseUrl: url, accessToken: 'KEY' }).contacts,
-  servicenow: () => source.servicenow({ instanceUrl: url, user: 'KEY', password: 'KEY', limit: 1_000 }).table('incident'),
+  servicenow: () => source.servicenow({ instanceUrl: url, user: 'KEY', password: 'KEY', limit: limit ?? 1_000 }).table('incident'),
   github: () => source.github({ baseUrl: url, token: 'KEY' }).issues,
-  linear: () => source.linear({ baseUrl: url, apiKey: 'KEY', limit: 250 }).issues,
+  linear: () => source.linear({ baseUrl: url, apiKey: 'KEY', limit: limit ?? 250 }).issues,
   airtable: () => source.airtable({ baseUrl: `${url}/v0`, baseId: 'appSimulated00001', token: 'KEY' }).table('Tasks'),
+  bookmarks: () => source.bookmarks({ baseUrl: url, token: 'KEY', ...options }),
+  'github-stars': () => source.githubStars({ baseUrl: url, token: 'KEY' }),
+  kraken: () => source.kraken({ baseUrl: url, apiKey: 'KRAKEN_KEY', apiSecret: 'KRAKEN_SECRET' }).ledgers,
+  evm: () => source.evm({ address: options.address, operations: ['native'], providers: [source.alchemy({ name: 'indexer', url: `${url}/v2/key`, countMax: limit })] }).transfers,
   rest: () => source.rest({
     baseUrl: `${url}/v1`,
     auth: source.bearer('KEY'),
@@ -48,7 +52,7 @@ async function run({ sync, aheadMs }) {
   }
   const clock = { now: () => systemClock.now() + aheadMs, sleep: systemClock.sleep }
   const startedAt = performance.now()
-  const { stopReason, counts, pages, error } = await runCycle(worker, sync, { store, clock, secrets: { get: () => 'key' } })
+  const { stopReason, counts, pages, error } = await runCycle(worker, sync, { store, clock, secrets: { get: (name) => options.secrets?.[name] ?? 'key' } })
   say({ event: 'cycle', stopReason, counts, pages, error: error?.message, seconds: (performance.now() - startedAt) / 1_000, peakMegabytes: peakMegabytes() })
 }
 

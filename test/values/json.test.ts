@@ -20,7 +20,7 @@ const { json } = fc.letrec<{ json: JsonValue; array: JsonValue[]; object: JsonVa
 }))
 
 describe('JSON', () => {
-  test('XD17 any value comes back as it was written', () => {
+  test('XD17 Z41 any value comes back as it was written', () => {
     fc.assert(fc.property(json, (value) => {
       const back = parseJson(stringifyJson(value))
       expect(isDeepStrictEqual(back, value)).toBe(true)

@@ -100,7 +100,7 @@ export const landingCases: readonly StoreCase[] = [
     assert.deepEqual((await story(store)).map(([action]) => action), ['created', 'deleted', 'created', 'deleted', 'created'])
     assert.deepEqual((await store.history('things', 'a')).map(({ sequence }) => sequence), [1, 2, 3, 4, 5])
   }),
-  rule('one commit lands in several databases, where equal keys are different rows', async ({ store }) => {
+  rule('R33 one commit lands in several databases, where equal keys are different rows', async ({ store }) => {
     const driver = await SyncDriver.take(store)
     await driver.cycle([upsert('a', { n: 1 }), upsert('a', { n: 2 }, { database: 'people' }), remove('a', { database: 'orders' })])
     assert.deepEqual(await live(store), [['a', { n: 1 }]])

@@ -5,7 +5,7 @@ import { churn, runChurn } from './churn.ts'
 import { chance, feed, live, poison, snapshot, START, type StoreCase, SyncDriver, upsert, rule } from './harness.ts'
 
 export const tenantCases: readonly StoreCase[] = [
-  rule('a store knows its tenant, and another tenant finds nothing of it', async ({ store }) => {
+  rule('R44 a store knows its tenant, and another tenant finds nothing of it', async ({ store }) => {
     const other = store.forTenant('acme')
     assert.equal(other.tenant, 'acme')
     assert.notEqual(store.tenant, 'acme')
@@ -17,7 +17,7 @@ export const tenantCases: readonly StoreCase[] = [
     assert.deepEqual(await other.history('things', 'a'), [])
     assert.deepEqual(await other.read(driver.ref), { ...(await other.read({ worker: 'never', sync: 'ran' })) })
   }),
-  rule('two tenants have their own sequences, leases and rows under the same names', async ({ store }) => {
+  rule('R33 R44 two tenants have their own sequences, leases and rows under the same names', async ({ store }) => {
     const [ours, theirs] = [await SyncDriver.take(store), await SyncDriver.take(store.forTenant('acme'))]
     await ours.cycle([upsert('a', { of: 'us' }), upsert('b', { of: 'us' })])
     assert.equal((await theirs.cycle([upsert('a', { of: 'them' })])).position, 1)
@@ -84,22 +84,19 @@ export const tenantCases: readonly StoreCase[] = [
     assert.equal((await store.erase({ actor: 'ana', at: START })).kind, 'erased')
     assert.deepEqual(await store.commit(await driver.draft({ kind: 'set', state: '1', actor: 'late', reason: 'x' }, [])), { kind: 'fenced' })
   }),
-  ...[1, 2].map((seed): StoreCase => ({
-    name: `Z13 two tenants at work at once each equal their own solo run (seed ${seed})`,
-    async run({ store }, open) {
-      const tenants = ['acme', 'Acme'].map((name, n) => ({ name, seed: seed * 10 + n }))
-      const works = tenants.map((tenant) => churn(store.forTenant(tenant.name), tenant.seed, 70))
-      const random = chance(seed)
-      for (let running = works; running.length > 0;) {
-        const work = running[Math.floor(random() * running.length)]!
-        if ((await work.next()).done === true) running = running.filter((other) => other !== work)
-      }
-      for (const { name, seed: own } of tenants) {
-        const solo = (await open()).store.forTenant(name)
-        await runChurn(solo, own, 70)
-        assert.deepEqual(await comparable(store.forTenant(name)), await comparable(solo), `tenant ${name}`)
-      }
-    },
+  ...[1, 2].map((seed) => rule(`Z13 two tenants at work at once each equal their own solo run (seed ${seed})`, async ({ store }, open) => {
+    const tenants = ['acme', 'Acme'].map((name, n) => ({ name, seed: seed * 10 + n }))
+    const works = tenants.map((tenant) => churn(store.forTenant(tenant.name), tenant.seed, 70))
+    const random = chance(seed)
+    for (let running = works; running.length > 0;) {
+      const work = running[Math.floor(random() * running.length)]!
+      if ((await work.next()).done === true) running = running.filter((other) => other !== work)
+    }
+    for (const { name, seed: own } of tenants) {
+      const solo = (await open()).store.forTenant(name)
+      await runChurn(solo, own, 70)
+      assert.deepEqual(await comparable(store.forTenant(name)), await comparable(solo), `tenant ${name}`)
+    }
   })),
 ]
 

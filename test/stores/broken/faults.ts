@@ -237,12 +237,12 @@ export const faults: readonly Fault[] = [
   {
     name: 'shows one tenant the changes of the next',
     patches: [{ file: READING, from: 'l.position > ? and l.position < ?', to: 'l.position > ? and (l.position < ? or true)' }],
-    caughtBy: ['two tenants have their own sequences', 'Z13 two tenants at work'],
+    caughtBy: ['R33 R44 two tenants have their own sequences', 'Z13 two tenants at work'],
   },
   {
     name: 'lists the quarantine of every tenant',
     patches: [{ file: READING, from: 'where q.tenant_id = ? and', to: 'where (q.tenant_id = ? or true) and' }],
-    caughtBy: ['a store knows its tenant, and another tenant finds nothing'],
+    caughtBy: ['R44 a store knows its tenant, and another tenant finds nothing'],
   },
 
   // ── webhooks ──

@@ -61,7 +61,7 @@ interface Token {
   readonly at: number
 }
 
-const TOKEN = /(?:[\s,\uFEFF]|#[^\n]*)*(?:("""[\s\S]*?"""|"(?:[^"\\\n]|\\.)*")|(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|([A-Za-z_]\w*)|(\.\.\.|[!$()[\]{}:=@|&])|$)/y
+const TOKEN = /(?:[\s,\uFEFF]|#[^\n]*(?![^\n]))*(?:("""[\s\S]*?"""|"(?:[^"\\\n]|\\.)*")|(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|([A-Za-z_]\w*)|(\.\.\.|[!$()[\]{}:=@|&])|$)/y
 
 class Parser {
   readonly #text: string

@@ -1,0 +1,83 @@
+import { spawnSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { Project } from '../cli/project.ts'
+
+/** Members and keys that every object of JavaScript seems to have. */
+const NAMES = ['__proto__', 'constructor', 'prototype', 'toString', 'hasOwnProperty']
+
+const KEY = randomBytes(32).toString('base64')
+
+function node(project: Project, flags: readonly string[], ...args: string[]): { status: number | null; stdout: string; stderr: string } {
+  const { PATH = '', HOME = '' } = process.env
+  return spawnSync(process.execPath, [...flags, project.command, ...args], { cwd: project.folder, env: { PATH, HOME, TZ: 'UTC', TIDEMARK_KEY: KEY }, encoding: 'utf8' })
+}
+
+describe('Z38 names that every object seems to have', () => {
+  const worker = `
+    import { Worker } from 'tidemark'
+    import { files } from 'tidemark/sources/files'
+    const worker = new Worker({ name: 'office' })
+    worker.sync('drop', { database: worker.database('drop'), ...files({ folder: 'drop', settleMs: 0 }) })
+    worker.sync('api', { database: worker.database('api'), mode: 'replace', schedule: 'manual', execute: async () => ({
+      changes: ${JSON.stringify(NAMES)}.map((key) => ({ type: 'upsert', key, record: JSON.parse('{"__proto__":{"polluted":true},"constructor":{"prototype":{"polluted":true}},"toString":1}') })), hasMore: false,
+    }) })
+    export default worker
+    process.on('exit', () => { if ({}.polluted !== undefined || Object.prototype.polluted !== undefined) process.exitCode = 99 })
+  `
+
+  test.each([
+    ['as Node starts', []], ['without __proto__', ['--disable-proto=delete']], ['with the prototype frozen', ['--import', 'freeze']], ['with every intrinsic frozen', ['--frozen-intrinsics']],
+  ])('are data through every entrance, %s', { timeout: 60_000 }, (_, given) => {
+    const project = new Project()
+    const freeze = join(project.folder, 'freeze.mjs')
+    writeFileSync(freeze, 'Object.freeze(Object.prototype)')
+    const flags = given.map((flag) => (flag === 'freeze' ? freeze : flag))
+    project.write('worker.mjs', worker)
+    mkdirSync(join(project.folder, 'drop'))
+    project.write('drop/a.ndjson', '{"__proto__":{"polluted":true},"constructor":1,"id":1}\n')
+    project.write('drop/b.csv', '__proto__,constructor,hasOwnProperty\n1,2,3\n')
+    expect(node(project, flags, 'run', '--file', 'worker.mjs')).toMatchObject({ status: 0 })
+    const rows = (sql: string): unknown => (JSON.parse(node(project, flags, 'query', sql, '--json').stdout) as { rows: unknown }).rows
+    expect(rows('select _key from api order by _key')).toEqual(NAMES.toSorted().map((key) => ({ _key: key })))
+    expect(rows('select _record from "drop" order by _key')).toEqual([{ _record: '{"__proto__":{"polluted":true},"constructor":1,"id":1}' }, { _record: '{"__proto__":"1","constructor":"2","hasOwnProperty":"3"}' }])
+    expect(node(project, flags, 'state', 'set', 'api', '{"__proto__":{"polluted":true},"constructor":{"prototype":{"polluted":true}}}', '--file', 'worker.mjs', '--reason', 'x', '--yes')).toMatchObject({ status: 0 })
+    expect(node(project, flags, 'state', 'get', 'api', '--reveal', '--file', 'worker.mjs', '--json').stdout).toContain('"__proto__":{"polluted":true}')
+    expect(node(project, flags, 'export', 'api', '--to', 'api.ndjson')).toMatchObject({ status: 0 })
+    expect(readFileSync(join(project.folder, 'api.ndjson'), 'utf8').match(/"polluted":true/g)).toHaveLength(2 * NAMES.length)
+    for (const name of NAMES) expect(node(project, flags, 'why', 'api', name, '--file', 'worker.mjs')).toMatchObject({ status: 0 })
+    for (const name of NAMES) expect([1, 2]).toContain(node(project, flags, 'run', name, '--file', 'worker.mjs').status)
+  })
+})
+
+const [major = 0] = process.versions.node.split('.').map(Number)
+const PERMISSION = major >= 24 ? '--permission' : '--experimental-permission'
+
+test('Z42 a run needs to write nothing but the folder of its store, to start no process, and to load nothing but the driver of SQLite', { timeout: 60_000 }, () => {
+  const project = Project.withWorker()
+  const inside = [PERMISSION, '--allow-fs-read=*', '--allow-worker', '--allow-addons']
+  const written = (folder: string): string[] => [...inside, `--allow-fs-write=${join(project.folder, folder)}`]
+  spawnSync('cp', [join(project.folder, 'worker.ts'), join(project.folder, 'worker.mjs')])
+  // On a root that cannot be written to, the folder is there already, and the key is given: Node forbids the link that makes one.
+  mkdirSync(join(project.folder, '.tidemark'))
+  for (const args of [['run'], ['status'], ['state', 'verify'], ['keys', 'list'], ['doctor']]) expect(node(project, written('.tidemark'), ...args, '--file', 'worker.mjs'), args.join(' ')).toMatchObject({ status: 0 })
+  // The wall stands: a store elsewhere cannot be made.
+  expect(node(project, written('.tidemark'), 'run', '--file', 'worker.mjs', '--store', 'sqlite:elsewhere.db').status).not.toBe(0)
+  expect(project.has('elsewhere.db')).toBe(false)
+})
+
+test.skipIf(process.platform !== 'linux')('Z20 a service that would leave its memory behind when it crashes says so; Node writes no report of a crash unless told to', { timeout: 60_000 }, async () => {
+  const { reportOnFatalError, reportOnSignal, reportOnUncaughtException } = process.report
+  expect({ reportOnFatalError, reportOnSignal, reportOnUncaughtException }).toEqual({ reportOnFatalError: false, reportOnSignal: false, reportOnUncaughtException: false })
+  const started = (limit: string): string => {
+    const project = Project.withWorker()
+    const { PATH = '', HOME = '' } = process.env
+    const script = `ulimit -S -c ${limit}; '${process.execPath}' '${project.command}' start --port 0 2>err & pid=$!; until grep -q served out 2>/dev/null; do sleep 0.05; kill -0 $pid || break; done; kill $pid; wait $pid; cat err`
+    return spawnSync('bash', ['-c', script.replace('2>err &', '>out 2>err &')], { cwd: project.folder, env: { PATH, HOME }, encoding: 'utf8' }).stdout
+  }
+  const allowed = spawnSync('bash', ['-c', 'ulimit -S -c 1']).status === 0
+  if (allowed) expect(started('1')).toContain('ulimit -c 0')
+  expect(started('0')).not.toContain('ulimit -c 0')
+})

@@ -1,0 +1,114 @@
+import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { runCycle } from '../../src/config/run-cycle.ts'
+import { Worker } from '../../src/config/worker.ts'
+import type { JsonObject, Page, Store } from '../../src/contract/index.ts'
+import { KeyRing, makeMasterKey } from '../../src/registry/key-ring.ts'
+import { sealStore } from '../../src/registry/sealed-store.ts'
+import { syncsOf } from '../../src/runner/declared-sync.ts'
+import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
+import { SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
+import { Project } from '../cli/project.ts'
+import { Scene as RunnerScene } from '../runner/scene.ts'
+
+const RECORDS: readonly JsonObject[] = [
+  { id: 'a', Name: 'Ünal', nested: { deep: [1, { n: 9007199254740993n }] }, gone: null, price: 1.5, on: true },
+  { id: 'b', Name: '', 'odd name': 'x', at: '2026-01-01T00:00:00Z' },
+]
+
+/** Two pages, each with a cursor of its own. */
+async function execute(state: { n: number } | undefined): Promise<Page<{ n: number }>> {
+  const n = state?.n ?? 0
+  const record = RECORDS[n]
+  return { changes: record === undefined ? [] : [{ type: 'upsert', key: record['id'] as string, record, cursor: `c${n}` }], hasMore: n === 0, nextState: { n: n + 1 } }
+}
+
+let store: Store
+beforeEach(async () => {
+  store = await openSqliteStore({ file: ':memory:' })
+})
+afterEach(() => store.close())
+
+const worker = (): Worker => {
+  const made = new Worker({ name: 'shop' })
+  made.sync('orders', { database: made.database('orders'), mode: 'incremental', schedule: 'manual', execute })
+  return made
+}
+
+/** What a log holds, but for when. */
+async function told(of: Store): Promise<object[]> {
+  const entries = await of.changes({ after: 0, limit: 100 })
+  return entries.map((entry) => ({ ...entry, committedAt: 0, cycle: 0 }))
+}
+
+describe('what the document asks of a run', () => {
+  test('R14 every record that is read goes to the log, with its stream, key and cursor; what is read again unchanged does not', async () => {
+    await runCycle(worker(), 'orders', { store })
+    expect((await told(store))).toMatchObject(RECORDS.map((record, n) => ({ worker: 'shop', sync: 'orders', key: record['id'], cursor: `c${n}`, action: 'created', page: n + 1 })))
+    const driver = await SyncDriver.take(store, { worker: 'shop', sync: 'orders' })
+    await driver.set(null)
+    await driver.release()
+    expect((await runCycle(worker(), 'orders', { store })).counts).toMatchObject({ created: 0, unchanged: 2 })
+    expect(await told(store)).toHaveLength(2)
+  })
+
+  test('R52 a record lands as it came: no member is renamed, mapped, flattened or cast, and a manifest has no place to ask for it', async () => {
+    await runCycle(worker(), 'orders', { store })
+    expect((await store.row('orders', 'a'))!.text).toBe('{"id":"a","Name":"Ünal","nested":{"deep":[1,{"n":9007199254740993}]},"gone":null,"price":1.5,"on":true}')
+    const schema = readFileSync(join(import.meta.dirname, '../../docs/reference/manifest.schema.json'), 'utf8')
+    expect(schema).toContain('"safety_window"')
+    expect(schema).not.toMatch(/"(?:transform|mapping|rename|silver|gold|flatten)\w*"/i)
+  })
+
+  test('R18 the same worker does the same in a program of its own, under the runner of schedules and from the command line: one log, one state, one version', { timeout: 60_000 }, async () => {
+    await runCycle(worker(), 'orders', { store })
+    const [log, checkpoint] = [await told(store), await store.read({ worker: 'shop', sync: 'orders' })]
+
+    const scene = await RunnerScene.open()
+    const runner = scene.runner(syncsOf(worker()))
+    await scene.trigger('orders')
+    await runner.start()
+    await scene.time.advance(60_000)
+    await runner.stop()
+    expect(await told(scene.store)).toEqual(log)
+    expect(await scene.store.read({ worker: 'shop', sync: 'orders' })).toMatchObject({ version: checkpoint.version, committed: checkpoint.committed })
+    await scene.store.close()
+
+    const project = new Project()
+    project.write('worker.mjs', `
+      import { Worker } from 'tidemark'
+      const RECORDS = [${RECORDS.map((record) => `{${Object.entries(record).map(([name, value]) => `${JSON.stringify(name)}: ${source(value)}`).join(', ')}}`).join(', ')}]
+      const made = new Worker({ name: 'shop' })
+      made.sync('orders', { database: made.database('orders'), mode: 'incremental', schedule: 'manual', execute: ${execute.toString().replace(/^async function execute/, 'async function')} })
+      export default made
+    `)
+    expect(await project.json('run', '--file', 'worker.mjs')).toMatchObject({ ok: true })
+    const file = await openSqliteStore({ file: join(project.folder, '.tidemark/tidemark.db') })
+    expect(await told(file)).toEqual(log)
+    expect((await file.read({ worker: 'shop', sync: 'orders' })).version).toBe(checkpoint.version)
+    await file.close()
+  })
+
+  test('Z7 sealing cannot be left out for speed: it costs one state and not one record, however many land', async () => {
+    let drawn = 0
+    const sealed = sealStore(store, new KeyRing([makeMasterKey(randomBytes)]), (bytes) => {
+      drawn++
+      return randomBytes(bytes)
+    })
+    const driver = await SyncDriver.take(sealed)
+    await driver.cycle([upsert('a', { n: 0 })], { state: '"first"' })
+    const cost = async (rows: number): Promise<number> => {
+      const before = drawn
+      await driver.cycle(Array.from({ length: rows }, (_, n) => upsert(`k${n}`, { n, rows })), { state: `"${rows}"` })
+      return drawn - before
+    }
+    expect([await cost(1), await cost(1_000)]).toEqual([1, 1])
+    expect((await store.read(driver.ref)).committed).toMatch(/^sealed\./)
+  })
+})
+
+function source(value: unknown): string {
+  return JSON.stringify(value, (_, member: unknown) => (typeof member === 'bigint' ? `bigint:${member}` : member)).replace(/"bigint:(\d+)"/g, '$1n')
+}
