@@ -6,7 +6,7 @@ import { UnreadableFile, type ReadRows } from './format.ts'
 import { LocalFolder } from './local-folder.ts'
 import { ndjsonReader } from './ndjson.ts'
 import { parquetRows } from './parquet.ts'
-import { checkState, packManifest, sumOf, unpackManifest, type FilesState, type KnownFile, type Reading, type Removing } from './state.ts'
+import { checkState, DOOMED, packKeys, packManifest, READING, sumOf, unpackKeys, unpackManifest, type FilesState, type KnownFile, type Reading, type Removing } from './state.ts'
 
 export type { CsvOptions } from './csv.ts'
 export type { FileVersion, Folder, ListedFile, OpenFile } from './folder.ts'
@@ -21,13 +21,18 @@ export interface FilesOptions {
   readonly csv?: CsvOptions
   /**
    * What tells rows apart, in all files together. Unless given, a row is known by its file's path and its number, such as
-   * `2026/orders.csv#17`; only then can rows be deleted that a new content of the file has no more.
+   * `2026/orders.csv#17`.
    */
   readonly key?: string | readonly string[]
   /** The column that says when the row was last changed: of two rows of one key, the newer stays. */
   readonly updatedAt?: string
   /** A file is left alone until it has not changed for so long; 10 seconds unless given. */
   readonly settleMs?: number
+  /**
+   * What becomes of a row that a new content of its file has no more, and no other file has. Deleted unless told otherwise;
+   * with `key` that takes a memory of every key, about 300,000 UUIDs or a few million running numbers.
+   */
+  readonly removedRows?: 'keep' | 'delete'
   /** What becomes of the rows of a file that is no longer there. They are kept unless told otherwise. */
   readonly deletedFiles?: 'keep' | 'delete'
   /** 10,000 unless given; a page of large rows ends earlier. */
@@ -52,10 +57,8 @@ const STATE_BYTES_MAX = 8_000_000
 
 /** New and changed files of a folder: `worker.sync('orders', { database, ...files({ folder: 'drop/orders' }) })`. */
 export function files(options: FilesOptions): FilesStream {
-  const { folder, deletedFiles = 'keep', key } = options
-  if (deletedFiles === 'delete' && key !== undefined) {
-    throw new SyncError('SYNC_INVALID', '`deletedFiles: "delete"` needs rows that are known by their file; leave `key` out.')
-  }
+  const { folder, deletedFiles = 'keep', removedRows = 'delete' } = options
+  if (deletedFiles === 'delete' && removedRows === 'keep') throw new SyncError('SYNC_INVALID', '`deletedFiles: "delete"` and `removedRows: "keep"` contradict each other.')
   const place = typeof folder === 'string' ? new LocalFolder(folder) : folder
   return {
     mode: 'incremental',
@@ -82,6 +85,8 @@ class PageOfFiles {
   readonly #pageSize: number
   readonly #until: number
   readonly #changes: Change[] = []
+  /** By path; null where nothing has to be remembered. */
+  readonly #keys: Map<string, Set<string>> | null
   #cursorValue: string | null
   #reading: Reading | undefined
   #removing: Removing | undefined
@@ -93,6 +98,7 @@ class PageOfFiles {
     this.#options = options
     this.#context = context
     this.#manifest = unpackManifest(state?.manifest ?? '')
+    this.#keys = options.key === undefined || options.removedRows === 'keep' ? null : state?.keys === undefined ? new Map() : unpackKeys(state.keys)
     this.#cursorValue = state?.cursorValue ?? null
     this.#reading = state?.reading
     this.#removing = state?.removing
@@ -139,6 +145,7 @@ class PageOfFiles {
       const known = this.#manifest.get(path)
       if (known?.sum === sumOf(sha256)) return void this.#manifest.set(path, { ...known, tag })
       this.#reading = { path, sha256, tag, before: known?.rows ?? 0, row: 0, offset: 0 }
+      this.#keys?.set(READING, new Set())
     })
   }
 
@@ -171,7 +178,8 @@ class PageOfFiles {
       // What could not be read may still be there: nothing of a damaged file is deleted.
       const rows = this.#options.key !== undefined ? 0 : Math.max(row, reading.before)
       this.#manifest.set(path, { tag, sum: sumOf(sha256), rows })
-      if (outcome.kind === 'end' && rows > row) this.#removing = { path, keep: row }
+      if (this.#keys !== null && this.#settleKeys(path, outcome.kind === 'end')) this.#removing = { path, keep: 0 }
+      else if (outcome.kind === 'end' && rows > row && this.#options.removedRows !== 'keep') this.#removing = { path, keep: row }
     })
   }
 
@@ -197,17 +205,46 @@ class PageOfFiles {
   /** With what its rows may be, so that another content can tell which of them are no more. */
   #abandon({ path, before, row }: Reading): void {
     this.#reading = undefined
+    if (this.#keys !== null) this.#settleKeys(path, false)
     this.#manifest.set(path, { tag: '', sum: '', rows: this.#options.key !== undefined ? 0 : Math.max(before, row) })
+  }
+
+  /** Whether keys of an earlier content are doomed: those that neither this one has, read to its end, nor another file. */
+  #settleKeys(path: string, isWhole: boolean): boolean {
+    const keys = this.#keys!
+    const now = keys.get(READING) ?? new Set<string>()
+    const before = keys.get(path) ?? new Set<string>()
+    keys.delete(READING)
+    keys.set(path, isWhole ? now : new Set([...before, ...now]))
+    return isWhole && this.#doom(before)
+  }
+
+  #doom(candidates: ReadonlySet<string>): boolean {
+    const doomed = new Set(candidates)
+    for (const listed of this.#keys!.values()) for (const key of candidates) if (listed.has(key)) doomed.delete(key)
+    if (doomed.size > 0) this.#keys!.set(DOOMED, doomed)
+    return doomed.size > 0
   }
 
   #forget(path: string): void {
     this.#manifest.set(path, { ...this.#manifest.get(path)!, tag: '', sum: '' })
+    const before = this.#keys?.get(path)
+    this.#keys?.delete(path)
+    if (before !== undefined) this.#doom(before)
     this.#removing = { path, keep: 0 }
   }
 
   /** From the end, so that the manifest always says what is left. */
   #removeLast({ path, keep }: Removing): void {
     const known = this.#manifest.get(path)
+    const doomed = this.#keys?.get(DOOMED)
+    if (doomed !== undefined) {
+      const [key] = doomed as Set<string> & Iterable<string>
+      this.#changes.push({ type: 'delete', key: key! })
+      doomed.delete(key!)
+      if (doomed.size === 0) this.#keys!.delete(DOOMED)
+      return
+    }
     if (known !== undefined && known.rows > keep) {
       this.#changes.push({ type: 'delete', key: rowKey(path, known.rows) })
       return void this.#manifest.set(path, { ...known, rows: known.rows - 1 })
@@ -236,7 +273,9 @@ class PageOfFiles {
     if (record instanceof Error) return faultOf(rowKey(path, row), `${path}: ${record.message}`)
     const at = updatedAt === undefined ? undefined : record[updatedAt]
     const stamp = at === undefined || at === null ? {} : { upstreamUpdatedAt: at as string }
-    return { type: 'upsert', key: key === undefined ? rowKey(path, row) : keyOf(record, key), record, cursor, ...stamp }
+    const own = key === undefined ? rowKey(path, row) : keyOf(record, key)
+    this.#keys?.get(READING)?.add(own)
+    return { type: 'upsert', key: own, record, cursor, ...stamp }
   }
 
   #isLoaded(): boolean {
@@ -253,6 +292,7 @@ class PageOfFiles {
       hasMore,
       nextState: {
         cursorField: '_file_checkpoint', cursorValue: this.#cursorValue, manifest: packManifest(this.#manifest),
+        ...(this.#keys !== null && this.#keys.size > 0 && { keys: packKeys(this.#keys) }),
         ...(this.#reading !== undefined && { reading: this.#reading }), ...(this.#removing !== undefined && { removing: this.#removing }),
       },
     }

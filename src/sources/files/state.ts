@@ -8,6 +8,8 @@ export interface FilesState {
   readonly cursorValue: string | null
   /** Every file read so far; see Manifest. */
   readonly manifest: string
+  /** Which keys each file has, where rows have keys of their own; see packKeys. */
+  readonly keys?: string
   /** In the middle of a file. */
   readonly reading?: Reading
   /** Rows that are no longer in their file. */
@@ -30,7 +32,7 @@ export interface Place {
   readonly offset: number
 }
 
-/** From the last row that the manifest knows down to those that stay. */
+/** From the last row that the manifest knows down to those that stay; where rows have keys of their own, those under DOOMED. */
 export interface Removing {
   readonly path: string
   readonly keep: number
@@ -81,10 +83,37 @@ export function unpackManifest(text: string): Map<string, KnownFile> {
   return files
 }
 
+/** No path has such a name: the keys of the content that is being read, and those that are no longer in any. */
+export const READING = '\0reading'
+export const DOOMED = '\0doomed'
+
+/** As much as the keys of all files may be, packed. */
+const KEYS_BYTES_MAX = 6_000_000
+
+/** Sorted, so that keys that begin alike pack well: a row then costs what is its own, such as four bytes of a running number. */
+export function packKeys(keys: ReadonlyMap<string, ReadonlySet<string>>): string {
+  const text = JSON.stringify([...keys].map(([path, of]) => [path, [...of].toSorted()]))
+  const packed = deflateRawSync(text).toString('base64')
+  if (packed.length > KEYS_BYTES_MAX) {
+    throw new SyncError('SYNC_INVALID', `The keys of these files are too many to be remembered (${packed.length} bytes): to keep rows that a file has no more, set \`removedRows: "keep"\`.`)
+  }
+  return packed
+}
+
+export function unpackKeys(text: string): Map<string, Set<string>> {
+  try {
+    const packed = JSON.parse(inflateRawSync(Buffer.from(text, 'base64'), { maxOutputLength: MANIFEST_BYTES_MAX }).toString()) as Array<[string, string[]]>
+    return new Map(packed.map(([path, keys]) => [path, new Set(keys)]))
+  } catch (error) {
+    throw unreadable('its keys cannot be unpacked', error)
+  }
+}
+
 /** A state may have been set by hand. */
 export function checkState(state: FilesState | undefined): void {
   if (state === undefined) return
   if (state.cursorField !== '_file_checkpoint' || typeof state.manifest !== 'string') throw unreadable('it is no checkpoint of files')
+  if (state.keys !== undefined && typeof state.keys !== 'string') throw unreadable('`keys` is not a text')
   if (state.cursorValue !== null && typeof state.cursorValue !== 'string') throw unreadable('`cursorValue` is not a text')
   const { reading, removing } = state
   if (reading !== undefined) {
