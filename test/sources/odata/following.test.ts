@@ -148,6 +148,15 @@ describe.each([4, 2] as const)('version %i', (version) => {
   })
 })
 
+test('version 2: a page all of which moves on while its moment is read is asked for again, and not gone on from', async () => {
+  const desk = (await open(2, { pageSizeMax: 1, skipToken: 'offset' })).follow('Orders', { pageSize: 2 })
+  desk.orders(3, 1_000)
+  await desk.stage.delta({ retriesMax: 2, onRequest: (request) => request === 3 && desk.order(1, 'moved on') })
+  expect(Object.keys(await desk.rows())).toEqual(['2', '3'])
+  await desk.stage.delta()
+  expect(await desk.rows()).toEqual(desk.truth())
+})
+
 test('a cursor that is a day is read up to the last day that is over', async () => {
   const desk = (await open()).follow('Days', { pageSize: 2, lagMs: 0 })
   const day = (ms: number): string => new Date(ms).toISOString().slice(0, 10)
@@ -160,6 +169,17 @@ test('a cursor that is a day is read up to the last day that is over', async () 
   await desk.stage.delta({ afterMs: 86_400_000 })
   expect(await desk.rows()).toEqual(desk.truth('Days'))
   expect(desk.asked().at(-1)).toMatch(/^\/Days\?\$filter=\(On gt [\d-]{10} or \(On eq [\d-]{10} and Id gt \d\)\) and On lt [\d-]{10}&\$orderby=On asc,Id asc&\$top=2$/)
+})
+
+test('a cursor that is a day: the anchor of a backfill lies within one, and all of that day is read when it is over', async () => {
+  const desk = (await open()).follow('Days')
+  const put = (id: number): void => desk.service.put('Days', { Id: id, Name: 'x', On: new Date(desk.now).toISOString().slice(0, 10) })
+  put(1)
+  await desk.stage.backfill({ afterMs: 36_000_000 })
+  put(2)
+  expect(await desk.stage.delta({ afterMs: 3_600_000 })).toMatchObject({ stopReason: 'complete', counts: { created: 0 } })
+  expect(await desk.stage.delta({ afterMs: 86_400_000 })).toMatchObject({ stopReason: 'complete', error: null, counts: { created: 1 } })
+  expect(await desk.rows()).toEqual(desk.truth('Days'))
 })
 
 describe('what cannot be followed is refused', () => {

@@ -61,6 +61,22 @@ describe.each<[string, Partial<OdataOptions>]>([
   })
 })
 
+test('what changes or is deleted behind the back of a backfill is in the delta, whose place was taken before', async () => {
+  const desk = await open()
+  desk.orders(12, 1_000)
+  await desk.stage.backfill({
+    onRequest: (request) => {
+      if (request !== 6) return
+      desk.service.remove('Orders', { Id: '1' })
+      desk.order(2, 'changed')
+    },
+  })
+  expect(Object.keys(await desk.rows())).toContain('1')
+  await desk.stage.delta()
+  await desk.stage.delta()
+  expect(await desk.rows()).toEqual(desk.truth())
+})
+
 test('a cycle that broke off goes on at its page', async () => {
   const desk = await open()
   desk.orders(10, 1_000)
