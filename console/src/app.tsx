@@ -56,6 +56,7 @@ function Shell({ children }: { children: ReactNode }) {
   useEffect(() => {
     document.title = `${title} · Tidemark`
     scrollTo(0, 0)
+    document.querySelector('.top nav [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
   }, [location, title])
   return (
     <>
@@ -84,7 +85,7 @@ function Shell({ children }: { children: ReactNode }) {
 function Freshness() {
   const client = useQueryClient()
   useIsFetching()
-  const isStale = client.getQueryCache().getAll().some(({ state, isActive }) => state.error !== null && state.data !== undefined && isActive)
+  const isStale = client.getQueryCache().getAll().some((query) => query.state.error !== null && query.state.data !== undefined && query.isActive())
   return isStale ? <span className="stale" role="status">not reachable, shown as last seen</span> : null
 }
 

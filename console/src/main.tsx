@@ -1,10 +1,12 @@
-import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
+import { QueryCache, QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { ApiError } from './api.ts'
 import { App } from './app.tsx'
 
 const client = new QueryClient({
+  // A key that has ended meanwhile: whoever is asked who they are is asked again.
+  queryCache: new QueryCache({ onError: (error, { queryKey }) => void (error instanceof ApiError && error.status === 401 && queryKey[0] !== 'session' && client.invalidateQueries({ queryKey: ['session'] })) }),
   defaultOptions: {
     queries: {
       // Who is refused, or asks for what is not there, learns nothing by asking again.

@@ -41,6 +41,21 @@ export class Scene {
     return new Scene({ store, server, url, source }, runner)
   }
 
+  /** In the source, and looked for at once. */
+  async edit(key: string, change: Partial<Customer>): Promise<void> {
+    this.source.edit(key, change)
+    await this.#follow()
+  }
+
+  async remove(key: string): Promise<void> {
+    this.source.remove(key)
+    await this.#follow()
+  }
+
+  #follow(): Promise<void> {
+    return this.store.signal({ worker: 'shop', sync: 'customers' }, { kind: 'trigger', actor: 'test', at: Date.now() })
+  }
+
   async close(): Promise<void> {
     await this.#runner.stop({ graceMs: 1_000 })
     await this.server.close()
@@ -48,9 +63,11 @@ export class Scene {
   }
 }
 
+type Customer = { readonly name: string; readonly email: string; readonly spent: number; readonly vip: boolean }
+
 /** What the shop's systems hold. */
 export class ShopSource {
-  readonly customers = new Map<string, { name: string; email: string; spent: number; vip: boolean }>()
+  readonly customers = new Map<string, Customer>()
   readonly #events: Change[] = []
 
   constructor() {
@@ -61,8 +78,8 @@ export class ShopSource {
     }
   }
 
-  edit(key: string, change: Partial<{ name: string; spent: number }>): void {
-    const record = { ...this.customers.get(key)!, ...change }
+  edit(key: string, change: Partial<Customer>): void {
+    const record: Customer = { ...this.customers.get(key)!, ...change }
     this.customers.set(key, record)
     this.#events.push({ type: 'upsert', key, record, upstreamUpdatedAt: new Date().toISOString() })
   }

@@ -114,6 +114,28 @@ describe('the import table', () => {
   })
 })
 
+describe('the console', () => {
+  const source = resolve(root, '../console/src')
+  const PACKAGES = ['react', 'react-dom/client', '@tanstack/react-query', 'wouter', 'uplot']
+  /** What it imports beyond itself and its packages, and what it takes from the server that is not a type. */
+  const offencesOf = (file: string, code: string): string[] => importsIn(code).filter((target) => {
+    if (!target.startsWith('.')) return !PACKAGES.includes(target)
+    const to = resolve(source, dirname(file), target)
+    return !to.startsWith(`${source}/`) && !(to.startsWith(`${root}/`) && code.includes(` from '${target}'`) && code.split('\n').filter((line) => line.includes(`'${target}'`)).every((line) => line.startsWith('import type ')))
+  }).map((target) => `${file} imports ${target}`)
+
+  test('imports its packages and itself, and from the server types alone', () => {
+    const found = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter((file) => /\.tsx?$/.test(file))
+    expect(found.length).toBeGreaterThan(20)
+    expect(found.flatMap((file) => offencesOf(file, readFileSync(join(source, file), 'utf8')))).toEqual([])
+  })
+
+  test('would be found out', () => {
+    expect(offencesOf('pages/x.tsx', "import { SyncError } from '../../../src/contract/index.ts'\nimport lodash from 'lodash'\nimport type { Store } from '../../../src/contract/store.ts'\nimport { get } from '../api.ts'"))
+      .toEqual(['pages/x.tsx imports ../../../src/contract/index.ts', 'pages/x.tsx imports lodash'])
+  })
+})
+
 describe('ports', () => {
   test('the engine and everything it stands on touch no clock, chance, network or environment', () => {
     const offences: string[] = []

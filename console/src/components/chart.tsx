@@ -13,6 +13,8 @@ interface ChartProps {
   readonly values: readonly (number | null)[]
   readonly format: (value: number) => string
   readonly tone: 'accent' | 'ink' | 'alarm'
+  /** How far the axis goes while there is nothing. */
+  readonly room: number
   readonly bars?: boolean
 }
 
@@ -22,14 +24,14 @@ export function ActivityCharts({ activity: { from, stepMs, rows, errors, lagMs }
   const shared = { from, stepMs }
   return (
     <div className="charts" role="group" aria-label="Activity over time" tabIndex={0}>
-      <Chart {...shared} title="Throughput" unit="rows landed a second" values={perSecond} format={(value) => (value < 10 ? value.toFixed(1) : compact(value))} tone="accent" />
-      <Chart {...shared} title="Lag" unit="furthest behind" values={lagMs} format={(value) => duration(value).replace('0 ms', '0')} tone="ink" />
-      <Chart {...shared} title="Errors" unit="cycles that failed" values={errors} format={(value) => (Number.isInteger(value) ? compact(value) : '')} tone="alarm" bars />
+      <Chart {...shared} title="Throughput" unit="rows landed a second" values={perSecond} format={(value) => (value < 10 ? value.toFixed(1) : compact(value))} tone="accent" room={1} />
+      <Chart {...shared} title="Lag" unit="furthest behind" values={lagMs} format={(value) => duration(value).replace('0 ms', '0')} tone="ink" room={10_000} />
+      <Chart {...shared} title="Errors" unit="cycles that failed" values={errors} format={(value) => (Number.isInteger(value) ? compact(value) : '')} tone="alarm" room={1} bars />
     </div>
   )
 }
 
-function Chart({ title, unit, from, stepMs, values, format, tone, bars = false }: ChartProps) {
+function Chart({ title, unit, from, stepMs, values, format, tone, room, bars = false }: ChartProps) {
   const place = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot | null>(null)
   const last = values.findLast((value) => value !== null) ?? null
@@ -42,7 +44,7 @@ function Chart({ title, unit, from, stepMs, values, format, tone, bars = false }
   useEffect(() => {
     const make = (): void => {
       plot.current?.destroy()
-      plot.current = new uPlot(optionsOf(place.current!, { format, tone, bars }), latest.current, place.current!)
+      plot.current = new uPlot(optionsOf(place.current!, { format, tone, room, bars }), latest.current, place.current!)
     }
     make()
     const resized = new ResizeObserver(() => plot.current?.setSize({ width: place.current!.clientWidth, height: HEIGHT }))
@@ -69,15 +71,15 @@ function Chart({ title, unit, from, stepMs, values, format, tone, bars = false }
   )
 }
 
-function optionsOf(place: HTMLElement, { format, tone, bars }: Pick<ChartProps, 'format' | 'tone'> & { bars: boolean }): uPlot.Options {
+function optionsOf(place: HTMLElement, { format, tone, room, bars }: Pick<ChartProps, 'format' | 'tone' | 'room'> & { bars: boolean }): uPlot.Options {
   const style = getComputedStyle(place)
   const colour = (name: string): string => style.getPropertyValue(name).trim()
   const stroke = colour(`--${tone}`)
   const axis = { stroke: colour('--ink-3'), font: `11px ${style.fontFamily}`, grid: { stroke: colour('--line'), width: 1 }, ticks: { show: false } }
   return {
-    width: place.clientWidth, height: HEIGHT, legend: { show: false }, padding: [8, 8, 0, 0],
+    width: place.clientWidth, height: HEIGHT, legend: { show: false }, padding: [8, 24, 0, 0],
     cursor: { sync: { key: 'activity' }, drag: { x: false, y: false }, y: false, points: { size: 6 } },
-    scales: { y: { range: (_, __, most) => [0, most > 0 ? most * 1.15 : 1] } },
+    scales: { y: { range: (_, __, most) => [0, most > 0 ? most * 1.15 : room] } },
     axes: [{ ...axis, size: 24, space: 70, values: [[60, '{HH}:{mm}', null, null, null, null, null, null, 0], [1, '{HH}:{mm}:{ss}', null, null, null, null, null, null, 0]] }, { ...axis, size: 52, space: 34, values: (_, ticks) => ticks.map(format) }],
     series: [{}, { stroke, width: 1.5, fill: bars ? stroke : `color-mix(in srgb, ${stroke} 14%, transparent)`, points: { show: false }, ...(bars && { paths: uPlot.paths.bars!({ size: [0.7, 12] }) }) }],
   }

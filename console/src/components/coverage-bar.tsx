@@ -18,6 +18,7 @@ export function CoverageBar({ coverage, completeSince, large = false }: { covera
       <title>{words}</title>
       <rect className="coverage-bed" width="100" height="20" />
       {parts.map((part) => <rect key={part.x} className={`coverage-${part.state}`} x={part.x} width={part.width} height="20" />)}
+      {parts.filter(({ state }) => state === 'hole').map((part) => <line key={part.x} className="coverage-dry" x1={part.x + 0.8} x2={part.x + part.width - 0.8} y1="10" y2="10" />)}
       {parts.filter(({ state }) => state === 'filling').map((part) => <Stripes key={part.x} x={part.x} width={part.width} />)}
       {parts.map((part) => part.edge !== undefined && <line key={part.x} className={`coverage-edge coverage-edge-${part.edge}`} x1={edgeOf(part)} x2={edgeOf(part)} y1="0" y2="20" />)}
       {open > 0 && <line className="coverage-tidemark" x1={100 - open} x2={100 - open} y1="0" y2="20" />}

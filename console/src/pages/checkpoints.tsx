@@ -14,7 +14,7 @@ export function Checkpoints({ worker, sync, moved }: { worker: string; sync: str
   const [reveals, setReveals] = useState(false)
   const asked = useQuery({
     queryKey: ['checkpoints', worker, sync, reveals, moved],
-    queryFn: ({ signal }) => get<{ data: CheckpointDocument[] }>(`${path`/console/api/syncs/${worker}/${sync}/checkpoints`}?limit=30&reveal=${reveals}`, signal),
+    queryFn: ({ signal }) => get<{ data: CheckpointDocument[] }>(`${path`/console/api/syncs/${worker}/${sync}/checkpoints`}?limit=15&reveal=${reveals}`, signal),
     placeholderData: (before) => before,
   })
   return (

@@ -50,6 +50,6 @@ function Span({ cycle: { startedAt, endedAt, error, waitedMs }, from, now }: { c
 
 function Ending({ cycle: { stopReason, stopWord, error, endedAt } }: { cycle: CycleDocument }) {
   if (endedAt === null) return <span className="tag tag-now">running</span>
-  if (error !== null) return <span className="ending"><span className="tag tag-bad">{stopReason}</span> <span className="bad" title={error.message}>{error.code}</span></span>
+  if (error !== null) return <span className="ending"><span className="tag tag-bad">{stopReason}</span> <span className="bad whole" title={error.message}>{error.code}</span></span>
   return <span className="ending"><span className="tag">{stopReason}</span>{stopWord !== null && <span className={stopWord.startsWith('switched') ? 'tag tag-warn' : 'quiet'}>{stopWord.replaceAll('_', ' ')}</span>}</span>
 }

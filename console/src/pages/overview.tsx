@@ -99,18 +99,18 @@ const SyncRow = memo(({ sync, index, top }: { sync: SyncDocument; index: number;
         <Link href={path`/syncs/${sync.worker}/${sync.sync}`} title={`${sync.worker} / ${sync.sync}`}>{sync.sync}</Link>
         <span className="quiet">{sync.mode ?? 'unknown'} · {schedule(sync.schedule)}</span>
       </div>
-      <div role="cell" className="cell-coverage"><CoverageBar coverage={sync.coverage} completeSince={sync.completeSince} /></div>
+      <div role="cell" className="cell-coverage"><CoverageBar coverage={sync.coverage} completeSince={isBackfill ? null : sync.completeSince} /></div>
       <div role="cell" className="cell-tidemark" data-title="Tidemark">
         <span><Tidemark sync={sync} /></span>
         <span className="quiet">v{sync.version}{sync.state !== null && ` #${sync.state.digest8.slice(0, 6)}`}</span>
       </div>
-      <div role="cell" className="cell-lag" data-title="Lag">{sync.completeSince === null ? <span className="quiet">–</span> : <Since at={sync.completeSince} />}</div>
+      <div role="cell" className="cell-lag" data-title="Lag">{sync.completeSince === null || isBackfill ? <span className="quiet" title={isBackfill ? 'What happens since is told by its delta.' : undefined}>–</span> : <Since at={sync.completeSince} />}</div>
       <div role="cell" className="cell-rows-s" data-title="Rows/s"><Rate sync={sync} /></div>
       <div role="cell" className="cell-last-cycle" data-title="Last cycle">
         {lastCycle === null ? <span className="quiet">never ran</span> : (
           <>
-            <span className={lastCycle.error === null ? '' : 'bad'}>{lastCycle.endedAt === null ? (sync.isRunning ? <>running, page {lastCycle.pages}</> : 'broke off') : <>{lastCycle.error?.code ?? lastCycle.stopWord ?? lastCycle.stopReason} <Ago at={lastCycle.endedAt} /></>}</span>
-            <Counts cycle={lastCycle} />
+            <span>{lastCycle.endedAt === null ? (sync.isRunning ? <>running, page {lastCycle.pages}</> : 'broke off') : <>{lastCycle.error === null ? (lastCycle.stopWord ?? lastCycle.stopReason)?.replaceAll('_', ' ') : 'failed'} <Ago at={lastCycle.endedAt} /></>}</span>
+            {lastCycle.error === null ? <Counts cycle={lastCycle} /> : <span className="bad" title={lastCycle.error.message}>{lastCycle.error.code}</span>}
           </>
         )}
       </div>

@@ -1,11 +1,13 @@
-import { useQuery } from '@tanstack/react-query'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Link } from 'wouter'
 import type { QuarantineDocument } from '../../../src/server/console/documents.ts'
-import { get, path } from '../api.ts'
+import { get, path, post } from '../api.ts'
 import { DataTable } from '../components/data-table.tsx'
 import { Empty, Shown } from '../components/states.tsx'
 import { Moment } from '../components/time.tsx'
+import { plural } from '../format.ts'
+import { useSession } from '../session.tsx'
 
 export function QuarantinePage() {
   const [text, setText] = useState('')
@@ -19,19 +21,48 @@ export function QuarantinePage() {
       </div>
       <Shown of={asked}>
         {({ data }) => data.length === 0 ? <Empty title="Nothing is in quarantine">Every record that came could be landed.</Empty> : (
-          <DataTable
-            label="Quarantine, newest first" keyOf={({ id }) => id} rows={data.filter((entry) => wanted === '' || JSON.stringify(entry).toLowerCase().includes(wanted))}
-            columns={[
-              { title: 'When', cell: ({ at }) => <Moment at={at} /> },
-              { title: 'Sync', cell: ({ worker, sync, cycle, page }) => <><Link href={path`/syncs/${worker}/${sync}`}>{sync}</Link> <span className="quiet">cycle {cycle}, page {page}</span></> },
-              { title: 'Database', cell: ({ database }) => database },
-              { title: 'Key', cell: ({ key }) => key ?? <span className="quiet">none</span> },
-              { title: 'Why', cell: ({ code, message }) => <><span className="bad">{code}</span> {message}</> },
-              { title: 'Record', isWide: true, cell: ({ text: record }) => <pre className="state" tabIndex={0} aria-label="The record"><code>{record.slice(0, 2_000)}</code></pre> },
-            ]}
-          />
+          <>
+            <Replays entries={data} />
+            <DataTable
+              label="Quarantine, newest first" keyOf={({ id }) => id} rows={data.filter((entry) => wanted === '' || JSON.stringify(entry).toLowerCase().includes(wanted))}
+              columns={[
+                { title: 'When', cell: ({ at }) => <Moment at={at} /> },
+                { title: 'Sync', cell: ({ worker, sync, cycle, page }) => <><Link href={path`/syncs/${worker}/${sync}`}>{sync}</Link> <span className="quiet">cycle {cycle}, page {page}</span></> },
+                { title: 'Database', cell: ({ database }) => database },
+                { title: 'Key', cell: ({ key }) => key ?? <span className="quiet">none</span> },
+                { title: 'Why', cell: ({ code, message }) => <><span className="bad">{code}</span> {message}</> },
+                { title: 'Record', isWide: true, cell: ({ text: record }) => <pre className="state" tabIndex={0} aria-label="The record"><code>{record.slice(0, 2_000)}</code></pre> },
+              ]}
+            />
+          </>
         )}
       </Shown>
     </>
+  )
+}
+
+/** By sync: all of one is tried again at once, as it is checked now. */
+function Replays({ entries }: { entries: readonly QuarantineDocument[] }) {
+  const names = [...new Set(entries.map(({ worker, sync }) => `${worker}/${sync}`))].toSorted()
+  return <ul className="replays">{names.map((name) => <Replay key={name} entries={entries.filter(({ worker, sync }) => `${worker}/${sync}` === name)} />)}</ul>
+}
+
+type Fates = Readonly<Record<'landed' | 'refused' | 'superseded' | 'lost', number>>
+
+function Replay({ entries }: { entries: readonly QuarantineDocument[] }) {
+  const { may } = useSession()
+  const client = useQueryClient()
+  const { worker, sync } = entries[0]!
+  const replay = useMutation({
+    mutationFn: () => post<{ data: Fates }>(path`/api/syncs/${worker}/${sync}/quarantine/replay`),
+    onSuccess: () => client.invalidateQueries({ queryKey: ['quarantine'] }),
+  })
+  const told = replay.data === undefined ? '' : Object.entries(replay.data.data).filter(([, count]) => count > 0).map(([fate, count]) => `${count} ${fate}`).join(', ') || 'nothing was left to try'
+  return (
+    <li>
+      <b>{sync}</b> <span className="quiet">{plural(entries.length, 'record')}</span>
+      <button type="button" className="small" disabled={!may('sync:write') || replay.isPending} onClick={() => replay.mutate()}>Try again</button>
+      <span role="status">{replay.error !== null ? <span className="bad">{replay.error.message}</span> : told}</span>
+    </li>
   )
 }

@@ -1,4 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
 import { Link } from 'wouter'
 import type { ActivityDocument, CycleDocument, SyncDocument } from '../../../src/server/console/documents.ts'
 import { get, path } from '../api.ts'
@@ -14,12 +15,14 @@ import { Next, Tidemark } from './overview.tsx'
 import { SyncActions } from './sync-actions.tsx'
 
 const POLL_MS = 2_000
+const CYCLES = 20
 
 export function SyncPage({ worker, sync }: { worker: string; sync: string }) {
   const base = path`/console/api/syncs/${worker}/${sync}`
   const standing = useQuery({ queryKey: ['sync', worker, sync], queryFn: ({ signal }) => get<{ data: SyncDocument }>(base, signal), refetchInterval: POLL_MS })
   const moved = standing.data?.data.version
-  const cycles = useQuery({ queryKey: ['cycles', worker, sync], queryFn: ({ signal }) => get<{ data: CycleDocument[] }>(`${path`/api/syncs/${worker}/${sync}/cycles`}?limit=40`, signal), refetchInterval: POLL_MS })
+  const [limit, setLimit] = useState(CYCLES)
+  const cycles = useQuery({ queryKey: ['cycles', worker, sync, limit], queryFn: ({ signal }) => get<{ data: CycleDocument[] }>(`${path`/api/syncs/${worker}/${sync}/cycles`}?limit=${limit}`, signal), refetchInterval: POLL_MS, placeholderData: (before) => before })
   const activity = useQuery({ queryKey: ['activity', worker, sync], queryFn: ({ signal }) => get<{ data: ActivityDocument }>(`/console/api/activity?${new URLSearchParams({ worker, sync })}`, signal), refetchInterval: 5_000 })
   return (
     <>
@@ -29,6 +32,7 @@ export function SyncPage({ worker, sync }: { worker: string; sync: string }) {
       <section aria-labelledby="cycles">
         <h2 id="cycles">Cycles</h2>
         <Shown of={cycles}>{({ data }) => <CycleTimeline cycles={data} />}</Shown>
+        {cycles.data?.data.length === limit && limit < 1_000 && <p className="more">The newest {limit}<button type="button" onClick={() => setLimit(Math.min(1_000, limit * 4))}>Show more</button></p>}
       </section>
       <Checkpoints worker={worker} sync={sync} moved={moved} />
     </>
@@ -51,14 +55,14 @@ function Standing({ sync }: { sync: SyncDocument }) {
         <SyncActions sync={sync} />
       </div>
       {failures > 0 && lastError !== null && (
-        <div className="failure" role="status">
+        <div className={sync.health === 'ERROR' ? 'failure' : 'failure is-warning'} role="status">
           <strong>{lastError.code} <span className="quiet">{failures === 1 ? 'once' : `${failures} times in a row`}, last <Ago at={lastError.at} /></span></strong>
           <p>{lastError.message}</p>
           <p>{lastError.advice}</p>
         </div>
       )}
       <div className="coverage-panel">
-        <CoverageBar coverage={sync.coverage} completeSince={sync.completeSince} large />
+        <CoverageBar coverage={sync.coverage} completeSince={pair?.role === 'backfill' ? null : sync.completeSince} large />
         <div className="coverage-words"><p>{sync.coverage.words}</p><CoverageLegend /></div>
       </div>
       <dl className="facts">

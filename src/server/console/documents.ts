@@ -3,6 +3,7 @@ import type { RedactedState } from '../../registry/redact.ts'
 import type { TrailVerdict } from '../../registry/trail.ts'
 import type { Coverage } from '../../runner/coverage.ts'
 import type { Health } from '../../runner/health.ts'
+import type { deliveryDocument, webhookDocument } from '../../webhooks/manage.ts'
 
 /** What the console is told, as JSON; the console is checked against these types. Times are RFC 3339. */
 
@@ -164,6 +165,10 @@ export interface QuarantineDocument {
   readonly page: number
   readonly at: string
 }
+
+export type WebhookDocument = ReturnType<typeof webhookDocument>
+
+export type DeliveryDocument = ReturnType<typeof deliveryDocument>
 
 export interface KeyDocument {
   readonly id: string

@@ -1,0 +1,56 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import axe, { type AxeResults } from 'axe-core'
+import { chromium, type Browser, type Page } from 'playwright-core'
+import { expect } from 'vitest'
+
+const CHROMIUM = process.env['TIDEMARK_TEST_CHROMIUM'] ?? '/usr/bin/chromium'
+
+/** Why the suites of the console cannot run here; null when they can. */
+export const missing = !existsSync(CHROMIUM)
+  ? `there is no browser at ${CHROMIUM}; \`apt-get install chromium\`, or name one in TIDEMARK_TEST_CHROMIUM`
+  : !existsSync(join(import.meta.dirname, '../../dist/console/index.html')) ? 'the console is not built; `npm run build`' : null
+
+export function launch(): Promise<Browser> {
+  return chromium.launch({
+    executablePath: CHROMIUM,
+    args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--no-first-run'],
+  })
+}
+
+export const WIDE = { width: 1280, height: 800 }
+export const NARROW = { width: 390, height: 844 }
+
+export interface PageOptions {
+  readonly size?: { width: number; height: number }
+  readonly scheme?: 'light' | 'dark'
+}
+
+/** A page that fails its test when anything is asked of another host, refused by the page's own policy, or thrown. */
+export async function openPage(browser: Browser, url: string, { size = WIDE, scheme = 'light' }: PageOptions = {}): Promise<Page & { readonly trouble: string[] }> {
+  const context = await browser.newContext({ viewport: size, colorScheme: scheme, reducedMotion: 'reduce' })
+  const page = await context.newPage()
+  const trouble: string[] = []
+  page.on('pageerror', ({ message }) => void trouble.push(message))
+  page.on('console', (message) => {
+    // A refused request is told in the console too; what is refused on purpose is asserted on by its test.
+    if (message.type() === 'error' && !/status of 40[0134]/.test(message.text())) trouble.push(message.text())
+  })
+  page.on('request', (request) => {
+    if (!request.url().startsWith(url) && !request.url().startsWith('data:')) trouble.push(`asked ${request.url()}`)
+  })
+  return Object.assign(page, { trouble })
+}
+
+/** Nothing serious or critical for who cannot see, hear or point as most do. */
+export async function expectAccessible(page: Page, where: string): Promise<void> {
+  await page.evaluate(axe.source)
+  const { violations } = (await page.evaluate("axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice'] })")) as AxeResults
+  const grave = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical')
+  expect(grave.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html, failureSummary }) => `${html.slice(0, 160)} ${failureSummary ?? ''}`).join(' | ')}`), where).toEqual([])
+}
+
+/** How far the page can be scrolled sideways. */
+export function sideways(page: Page): Promise<number> {
+  return page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')
+}

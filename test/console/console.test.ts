@@ -1,0 +1,317 @@
+import { createServer as createHttpServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '../../src/platform/clock.ts'
+import { addKey } from '../server/stand.ts'
+import { expectAccessible, launch, missing, NARROW, openPage, sideways, WIDE, type PageOptions } from './browser.ts'
+import { Scene } from './scene.ts'
+
+const PAGES = {
+  overview: '/', sync: '/syncs/shop/customers', frontier: '/syncs/shop/stars', failing: '/syncs/shop/invoices', databases: '/databases', database: '/databases/customers',
+  record: '/databases/customers/cus_1001', feed: '/feed', webhooks: '/webhooks', quarantine: '/quarantine', access: '/access', audit: '/audit',
+}
+
+if (missing !== null) console.info(`skipped: the console in a browser: ${missing}`)
+
+describe.skipIf(missing !== null)('the console in a browser', () => {
+  let browser: Browser
+  let scene: Scene
+  let trouble: string[] = []
+
+  beforeAll(async () => {
+    browser = await launch()
+    scene = await Scene.open()
+    await settled(scene)
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await scene?.close()
+  })
+  afterEach(() => expect(trouble).toEqual([]))
+
+  async function at(path: string, options: PageOptions = {}): Promise<Page> {
+    const page = await openPage(browser, scene.url, options)
+    trouble = page.trouble
+    onTestFinished(() => page.context().close())
+    await page.goto(`${scene.url}/console${path}`)
+    return page
+  }
+
+  test('the overview tells of every sync: health, mode, schedule, tidemark, lag, last and next cycle, and what is covered', async () => {
+    const page = await at('/')
+    const row = (name: string) => page.getByRole('row', { name: new RegExp(`^\\S+ ${name} `) })
+    await row('customers').waitFor()
+    expect(await page.getByRole('row').count()).toBe(7)
+    expect(await row('customers').innerText()).toMatch(/Healthy\s+customers\s+incremental · continuous\s+\d\d:\d\d:\d\d\s+v\d+ #[0-9a-f]{6}\s+\d+m?s?\s/)
+    expect(await row('orders').innerText()).toMatch(/Healthy[\s\S]*replace · every 1h[\s\S]*v1[\s\S]*complete[\s\S]*\+12[\s\S]*!1[\s\S]*in (1h|59m)/)
+    expect(await row('invoices').innerText()).toMatch(/Error[\s\S]*AUTH_REJECTED[\s\S]*stopped/)
+    expect(await row('refunds').innerText()).toMatch(/Paused[\s\S]*never ran[\s\S]*paused/)
+    // The halves of a pair stand together, and the delta's bar shows both.
+    const names = await page.getByRole('row').getByRole('link').allInnerTexts()
+    expect(names.indexOf('customers-backfill')).toBe(names.indexOf('customers') + 1)
+    expect(await row('customers').getByRole('img').getAttribute('aria-label')).toMatch(/Backfill: All of the list has been read\. Delta: All of what changed since has been read\. What happened in the last .+ may be missing\./)
+    expect(await row('stars').getByRole('img').getAttribute('aria-label')).toMatch(/The tail has not reached the end of the list\. The head stands at the newest item/)
+    expect(await page.getByRole('figure').allInnerTexts()).toEqual([expect.stringMatching(/Throughput/), expect.stringMatching(/Lag/), expect.stringMatching(/Errors/)])
+  })
+
+  test('the overview is searched and filtered, also from the keyboard', async () => {
+    const page = await at('/')
+    await page.getByRole('link', { name: 'orders' }).waitFor()
+    await page.keyboard.press('/')
+    await page.keyboard.type('star')
+    expect(await page.getByRole('row').getByRole('link').allInnerTexts()).toEqual(['stars'])
+    await page.getByRole('searchbox').fill('nothing like it')
+    await page.getByText('No sync is like that').waitFor()
+    await page.getByRole('button', { name: 'Show all' }).click()
+    await page.getByRole('button', { name: /Error/ }).click()
+    expect(await page.getByRole('row').getByRole('link').allInnerTexts()).toEqual(['invoices'])
+    await page.keyboard.press('?')
+    await page.getByRole('dialog', { name: 'Keys' }).waitFor()
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('3')
+    await page.getByRole('heading', { name: /Feed/ }).waitFor()
+    await page.keyboard.press('Tab')
+    expect(await page.evaluate('document.activeElement.textContent')).toBeTruthy()
+  })
+
+  test('a sync is triggered, paused and resumed, and its cycles show what each did', async () => {
+    const page = await at('/syncs/shop/orders')
+    const cycles = page.getByRole('table', { name: /Cycles/ })
+    await cycles.getByRole('row').nth(1).waitFor()
+    const before = await cycles.getByRole('row').count()
+    expect(await cycles.getByRole('row').last().innerText()).toMatch(/schedule\s+\d\d:\d\d:\d\d\s+\d+ ms\s+1\s+12\s+0\s+0\s+1\s+0\s+–\s+complete/)
+    await page.getByRole('button', { name: 'Run now' }).click()
+    await expect.poll(() => cycles.getByRole('row').count(), { timeout: 20_000 }).toBe(before + 1)
+    expect(await cycles.getByRole('row').nth(1).innerText()).toMatch(/trigger[\s\S]*\s12\s/)
+    await page.getByRole('button', { name: 'Pause' }).click()
+    await page.getByRole('heading', { name: /orders Paused/ }).waitFor()
+    expect((await scene.store.read({ worker: 'shop', sync: 'orders' })).paused).toBe(true)
+    await page.getByRole('button', { name: 'Resume' }).click()
+    await page.getByRole('heading', { name: /orders Healthy/ }).waitFor()
+  })
+
+  test('what failed says so, with what to do', async () => {
+    const page = await at('/syncs/shop/invoices')
+    await page.getByText('https://billing.example answered 401: the token has ended.').first().waitFor()
+    expect(await page.getByRole('status').first().innerText()).toMatch(/AUTH_REJECTED once[\s\S]*Renew them, then run `tidemark resume invoices`/)
+  })
+
+  test('a reset shows its plan, wants a reason and the name, and is audited', async () => {
+    const page = await at('/syncs/shop/customers')
+    const { version } = await scene.store.read({ worker: 'shop', sync: 'customers-backfill' })
+    await page.goto(`${scene.url}/console/syncs/shop/customers-backfill`)
+    await page.getByRole('button', { name: 'Reset…' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Reset customers-backfill' })
+    await dialog.getByText('every row and the whole log').waitFor()
+    expect(await dialog.innerText()).toMatch(/next cycle\s+reads everything from the start; rows that did not change are not written again/)
+    const button = dialog.getByRole('button', { name: 'Reset it' })
+    expect(await button.isDisabled()).toBe(true)
+    await dialog.getByLabel('Why, for the audit').fill('a test of the console')
+    expect(await button.isDisabled()).toBe(true)
+    await dialog.getByLabel(/to confirm/).fill('customers-backfill')
+    await button.click()
+    await page.getByRole('dialog', { name: 'customers-backfill was reset' }).waitFor()
+    expect(await scene.store.read({ worker: 'shop', sync: 'customers-backfill' })).toMatchObject({ version: version + 1, committed: null })
+    await page.keyboard.press('Escape')
+    await page.getByRole('table', { name: /Checkpoint history/ }).getByText('a test of the console').waitFor()
+    expect((await scene.store.audit({ worker: 'shop', sync: 'customers-backfill' }))[0]).toMatchObject({ action: 'set', actor: 'console:local', reason: 'a test of the console' })
+  })
+
+  test('states are digests until somebody who may see them asks', async () => {
+    const page = await at('/syncs/shop/customers')
+    const history = page.getByRole('table', { name: /Checkpoint history/ })
+    await history.getByText(/^#[0-9a-f]{8}$/).first().waitFor()
+    expect(await page.content()).not.toContain('"place"')
+    await page.getByRole('button', { name: 'Reveal the states' }).click()
+    await history.getByText('"place"').first().waitFor()
+  })
+
+  test('records are searched and have typed columns; numbers are as exact as in the source; a record tells why it is so', async () => {
+    const page = await at('/databases')
+    await page.getByRole('link', { name: 'orders' }).click()
+    expect(await page.getByRole('columnheader').allInnerTexts()).toEqual(['key', 'total integer', 'big integer', 'lines json', 'changed'])
+    await page.getByRole('cell', { name: '9007199254740993' }).first().waitFor()
+    expect(await page.getByRole('region', { name: 'Records' }).last().innerText()).not.toContain('9007199254740992')
+    expect(await page.getByLabel('The SQL', { exact: true }).innerText()).toBe('select total, big, lines\nfrom orders\nlimit 20;')
+
+    await page.goto(`${scene.url}/console/databases/customers`)
+    await page.getByText('50 of 64 rows').waitFor()
+    await page.getByRole('button', { name: 'Show more' }).click()
+    await page.getByText('64 of 64 rows').waitFor()
+    await page.getByRole('searchbox').fill('GRACE9')
+    await page.getByText(/1 match in 64 rows looked through/).waitFor()
+    await page.getByRole('link', { name: 'cus_1009' }).click()
+    await page.getByRole('heading', { name: 'cus_1009' }).waitFor()
+    expect(await page.getByRole('listitem').filter({ hasText: 'created' }).innerText()).toMatch(/created \d\d:\d\d:\d\d sequence \d+\s+by customers-backfill, cycle \d+, page 1/)
+    await scene.edit('cus_1009', { name: 'Grace Brewster Hopper' })
+    const entry = page.getByRole('listitem').filter({ hasText: 'updated' })
+    await entry.waitFor({ timeout: 20_000 })
+    expect(await entry.innerText()).toMatch(/by customers, cycle \d+, page 1; the source says[\s\S]*name\s+Grace Hopper → Grace Brewster Hopper/)
+    expect(await page.getByText('2 changes').count()).toBe(1)
+  })
+
+  test('the feed shows changes as they are committed, by database and action, and can be held', async () => {
+    const page = await at('/feed')
+    await page.getByText('Live', { exact: true }).waitFor()
+    const rows = page.getByRole('region', { name: /Changes/ }).getByRole('row')
+    await rows.nth(1).waitFor()
+    await scene.edit('cus_1010', { spent: 4_321 })
+    await page.getByText('4321').waitFor({ timeout: 20_000 })
+    expect(await rows.nth(1).innerText()).toMatch(/updated\s+customers\s+cus_1010/)
+    await page.getByRole('button', { name: 'created' }).click()
+    await page.getByRole('button', { name: 'updated' }).click()
+    await scene.remove('cus_1011')
+    await rows.filter({ hasText: 'cus_1011' }).waitFor({ timeout: 20_000 })
+    expect(new Set((await rows.allInnerTexts()).slice(1).map((text) => /created|updated|deleted/.exec(text)![0]))).toEqual(new Set(['deleted']))
+    await page.getByRole('button', { name: 'updated' }).click()
+    await page.getByRole('button', { name: 'Hold' }).click()
+    await scene.edit('cus_1012', { spent: 8_765 })
+    await page.getByRole('button', { name: /Go on \(\d+ new\)/ }).waitFor({ timeout: 20_000 })
+    expect(await page.getByText('8765').count()).toBe(0)
+    await page.getByRole('button', { name: /Go on/ }).click()
+    await page.getByText('8765').waitFor()
+    await page.getByLabel('Database').selectOption('orders')
+    await page.getByRole('button', { name: 'created' }).click()
+    await rows.filter({ hasText: 'ord_1' }).first().waitFor()
+    expect((await rows.allInnerTexts()).slice(1).every((text) => text.includes('orders'))).toBe(true)
+  })
+
+  test('webhooks tell what failed, can be tried, paused and replayed', async () => {
+    const messages: string[] = []
+    const receiver = createHttpServer((request, response) => {
+      messages.push(String(request.headers['webhook-id']))
+      request.resume().on('end', () => response.writeHead(200).end('thanks'))
+    })
+    await new Promise<void>((resolve) => void receiver.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void receiver.close())
+    const id = 'wh_test'
+    await scene.store.putWebhook({
+      id, url: `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/hook`, databases: ['customers'], actions: null, allow: ['http', 'private', 'port'], secrets: '[["whsec_c2VjcmV0",null]]', createdAt: Date.now(),
+    }, { position: await scene.store.position(), floor: 0 })
+    const claim = (await scene.store.claimWebhook(id, { holder: 'test', ttlMs: 10_000, at: Date.now() }))!
+    await scene.store.noteDeliveries(claim, {
+      standing: { position: await scene.store.position(), floor: 0, streak: 1, retryAt: null, succeededAt: null, failedAt: Date.now(), lastStatus: 500, lastAnswer: 'no room', disabled: null }, delivered: [],
+      kept: [{ sequence: 1, messageId: 'msg_1', database: 'customers', key: 'cus_1000', body: '{}', attempts: 12, firstAt: Date.now(), nextAt: Date.now(), dead: true, lastStatus: 500, lastAnswer: 'no room' }],
+    })
+    await scene.store.releaseWebhook(claim)
+    onTestFinished(async () => void await scene.store.removeWebhook(id))
+    const page = await at('/webhooks')
+    const card = page.getByRole('region', { name: /Webhook http/ })
+    await card.getByText('given up').first().waitFor()
+    expect(await card.innerText()).toMatch(/failing[\s\S]*customers · every action[\s\S]*Given up\s+1[\s\S]*Last answer\s+500\s+no room[\s\S]*cus_1000 customers[\s\S]*12/)
+    await card.getByRole('button', { name: 'Send a test' }).click()
+    await card.getByText('test delivered').waitFor()
+    expect(messages).toHaveLength(1)
+    await card.getByRole('button', { name: 'Replay' }).click()
+    await expect.poll(async () => (await scene.store.webhooks())[0]!.dead).toBe(0)
+    await card.getByRole('button', { name: 'Pause' }).click()
+    await card.getByText('disabled', { exact: true }).waitFor()
+    await card.getByRole('button', { name: 'Resume' }).waitFor()
+  })
+
+  test('quarantined records show with the reason', async () => {
+    const page = await at('/quarantine')
+    await page.getByText('SCHEMA_MISMATCH').first().waitFor()
+    expect(await page.getByRole('table').innerText()).toMatch(/orders[\s\S]*ord_bad[\s\S]*total: must be number[\s\S]*a lot/)
+    await page.getByRole('button', { name: 'Try again' }).click()
+    await page.getByText('1 refused').waitFor()
+  })
+
+  test('keys are made, told once, and revoked; the audit trail is verified', async () => {
+    const page = await at('/access')
+    await page.getByText('There are no keys').waitFor()
+    await page.getByRole('button', { name: 'New key…' }).click()
+    await page.getByLabel('What it is for').fill('reports')
+    await page.getByLabel('Scopes').fill('nonsense')
+    await page.getByRole('button', { name: 'Make it' }).click()
+    await page.getByText('There is no scope "nonsense".').waitFor()
+    await page.getByLabel('Scopes').fill('changes:read')
+    await page.getByRole('button', { name: 'Make it' }).click()
+    const text = await page.getByLabel('The key', { exact: true }).innerText()
+    expect((await fetch(`${scene.url}/agents/v1/changes`, { headers: { authorization: `Bearer ${text}` } })).status).toBe(200)
+    await page.keyboard.press('Escape')
+    expect(await page.content()).not.toContain(text)
+    expect(await page.getByRole('table', { name: 'Keys' }).innerText()).toMatch(/reports[\s\S]*changes:read[\s\S]*valid/)
+    await page.getByRole('button', { name: 'Revoke reports' }).click()
+    await page.getByRole('button', { name: 'Revoke it' }).click()
+    await page.getByRole('table', { name: 'Keys' }).getByText('ended').waitFor()
+    await expect.poll(async () => (await fetch(`${scene.url}/agents/v1/changes`, { headers: { authorization: `Bearer ${text}` } })).status).toBe(401)
+
+    await page.goto(`${scene.url}/console/audit`)
+    await page.getByText(/✓ Chain verified, \d+ entries/).waitFor()
+    expect(await page.getByRole('table', { name: /Audit/ }).getByRole('row').nth(1).innerText()).toMatch(/\d+\s+\d\d:\d\d:\d\d\s+\w+\s+[\w-]+ v\d+/)
+  })
+
+  test('beyond this machine a key is asked for; it stays in the tab, and allows what its scopes name', async () => {
+    const open = await Scene.open({ host: '0.0.0.0' })
+    onTestFinished(() => open.close())
+    await settled(open)
+    const reader = await addKey(open.store, ['sync:read'])
+    const url = `http://127.0.0.1:${new URL(open.url).port}`
+    const page = await openPage(browser, url)
+    onTestFinished(() => page.context().close())
+    await page.goto(`${url}/console/syncs/shop/customers`)
+    await page.getByLabel('API key').fill('tmk_wrong')
+    await expectAccessible(page, 'login')
+    await page.getByRole('button', { name: 'Open the console' }).click()
+    await page.getByText('The key is not valid, or has ended.').waitFor()
+    await page.getByLabel('API key').fill(reader)
+    await page.getByRole('button', { name: 'Open the console' }).click()
+    await page.getByRole('heading', { name: /customers/ }).first().waitFor()
+    expect(await page.getByRole('button', { name: 'Run now' }).isDisabled()).toBe(true)
+    expect(await page.getByRole('button', { name: 'Reveal the states' }).isDisabled()).toBe(true)
+    expect(await page.evaluate('[sessionStorage.length, localStorage.length, document.cookie]')).toEqual([1, 0, ''])
+    await page.goto(`${url}/console/audit`)
+    await page.getByText('Not for this key').waitFor()
+
+    // Another tenant's key finds another tenant's console.
+    const theirs = await addKey(open.store.forTenant('acme'), ['admin'])
+    await page.evaluate(`sessionStorage.setItem('tidemark.key', '${theirs}')`)
+    await page.goto(`${url}/console/databases/customers`)
+    await page.getByText('There is no database customers').waitFor()
+    await page.getByText('acme').waitFor()
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByLabel('API key').waitFor()
+    expect(page.trouble).toEqual([])
+  })
+
+  test('nothing moves under the eye while live data arrives', async () => {
+    const page = await at('/')
+    await page.getByRole('link', { name: 'orders' }).waitFor()
+    await page.waitForTimeout(500)
+    const shifts = page.evaluate<number>(`new Promise((resolve) => {
+      let sum = 0
+      new PerformanceObserver((list) => { for (const { value } of list.getEntries()) sum += value }).observe({ type: 'layout-shift' })
+      setTimeout(() => resolve(sum), 5_000)
+    })`)
+    for (let n = 0; n < 8; n++) {
+      await scene.edit(`cus_10${20 + n}`, { spent: n })
+      await page.waitForTimeout(400)
+    }
+    expect(await shifts).toBeLessThan(0.01)
+  })
+
+  // The colours are the same at every width, the layout in every scheme: three of the four tell all.
+  for (const [scheme, size] of [['light', WIDE], ['dark', WIDE], ['light', NARROW]] as const) {
+    test(`every page is accessible and fits, ${scheme}, ${size.width} wide`, { timeout: 180_000 }, async () => {
+      const page = await at('/', { size, scheme })
+      for (const [name, path] of Object.entries(PAGES)) {
+        await page.goto(`${scene.url}/console${path}`)
+        await page.locator('h1').first().waitFor({ state: 'attached' })
+        await page.waitForFunction("document.querySelector('.skeleton') === null")
+        await expectAccessible(page, `${name} ${scheme} ${size.width}`)
+        expect(await sideways(page), `${name} ${size.width}`).toBe(0)
+      }
+    })
+  }
+})
+
+/** Every sync has run as far as it can. */
+async function settled({ store }: Scene): Promise<void> {
+  for (;;) {
+    const { syncs } = await store.standings({ at: Date.now(), recent: 1 })
+    if (syncs.filter(({ recent }) => recent[0] !== undefined && recent[0].endedAt !== null).length >= 5) return
+    await systemClock.sleep(50)
+  }
+}

@@ -1,0 +1,104 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { launch, missing, NARROW, openPage, sideways, WIDE } from './browser.ts'
+
+const root = join(import.meta.dirname, '../..')
+const images = join(root, 'docs/images')
+
+interface Ready {
+  readonly url: string
+  readonly rows: Readonly<Record<string, number>>
+}
+
+if (missing !== null) console.info(`skipped: the console of the demo: ${missing}`)
+
+describe.skipIf(missing !== null)('the console of a running demo', () => {
+  let browser: Browser
+  let demo: ChildProcess
+  let ready: Ready
+
+  beforeAll(async () => {
+    browser = await launch()
+    demo = spawn(process.execPath, [join(root, 'dist/cli/main.js'), 'demo', '--json', '--port', '0'], { stdio: ['ignore', 'pipe', 'inherit'] })
+    ready = await new Promise<Ready>((resolve, reject) => {
+      demo.once('exit', (code) => reject(new Error(`the demo ended with ${code}`)))
+      createInterface({ input: demo.stdout! }).on('line', (line) => {
+        const event = JSON.parse(line) as { event: string } & Ready
+        if (event.event === 'ready') resolve(event)
+      })
+    })
+  })
+  afterAll(async () => {
+    await browser?.close()
+    if (demo === undefined || demo.exitCode !== null) return
+    const ended = new Promise((resolve) => demo.once('exit', resolve))
+    demo.kill('SIGINT')
+    await ended
+  })
+
+  test('shows three accounts being followed, on every page', { timeout: 180_000 }, async () => {
+    const page = await openPage(browser, ready.url)
+    onTestFinished(() => page.context().close())
+    // What it prints leads there.
+    await page.goto(`${ready.url}/`)
+    await expect.poll(() => page.url()).toBe(`${ready.url}/console/`)
+    const names = page.getByRole('row').getByRole('link')
+    await names.first().waitFor()
+    expect(await names.allInnerTexts()).toEqual(expect.arrayContaining(['customers', 'customers-backfill', 'contacts', 'companies', 'issues', 'repositories']))
+    await page.getByRole('row', { name: /customers-backfill/ }).getByText(/\+\d+/).waitFor()
+    const coverage = page.getByRole('row', { name: /^\S+ customers / }).getByRole('img')
+    await expect.poll(() => coverage.getAttribute('aria-label')).toMatch(/Backfill: All of the list has been read\. Delta: All of what changed since has been read/)
+
+    // Changes of the accounts arrive while one looks.
+    await page.getByRole('link', { name: 'Feed' }).click()
+    const rows = page.getByRole('region', { name: /Changes/ }).getByRole('row')
+    await rows.nth(1).waitFor()
+    const newest = await rows.nth(1).innerText()
+    await expect.poll(() => rows.nth(1).innerText(), { timeout: 60_000 }).not.toBe(newest)
+    await page.getByRole('button', { name: 'Hold' }).click()
+    await rows.nth(1).getByRole('link').last().click()
+    await page.getByRole('heading', { name: 'Why it is so' }).waitFor()
+    expect(await page.getByRole('listitem').first().innerText()).toMatch(/(created|updated|deleted) [\s\S]*by [\w-]+, cycle \d+, page \d+/)
+
+    await page.goto(`${ready.url}/console/databases/customers`)
+    await page.getByText(/50 of \d+ rows/).waitFor()
+    expect(await page.getByRole('columnheader').allInnerTexts()).toEqual(expect.arrayContaining(['email string', 'balance integer']))
+    await page.goto(`${ready.url}/console/webhooks`)
+    await page.getByRole('region', { name: /Webhook http:\/\/127/ }).waitFor()
+    await page.goto(`${ready.url}/console/audit`)
+    await page.getByText(/✓ Chain verified, \d+ entries/).waitFor()
+    expect(page.trouble).toEqual([])
+  })
+
+  test('fits a wide and a narrow window, in both schemes (TIDEMARK_UPDATE=1 keeps the pictures)', { timeout: 180_000 }, async () => {
+    for (const [size, scheme] of [[WIDE, 'light'], [NARROW, 'light'], [WIDE, 'dark']] as const) {
+      const page = await openPage(browser, ready.url, { size, scheme })
+      const look = async (name: string, path: string): Promise<void> => {
+        await page.goto(`${ready.url}/console${path}`)
+        await page.waitForFunction("document.querySelector('h1') !== null && document.querySelector('.skeleton') === null")
+        expect(await sideways(page), `${name} ${size.width}`).toBe(0)
+        if (process.env['TIDEMARK_UPDATE'] === '1') await picture(page, `console-${name}-${size.width}-${scheme}`)
+      }
+      await look('overview', '/')
+      await look('sync', '/syncs/demo/customers')
+      if (scheme === 'light') {
+        await look('feed', '/feed')
+        await look('database', '/databases/customers')
+        await page.getByRole('region', { name: 'Records' }).getByRole('link').first().click()
+        await look('record', new URL(page.url()).pathname.slice('/console'.length))
+      }
+      expect(page.trouble).toEqual([])
+      await page.context().close()
+    }
+  })
+})
+
+async function picture(page: Page, name: string): Promise<void> {
+  mkdirSync(images, { recursive: true })
+  await page.waitForTimeout(800)
+  await page.screenshot({ path: join(images, `${name}.png`) })
+}

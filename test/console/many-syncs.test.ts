@@ -1,0 +1,69 @@
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import type { Store } from '../../src/contract/index.ts'
+import { createServer } from '../../src/server/server.ts'
+import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
+import { SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
+import { launch, missing, NARROW, openPage, WIDE } from './browser.ts'
+import { ports } from './scene.ts'
+
+const SYNCS = 500
+
+if (missing !== null) console.info(`skipped: the console with ${SYNCS} syncs: ${missing}`)
+
+describe.skipIf(missing !== null)(`with ${SYNCS} syncs`, () => {
+  let browser: Browser
+  let store: Store
+  beforeAll(async () => {
+    browser = await launch()
+    store = await openSqliteStore({ file: ':memory:' })
+    for (let n = 0; n < SYNCS; n++) await (await SyncDriver.take(store, { worker: 'many', sync: `sync-${String(n).padStart(3, '0')}` })).cycle([upsert(`k${n}`, { n })], { state: `{"n":${n}}` })
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await store?.close()
+  })
+
+  test.each([['wide', WIDE], ['narrow', NARROW]] as const)('the overview keeps few of them in the page, and draws nothing while nothing moves: %s', async (_, size) => {
+    const asked = { standings: 0, read: 0 }
+    const server = createServer({
+      store: { ...store, standings: (query) => (asked.standings++, store.standings(query)), read: (ref) => (asked.read++, store.read(ref)) }, ports, version: '0.0.0',
+    })
+    onTestFinished(() => server.close())
+    const url = await server.listen(0)
+    const page = await openPage(browser, url, { size })
+    onTestFinished(() => page.context().close())
+    await page.goto(`${url}/console/`)
+    await page.getByRole('link', { name: 'sync-000' }).waitFor()
+    expect(await page.getByRole('table', { name: 'Syncs' }).getAttribute('aria-rowcount')).toBe(String(SYNCS + 1))
+    const nodes = (): Promise<number> => page.evaluate<number>('document.querySelectorAll("*").length')
+    expect(await nodes()).toBeLessThan(2_500)
+
+    // While nothing moves the answer is 304 and no state is read again.
+    const answers: number[] = []
+    page.on('response', (response) => {
+      if (response.url().endsWith('/console/api/overview')) answers.push(response.status())
+    })
+    const before = { ...asked }
+    await expect.poll(() => answers.length, { timeout: 20_000 }).toBeGreaterThanOrEqual(3)
+    expect([new Set(answers), asked.read - before.read]).toEqual([new Set([304]), 0])
+
+    // From top to bottom and back, without a task that would be felt.
+    const long = await page.evaluate<number>(`new Promise(async (resolve) => {
+      let longest = 0
+      new PerformanceObserver((list) => { for (const { duration } of list.getEntries()) longest = Math.max(longest, duration) }).observe({ type: 'longtask' })
+      for (let at = 0; at <= 20; at++) {
+        scrollTo(0, (document.documentElement.scrollHeight * at) / 20)
+        await new Promise((frame) => requestAnimationFrame(() => requestAnimationFrame(frame)))
+      }
+      setTimeout(() => resolve(longest), 200)
+    })`)
+    await page.getByRole('link', { name: 'sync-499' }).waitFor()
+    expect(await nodes()).toBeLessThan(2_500)
+    console.info(`${SYNCS} syncs, ${size.width} wide: ${await nodes()} nodes, longest task while scrolling ${Math.round(long)} ms`)
+    await page.getByRole('searchbox').fill('sync-250')
+    await page.getByRole('link', { name: 'sync-250' }).waitFor()
+    expect(await page.getByRole('row').count()).toBe(2)
+    expect(page.trouble).toEqual([])
+  })
+})
