@@ -3,7 +3,8 @@ import { ACCOUNTS, BehindClock, fillAccount, serve, writeOnce, type AccountName,
 
 const VENDORS = ['stripe', 'hubspot', 'github'] as const satisfies AccountName[]
 
-const MONTH_MS = 30 * 86_400_000
+/** Before that it was filled: long ago, and not so long that a log of events has forgotten it. */
+const FILLED_AGO_MS = 20 * 86_400_000
 const HOUR_MS = 3_600_000
 /** Between two writes, whoever of the vendors gets it. */
 const WRITE_EVERY_MS = 300
@@ -33,7 +34,7 @@ export class DemoWorld {
   static async open(): Promise<DemoWorld> {
     const vendors = new Map<AccountName, { simulator: VendorSimulator; served: Served }>()
     for (const name of VENDORS) {
-      const clock = new BehindClock(MONTH_MS)
+      const clock = new BehindClock(FILLED_AGO_MS)
       const simulator = ACCOUNTS[name].make({ clock, random: systemRandom })
       fillAccount(simulator, ACCOUNTS[name])
       // Something has happened since, too: a change feed that is empty would have nowhere to begin.

@@ -97,7 +97,7 @@ function makeFolder(cli: Cli, keep: string | undefined): string {
 
 /** Where rows go and what they are sealed with is the demo's own affair, whatever the environment says of the real one. */
 async function makeWorker(cli: Cli, folder: string, world: DemoWorld): Promise<WorkerTarget> {
-  for (const { path, text } of readTemplate('demo', world.urls)) writeFileSync(join(folder, path), text)
+  for (const { path, text } of readTemplate(['demo'], world.urls)) writeFileSync(join(folder, path), text)
   // That an account refuses or stumbles is part of the show, and shown as such.
   const { TIDEMARK_LOG = 'error' } = cli.environment
   return workerTarget({ ...cli, environment: { TIDEMARK_LOG } }, { file: join(folder, 'worker.ts') })
@@ -161,7 +161,7 @@ async function showReady({ terminal, folder }: Cli, { url, key, target, store, r
   const [row] = await store.rows({ database: 'customers', limit: 1 })
   const file = `--file ${nearby(folder, join(target.settings.folder, 'worker.ts'))}`
   const commands = {
-    console: `${url}/`,
+    console: `${url}/console/`,
     feed: `curl -N -H 'accept: text/event-stream' -H 'authorization: Bearer ${key}' ${url}/agents/v1/changes`,
     query: `npx tidemark query "select name, email from customers order by _committed_at desc limit 5" ${file}`,
     why: `npx tidemark why customers ${row?.key ?? '<key>'} ${file}`,

@@ -1,50 +1,89 @@
-import { Command } from 'commander'
+import { Command, Option } from 'commander'
 import { basename, relative, resolve } from 'node:path'
 import { nameFrom } from '../config/names.ts'
 import { SyncError } from '../contract/index.ts'
-import type { Act } from './cli.ts'
+import { systemClock } from '../platform/clock.ts'
+import type { Act, Cli } from './cli.ts'
+import { INIT_SOURCES, type InitSource, type InitSourceName } from './init-sources.ts'
+import { isoTime } from './json-document.ts'
 import { findPackage, linkPackage } from './own-package.ts'
 import { readTemplate, writeProject } from './project-files.ts'
 
 interface InitFlags {
+  readonly source?: InitSourceName
+  readonly yes?: boolean
   readonly force?: boolean
 }
 
 export function initVerb(): Command {
   return new Command('init')
     .summary('a worker project that runs at once')
-    .description('Makes a worker project that syncs at once, without an account or a network: a small harbour to read from is inside.')
+    .description('Makes a worker project for a source of yours. On a terminal it asks which. Most run at once, without an account or a network, against a simulated account, and against the real one as soon as its key is in .env.')
     .argument('[dir]', 'where to make it', '.')
+    .addOption(new Option('--source <name>', 'what it reads from').choices(Object.keys(INIT_SOURCES)))
+    .option('--yes', 'ask nothing; without --source, a small harbour inside the worker')
     .option('--force', 'overwrite files that are there already')
     .option('--json', 'answer in JSON, for programs')
 }
 
 export const init: Act<[string, InitFlags]> = async (cli, dir, flags) => {
   const folder = resolve(cli.folder, dir)
+  const name = flags.source ?? (flags.yes !== true && process.stdin.isTTY && cli.terminal.isLive ? await askSource() : 'harbour')
+  const source: InitSource = INIT_SOURCES[name]
   const own = findPackage(folder)
-  const files = readTemplate('worker', { name: nameFrom(basename(folder)).toLowerCase(), dependency: own.dependency })
+  const files = readTemplate(name === 'harbour' ? ['worker'] : ['worker', `sources/${name}`], valuesOf(source, nameFrom(basename(folder)).toLowerCase(), own.dependency))
   const { written, kept, clashing } = writeProject(folder, files, flags.force === true)
   if (clashing.length > 0) {
     throw new SyncError('ARGUMENT_INVALID', `${folder} already has ${clashing.join(', ')}. Nothing was written. Choose another folder, or add --force to overwrite.`)
   }
   const linked = own.checkout !== null && linkPackage(own.checkout, folder)
+  const needsInstall = !(own.runsHere || linked) || source.packages !== undefined
   const { terminal } = cli
-  if (terminal.json) {
-    terminal.document({ folder, written, kept, dependency: own.dependency, linked })
-    return
+  if (terminal.json) terminal.document({ folder, source: name, written, kept, dependency: own.dependency, linked })
+  else show(cli, source, { cd: relative(cli.folder, folder), written, kept, needsInstall })
+}
+
+/** Asks with arrows and Enter; loaded only where somebody can be asked. */
+async function askSource(): Promise<InitSourceName> {
+  const { isCancel, select } = await import('@clack/prompts')
+  const options = Object.entries<InitSource>(INIT_SOURCES).map(([value, { title, runsAtOnce }]) => ({ value: value as InitSourceName, label: title, ...(runsAtOnce && { hint: 'runs at once' }) }))
+  const answer = await select({ message: 'What do you want a copy of?', options, maxItems: 12 })
+  if (isCancel(answer)) throw new SyncError('CANCELLED', 'Nothing was chosen and nothing was written.')
+  return answer
+}
+
+function valuesOf({ database, sync, settings, packages = {} }: InitSource, name: string, dependency: string): Record<string, string> {
+  return {
+    name, dependency, database, sync, key: database === 'vessels' ? 'V001' : '<key>', now: isoTime(Math.floor(systemClock.now() / 1_000) * 1_000),
+    settings: Object.entries(settings).map(([setting, what]) => `# ${what}\n# ${setting}=`).join('\n') || '# This source needs none.',
+    packages: Object.entries(packages).map(([other, version]) => `,\n    "${other}": "${version}"`).join(''),
   }
-  const cd = relative(cli.folder, folder)
+}
+
+interface Made {
+  /** From where the command was given; empty for the same folder. */
+  readonly cd: string
+  readonly written: readonly string[]
+  readonly kept: readonly string[]
+  readonly needsInstall: boolean
+}
+
+function show({ terminal }: Cli, { database, settings, runsAtOnce }: InitSource, { cd, written, kept, needsInstall }: Made): void {
+  const names = Object.keys(settings)
   terminal.print(
     `A worker project is in ${cd === '' ? 'this folder' : cd}: ${written.join(', ')}${kept.length === 0 ? '' : ` (kept: ${kept.join(', ')})`}`,
     '',
     ...[
       ...(cd === '' ? [] : [`cd ${cd}`]),
-      ...(own.runsHere || linked ? [] : ['npm install']),
+      ...(needsInstall ? ['npm install'] : []),
+      ...(runsAtOnce || names.length === 0 ? [] : [`cp .env.example .env                                 # and set ${names.join(', ')}`]),
       'npx tidemark run                                     # twice: the second time it finds what moved',
-      'npx tidemark query "select * from vessels limit 5"',
+      `npx tidemark query "select * from ${database} limit 5"`,
       'npx tidemark status',
     ].map((line) => `  ${line}`),
     '',
-    'Then point worker.ts at an API of yours; its comments say where.',
+    database === 'vessels' ? 'Then point worker.ts at an API of yours; its comments say where.'
+    : runsAtOnce && names.length > 0 ? `It reads a simulated account until ${names.at(-1)} is set in .env (see .env.example); from then on the real one. Begin with a fresh store then: rm -r .tidemark`
+    : 'worker.ts says what is read and how often.',
   )
 }

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { templatesFolder } from './own-package.ts'
 
@@ -18,12 +18,17 @@ export interface Written {
 /** Names that npm would take for its own when the package is packed. */
 const RENAMED: Record<string, string> = { gitignore: '.gitignore', 'env.example': '.env.example', env: '.env' }
 
-export function readTemplate(template: string, values: Readonly<Record<string, string>>): ProjectFile[] {
-  const folder = join(templatesFolder(), template)
-  return readdirSync(folder).toSorted().map((name) => ({
-    path: RENAMED[name] ?? name,
-    text: readFileSync(join(folder, name), 'utf8').replace(/\{\{(\w+)\}\}/g, (whole, key: string) => values[key] ?? whole),
-  }))
+/** Of several templates, the later ones have the last word over a file. */
+export function readTemplate(templates: readonly string[], values: Readonly<Record<string, string>>): ProjectFile[] {
+  const files = new Map<string, ProjectFile>()
+  for (const folder of templates.map((template) => join(templatesFolder(), template))) {
+    for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' }).toSorted()) {
+      if (statSync(join(folder, name)).isDirectory()) continue
+      const path = RENAMED[name] ?? name
+      files.set(path, { path, text: readFileSync(join(folder, name), 'utf8').replace(/\{\{(\w+)\}\}/g, (whole, key: string) => values[key] ?? whole) })
+    }
+  }
+  return [...files.values()]
 }
 
 export function writeProject(folder: string, files: readonly ProjectFile[], force: boolean): Written {

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, extname, join, relative, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { SyncError } from '../contract/index.ts'
@@ -53,14 +53,14 @@ async function describedWorker(path: string, shownFile: string): Promise<WorkerL
 
 /** Runs the user's file, TypeScript or not. */
 async function importFile(path: string, folder: string): Promise<unknown> {
-  const [{ createJiti }, tidemark, notion] = await Promise.all([import('jiti'), import('../index.ts'), notionModules(path)])
+  const [{ createJiti }, tidemark, notion, testing] = await Promise.all([import('jiti'), import('../index.ts'), notionModules(path), testingModule(path)])
   if (Object.keys(notion).length > 0) adoptEnvFile(path)
   const jiti = createJiti(pathToFileURL(path).href, {
     // Reading a worker must not write: its folder may be read-only, and a cache in a shared folder is code that others can plant.
     fsCache: false,
     moduleCache: false,
     // The worker gets the package that runs it, also in a folder where nothing is installed.
-    virtualModules: { tidemark, ...notion },
+    virtualModules: { tidemark, ...notion, ...testing },
     alias: subpaths(),
   })
   try {
@@ -68,6 +68,11 @@ async function importFile(path: string, folder: string): Promise<unknown> {
   } catch (error) {
     throw missingPackage(error, relative(folder, path) || path, path) ?? locatedError(error, path, { folder, packageRoot: PACKAGE_ROOT, loader: fileURLToPath(import.meta.url) })
   }
+}
+
+/** As it is, where the file speaks of it: through the loader its hundred files would be compiled anew each time. */
+async function testingModule(path: string): Promise<Record<string, unknown>> {
+  return readFileSync(path, 'utf8').includes('tidemark/testing') ? { 'tidemark/testing': await import('../testing/index.ts') } : {}
 }
 
 /** `tidemark/sources/stripe` → the file beside this one, as in the package's exports. */

@@ -15,7 +15,9 @@ export interface SyncOptions<State = unknown> {
   mode?: Mode
   /** Every 30 minutes unless said otherwise. */
   schedule?: ScheduleInput
+  /** How fast the source may be asked; `context.fetch` waits for it. */
   pacer?: PacerHandle | string | readonly (PacerHandle | string)[]
+  /** Returns one page for a state. */
   execute: Execute<State>
   /** One record of `database` by its key: for `tidemark why-not`. */
   lookup?: Lookup
@@ -23,7 +25,9 @@ export interface SyncOptions<State = unknown> {
   owner?: string
   /** Who is asking and what may be seen; see Page.scope. */
   scope?: string
+  /** Of pages, time, tries and sizes. */
   limits?: Partial<Limits>
+  /** What a replace cycle may delete without asking. */
   sweep?: SweepOptions
   /** Two source times this close count as equal. */
   upstreamToleranceMs?: number

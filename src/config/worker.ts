@@ -17,6 +17,7 @@ export interface WorkerOptions {
 }
 
 export interface DatabaseOptions {
+  /** Any Standard Schema (zod, valibot, arktype) or a JSON Schema. What does not fit is quarantined with the reason. */
   schema?: Schema
 }
 

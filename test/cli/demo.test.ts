@@ -16,7 +16,7 @@ test('demo: three accounts that change, refuse and stumble are followed; Ctrl-C 
   const { url, key, folder, receiver, rows, try: commands } = documents(service).find(({ event }) => event === 'ready')!
   expect(rows).toMatchObject({ customers: expect.any(Number), contacts: expect.any(Number), issues: expect.any(Number) })
   expect(Math.min(...Object.values(rows as Record<string, number>))).toBeGreaterThan(0)
-  expect(commands).toEqual({ console: `${url}/`, feed: expect.stringContaining(`${url}/agents/v1/changes`), query: expect.stringContaining('select'), why: expect.stringMatching(/why customers cus_\w+ --file /) })
+  expect(commands).toEqual({ console: `${url}/console/`, feed: expect.stringContaining(`${url}/agents/v1/changes`), query: expect.stringContaining('select'), why: expect.stringMatching(/why customers cus_\w+ --file /) })
 
   // The feed goes on with what happens in the accounts, in every way it can happen and from more than one of them.
   const wanted = new Set(['created', 'updated', 'deleted', 'contacts', 'issues'])

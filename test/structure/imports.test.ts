@@ -45,7 +45,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
     packages: ['node:fs', 'node:path', 'ajv', 'yaml'],
   },
   config: {
-    folders: ['.', 'contract', 'values', 'engine', 'registry', 'platform', 'config/manifest', 'stores/sqlite', 'stores/postgres', 'webhooks', 'webhooks/verify'],
+    folders: ['.', 'contract', 'values', 'engine', 'registry', 'platform', 'config/manifest', 'stores/sqlite', 'stores/postgres', 'testing', 'webhooks', 'webhooks/verify'],
     packages: ['node:async_hooks', 'node:crypto', 'node:fs', 'node:module', 'node:path', 'node:url', 'node:util', 'ajv', 'croner', 'jiti'],
   },
   runner: { folders: ['contract', 'engine', 'config', 'platform'], packages: [] },
@@ -71,7 +71,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   testing: { folders: ['contract', 'values', 'engine', 'registry', 'config', 'stores/sqlite', 'stores/kit', 'runner', 'testing/simulation/vendors'], packages: ['node:assert/strict', 'node:crypto', 'node:http', 'node:net', 'node:stream', 'node:test', 'node:timers/promises', 'node:util'] },
   cli: {
     folders: ['contract', 'values', 'strategies', 'engine', 'registry', 'config', 'config/manifest', 'platform', 'runner', 'server', 'webhooks', 'webhooks/verify', 'testing', 'testing/simulation/vendors', 'advisor', 'linter', 'mcp', 'typings', 'export', 'stores/sqlite', 'stores/postgres'],
-    packages: ['node:fs', 'node:fs/promises', 'node:http', 'node:net', 'node:path', 'node:process', 'node:readline/promises', 'node:url', 'node:util', 'node:os', 'node:crypto', 'node:child_process', 'node:timers/promises', 'commander', 'picocolors', 'pg', '@photostructure/sqlite'],
+    packages: ['node:fs', 'node:fs/promises', 'node:http', 'node:net', 'node:path', 'node:process', 'node:readline/promises', 'node:url', 'node:util', 'node:os', 'node:crypto', 'node:child_process', 'node:timers/promises', 'commander', '@clack/prompts', 'picocolors', 'pg', '@photostructure/sqlite'],
   },
   advisor: { folders: [], packages: [] },
   linter: { folders: ['contract', 'values', 'engine', 'config', 'stores/sqlite'], packages: ['node:crypto', 'node:fs', 'node:path', 'node:url'] },

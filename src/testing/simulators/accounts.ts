@@ -1,14 +1,17 @@
 import type { Random } from '../../contract/index.ts'
 import { AirtableSimulator } from './airtable/simulator.ts'
 import { GithubSimulator } from './github/simulator.ts'
+import { GithubStarsSimulator } from './github-stars/simulator.ts'
 import { HubspotSimulator } from './hubspot/simulator.ts'
 import { churn } from './kit/churn.ts'
 import type { Fields, SimulatorPorts } from './kit/simulator.ts'
 import type { VendorSimulator } from './kit/vendor-simulator.ts'
+import { KRAKEN_CREDENTIALS, KrakenSimulator } from './kraken/simulator.ts'
 import { LinearSimulator } from './linear/simulator.ts'
 import { SalesforceSimulator } from './salesforce/simulator.ts'
 import { ServicenowSimulator } from './servicenow/simulator.ts'
 import { StripeSimulator } from './stripe/simulator.ts'
+import { XSimulator } from './x/simulator.ts'
 
 /** An account with something in it, and what happens to it. */
 export interface Account {
@@ -17,15 +20,24 @@ export interface Account {
   readonly types: Readonly<Record<string, { readonly count: number; readonly fields: (n: number, ids: (type: string) => readonly string[]) => Fields }>>
   /** What is written to from then on. */
   readonly busy: readonly string[]
+  /** Nothing in it is ever changed or deleted. */
+  readonly grows?: boolean
+  /** What it is opened with, by the name of the secret; anything will do unless given. */
+  readonly secret?: (name: string) => string
 }
 
-export type AccountName = 'airtable' | 'github' | 'hubspot' | 'linear' | 'salesforce' | 'servicenow' | 'stripe'
+export type AccountName = 'airtable' | 'bookmarks' | 'github' | 'github-stars' | 'kraken' | 'hubspot' | 'linear' | 'salesforce' | 'servicenow' | 'stripe'
 
 export const ACCOUNTS: Readonly<Record<AccountName, Account>> = {
   airtable: {
     make: (ports) => new AirtableSimulator(ports),
     types: { Tasks: { count: 250, fields: (n) => ({ Name: taskOf(n), Points: n % 13 }) } },
     busy: ['Tasks'],
+  },
+  bookmarks: {
+    make: (ports) => new XSimulator(ports),
+    types: { bookmark: { count: 250, fields: (n) => ({ text: `${taskOf(n)}!`, author_id: String(1_000 + (n % 17)), lang: 'en' }) } },
+    busy: ['bookmark'],
   },
   github: {
     make: (ports) => new GithubSimulator(ports, { pointsPerHour: 5_000_000 }),
@@ -35,13 +47,25 @@ export const ACCOUNTS: Readonly<Record<AccountName, Account>> = {
     },
     busy: ['issue'],
   },
+  'github-stars': {
+    make: (ports) => new GithubStarsSimulator(ports),
+    types: { star: { count: 150, fields: (n) => ({ owner: pick(LAST_NAMES, n).toLowerCase(), name: `${pick(PROJECTS, n)}-${n}`, description: `All about the ${pick(PROJECTS, n)}` }) } },
+    busy: ['star'],
+  },
   hubspot: {
     make: (ports) => new HubspotSimulator(ports),
     types: {
       contacts: { count: 400, fields: (n) => ({ firstname: pick(FIRST_NAMES, n), lastname: pick(LAST_NAMES, n + Math.floor(n / FIRST_NAMES.length)), email: emailOf(n) }) },
       companies: { count: 60, fields: (n) => ({ name: companyOf(n), domain: `${pick(PROJECTS, n)}-${n}.example` }) },
     },
-    busy: ['contacts', 'contacts', 'companies'],
+    busy: ['contacts', 'contacts', 'contacts', 'contacts', 'contacts', 'companies'],
+  },
+  kraken: {
+    make: (ports) => new KrakenSimulator(ports),
+    types: { ledger: { count: 120, fields: (n) => ({ amount: `${n % 40}.0000` }) }, trade: { count: 60, fields: (n) => ({ price: `${30_000 + n}.00000`, vol: '0.01000000' }) } },
+    busy: ['ledger', 'trade'],
+    grows: true,
+    secret: (name) => (name.endsWith('SECRET') ? KRAKEN_CREDENTIALS.secret : KRAKEN_CREDENTIALS.key),
   },
   linear: {
     make: (ports) => new LinearSimulator(ports),
@@ -65,9 +89,9 @@ export const ACCOUNTS: Readonly<Record<AccountName, Account>> = {
     make: (ports) => new StripeSimulator(ports),
     types: {
       customer: { count: 500, fields: (n) => ({ name: `${pick(FIRST_NAMES, n)} ${pick(LAST_NAMES, n + 3)}`, email: emailOf(n), balance: (n % 9) * 500 }) },
-      product: { count: 12, fields: (n) => ({ name: `The ${pick(PROJECTS, n)}`, active: n % 7 > 0 }) },
+      product: { count: 40, fields: (n) => ({ name: `The ${pick(PROJECTS, n)}`, active: n % 7 > 0 }) },
     },
-    busy: ['customer', 'customer', 'customer', 'product'],
+    busy: ['customer', 'customer', 'customer', 'customer', 'customer', 'customer', 'customer', 'product'],
   },
 }
 
@@ -79,11 +103,11 @@ export function fillAccount(vendor: VendorSimulator, { types }: Account): void {
 }
 
 /** The nth write: mostly an edit, now and then a birth or a death, and there are never many more or fewer than at first. */
-export function writeOnce(vendor: VendorSimulator, { types, busy }: Account, n: number, random: Random): void {
+export function writeOnce(vendor: VendorSimulator, { types, busy, grows = false }: Account, n: number, random: Random): void {
   const type = busy[n % busy.length]!
   const { count, fields } = types[type]!
   const deletes = vendor.records.current(type).length > count ? 0.35 : 0.05
-  churn(vendor, { type, writes: 1, random, updates: 0.6, deletes, fields: () => fields(count + Math.floor(random.next() * 10_000), idsOf(vendor)) })
+  churn(vendor, { type, writes: 1, random, ...(grows ? { updates: 0, deletes: 0 } : { updates: 0.6, deletes }), fields: () => fields(count + Math.floor(random.next() * 10_000), idsOf(vendor)) })
 }
 
 /** Each type is looked up once: what is asked for does not change meanwhile. */

@@ -1,5 +1,7 @@
 export { ACCOUNTS, fillAccount, writeOnce } from './accounts.ts'
 export type { Account, AccountName } from './accounts.ts'
+export { orSimulated } from './or-simulated.ts'
+export type { OrSimulatedOptions } from './or-simulated.ts'
 export { AirtableSimulator } from './airtable/simulator.ts'
 export type { AirtableOptions } from './airtable/simulator.ts'
 export { GithubSimulator } from './github/simulator.ts'

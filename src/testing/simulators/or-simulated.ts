@@ -1,0 +1,72 @@
+import type { SyncContext } from '../../contract/index.ts'
+import { Stream } from '../simulation/random.ts'
+import { ACCOUNTS, fillAccount, writeOnce, type AccountName } from './accounts.ts'
+import { asFetch } from './kit/as-fetch.ts'
+import { ManualClock } from './kit/manual-clock.ts'
+
+export interface OrSimulatedOptions {
+  /** The secret that leads to the real one. */
+  readonly unless: string
+  /** When the simulated account was opened. The same moment, the same account: its whole life follows from it. */
+  readonly since: string
+}
+
+/** Before that it was filled: long ago, and not so long that a log of events has forgotten it. */
+const FILLED_AGO_MS = 20 * 86_400_000
+/** Something is written so often, until so much was: then the account rests. Less than half of it is ever replaced, which would stop a sweep. */
+const WRITE_EVERY_MS = 5_000
+const WRITES_MAX = 400
+
+/**
+ * For a worker that should run before anybody has an account: a source reads a simulated one, in this process, until the
+ * secret is set, and the real one from then on. Whoever reads it again later finds it as it was, and what happened since.
+ *
+ * `const simulated = orSimulated('stripe', { unless: 'STRIPE_KEY', since: '2026-01-31T12:00:00Z' })`, then `simulated(account.customers)`
+ */
+export function orSimulated(name: AccountName, { unless, since }: OrSimulatedOptions): <Source extends object>(source: Source) => Source {
+  let simulated: Pick<SyncContext, 'fetch' | 'secrets'> | undefined
+  const contextFor = (context: SyncContext): SyncContext => {
+    if (isSet(unless, context)) return context
+    simulated ??= openAccount(name, Date.parse(since), context)
+    return { ...context, ...simulated }
+  }
+  // Whatever a source can be asked, the context comes last.
+  const wrapped = (ask: (...given: unknown[]) => unknown) => (...given: unknown[]): unknown => ask(...given.slice(0, -1), contextFor(given.at(-1) as SyncContext))
+  return (source) => Object.fromEntries(Object.entries(source).map(([part, value]) => [part, typeof value === 'function' ? wrapped(value as (...given: unknown[]) => unknown) : value])) as typeof source
+}
+
+function isSet(secret: string, { secrets }: SyncContext): boolean {
+  try {
+    return secrets.get(secret) !== ''
+  } catch {
+    return false
+  }
+}
+
+function openAccount(name: AccountName, sinceMs: number, { clock: real }: SyncContext): Pick<SyncContext, 'fetch' | 'secrets'> {
+  const account = ACCOUNTS[name]
+  const clock = new ManualClock(sinceMs - FILLED_AGO_MS)
+  // Every write has chances of its own: whoever asked in between, and how often, must not change what is written next.
+  let chances = new Stream(0, name)
+  const random = { next: () => chances.next() }
+  const vendor = account.make({ clock: { now: () => clock.now(), sleep: (ms, signal) => real.sleep(ms, signal) }, random })
+  fillAccount(vendor, account)
+  let writes = 0
+  const catchUp = (): void => {
+    const nowMs = real.now()
+    for (; writes < WRITES_MAX && sinceMs + writes * WRITE_EVERY_MS <= nowMs; writes++) {
+      clock.advance(Math.max(0, sinceMs + writes * WRITE_EVERY_MS - clock.now()))
+      chances = new Stream(writes + 1, name)
+      writeOnce(vendor, account, writes, random)
+    }
+    clock.advance(Math.max(0, nowMs - clock.now()))
+  }
+  const ask = asFetch(vendor)
+  return {
+    fetch: (input, init) => {
+      catchUp()
+      return ask(input, init)
+    },
+    secrets: { get: (secret) => account.secret?.(secret) ?? 'simulated' },
+  }
+}

@@ -1,0 +1,13 @@
+import { Worker } from 'tidemark'
+import { linear } from 'tidemark/sources/linear'
+import { orSimulated } from 'tidemark/testing'
+
+// Without LINEAR_KEY in .env a simulated account answers, inside this process; with it, the real one.
+const simulated = orSimulated('linear', { unless: 'LINEAR_KEY', since: '{{now}}' })
+const workspace = linear({ apiKey: 'LINEAR_KEY' })
+
+const worker = new Worker({ name: '{{name}}' })
+worker.sync('issues', { database: worker.database('issues'), schedule: '30m', ...simulated(workspace.issues) })
+worker.sync('teams', { database: worker.database('teams'), schedule: '1d', ...simulated(workspace.teams) })
+
+export default worker

@@ -1,0 +1,10 @@
+import { Worker } from 'tidemark'
+import { basic, odata } from 'tidemark/sources/odata'
+
+const service = odata({ url: 'https://services.example/odata', auth: basic({ user: 'ODATA_USER', password: 'ODATA_PASSWORD' }) })
+
+const worker = new Worker({ name: '{{name}}' })
+// Followed by a cursor; `tracked` follows the service's own delta links, `listing` reads all of it each time.
+worker.track('accounts', { database: worker.database('accounts'), source: service.entitySet('Accounts', { cursor: 'LastUpdated' }), schedule: '5m', backfillSchedule: '1d' })
+
+export default worker

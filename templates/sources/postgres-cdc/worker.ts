@@ -1,0 +1,12 @@
+import { Worker } from 'tidemark'
+import { postgresCdc } from 'tidemark/sources/postgres-cdc'
+
+// Every insert, update and delete from the server's own log. It needs wal_level = logical and an account with REPLICATION.
+const worker = new Worker({ name: '{{name}}' })
+worker.track('orders', {
+  database: worker.database('orders'),
+  source: postgresCdc({ url: 'SOURCE_URL', tables: [{ table: 'public.orders' }] }),
+  schedule: 'continuous',
+})
+
+export default worker

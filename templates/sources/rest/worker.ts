@@ -1,0 +1,23 @@
+import { Worker } from 'tidemark'
+import { bearer, rest } from 'tidemark/sources/rest'
+import { orSimulated } from 'tidemark/testing'
+
+// Without API_TOKEN in .env a simulated account answers, inside this process; with it, the real one.
+const simulated = orSimulated('stripe', { unless: 'API_TOKEN', since: '{{now}}' })
+// An HTTP API by its description; docs/guides/choose-a-strategy.md says which words fit yours, `npx tidemark advise` asks you.
+const api = rest({
+  baseUrl: 'https://api.stripe.com/v1',
+  auth: bearer('API_TOKEN'),
+  streams: [
+    {
+      name: 'customers', path: '/customers', query: { limit: 100 }, records: 'data', key: 'id',
+      page: { kind: 'token', parameter: 'starting_after', next: { last: 'id' }, more: 'has_more' },
+      lookup: { path: '/customers/{key}' },
+    },
+  ],
+})
+
+const worker = new Worker({ name: '{{name}}' })
+worker.sync('customers', { database: worker.database('customers'), schedule: '15m', ...simulated(api.customers) })
+
+export default worker

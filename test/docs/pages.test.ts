@@ -1,0 +1,31 @@
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { expect, test } from 'vitest'
+import { ROOT } from '../cli/package.ts'
+import { renderConfig } from './render-config.ts'
+import { renderLlms } from './render-llms.ts'
+
+test.each([['docs/reference/config.md', renderConfig], ['llms.txt', renderLlms]])('%s is what the code and the pages say (TIDEMARK_UPDATE=1 writes it)', (page, render) => {
+  if (process.env['TIDEMARK_UPDATE'] === '1') writeFileSync(join(ROOT, page), render())
+  expect(readFileSync(join(ROOT, page), 'utf8')).toBe(render())
+})
+
+test('every member of what a worker can say is described, and the table is able to show one', () => {
+  const page = renderConfig()
+  expect(page).toMatch(/\| `backfillSchedule` \| `ScheduleInput` \| By hand unless said otherwise/)
+  expect(page).toMatch(/\| `retriesMax` \| `number` \| .*Default: `5`/)
+  for (const option of ['database', 'mode', 'schedule', 'pacer', 'execute', 'lookup', 'owner', 'scope', 'limits', 'sweep', 'priority']) expect(page).toContain(`| \`${option}\` |`)
+})
+
+test('every link of the pages leads somewhere', () => {
+  const dead: string[] = []
+  for (const page of ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'AGENTS.md', 'llms.txt', ...readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.md')).map((file) => `docs/${file}`)]) {
+    const text = readFileSync(join(ROOT, page), 'utf8').replaceAll(/^```[\s\S]*?^```/gm, '').replaceAll(/`[^`\n]*`/g, '')
+    for (const [, link] of text.matchAll(/\]\(([^)\s]+)\)/g)) {
+      if (/^[a-z]+:/.test(link!)) continue
+      const path = join(ROOT, dirname(page), link!.replace(/#.*$/, ''))
+      if (!existsSync(path) || (link!.endsWith('/') && !statSync(path).isDirectory())) dead.push(`${page}: ${link}`)
+    }
+  }
+  expect(dead).toEqual([])
+})

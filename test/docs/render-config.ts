@@ -1,0 +1,66 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DEFAULT_LIMITS, DEFAULT_SWEEP } from '../../src/engine/sync-plan.ts'
+import { ROOT } from '../cli/package.ts'
+
+/** What is described, and the file whose interface it is. */
+const PARTS = [
+  ['new Worker(…)', 'src/config/worker.ts', 'WorkerOptions'],
+  ['worker.database(name, …)', 'src/config/worker.ts', 'DatabaseOptions'],
+  ['worker.pacer(name, …)', 'src/config/worker.ts', 'PacerOptions'],
+  ['worker.sync(name, …)', 'src/config/sync-options.ts', 'SyncOptions'],
+  ['worker.track(name, …)', 'src/config/track-options.ts', 'TrackOptions'],
+  ['The source of a track', 'src/config/track-options.ts', 'TrackSource'],
+  ['worker.webhook(name, …)', 'src/config/webhook-options.ts', 'WebhookOptions'],
+  ['sweep', 'src/config/sync-options.ts', 'SweepOptions'],
+  ['limits', 'src/engine/sync-plan.ts', 'Limits'],
+  ['A page', 'src/contract/page.ts', 'Page'],
+  ['The context of execute', 'src/contract/page.ts', 'SyncContext'],
+] as const
+
+const DEFAULTS: Readonly<Record<string, unknown>> = { ...DEFAULT_LIMITS, maxDeleteShare: DEFAULT_SWEEP.maxShare, allowEmpty: DEFAULT_SWEEP.allowEmpty }
+
+/** docs/reference/config.md, from the interfaces and what is written beside their members. */
+export function renderConfig(): string {
+  return [
+    '# What a worker can say',
+    '',
+    'Made from the types; see `src/config/worker.ts`. Names and what they are, with the default where there is one.',
+    ...PARTS.flatMap(([title, file, name]) => [
+      '', `## ${title}`, '', '| name | type | what it is |', '|---|---|---|',
+      ...membersOf(readFileSync(join(ROOT, file), 'utf8'), name).map(({ member, type, what }) => {
+        const otherwise = DEFAULTS[member] === undefined || (name !== 'Limits' && name !== 'SweepOptions') ? '' : ` Default: \`${String(DEFAULTS[member])}\`.`
+        return `| \`${member}\` | \`${type.replaceAll('|', '\\|')}\` | ${what.replaceAll('|', '\\|')}${otherwise} |`
+      }),
+    ]),
+    '',
+    '## The environment',
+    '',
+    '| name | what it is |', '|---|---|',
+    '| `TIDEMARK_STORE` | where the rows live: `sqlite:file.db` or `postgres://…`; `sqlite:.tidemark/tidemark.db` beside the worker unless given |',
+    '| `TIDEMARK_TENANT` | whose data it is; `default` unless given |',
+    '| `TIDEMARK_LOG` | how much is told: `debug`, `info`, `warn`, `error`, `silent` |',
+    '| `TIDEMARK_KEY`, `TIDEMARK_KEY_FILE` | what states are sealed with; beside a SQLite file one is made on first use |',
+    '| `NO_COLOR`, `FORCE_COLOR` | whether the terminal is coloured |',
+    '',
+    'All but the last are also read from `.env` beside the worker; what the environment says wins, and a flag wins over both.',
+    '',
+  ].join('\n')
+}
+
+interface Member {
+  readonly member: string
+  readonly type: string
+  readonly what: string
+}
+
+function membersOf(text: string, name: string): Member[] {
+  const body = new RegExp(`^export interface ${name}\\b[^{]*\\{\\n([\\s\\S]*?)^\\}`, 'm').exec(text)?.[1]
+  if (body === undefined) throw new Error(`There is no interface ${name}.`)
+  const members: Member[] = []
+  for (const [, comment = '', member, type] of body.matchAll(/(?:^ {2}\/\*\*([\s\S]*?)\*\/\n)?^ {2}(?:readonly )?(\w+)\??: (.+)$/gm)) {
+    const what = comment.split('\n').map((line) => line.replace(/^\s*\*\s?/, '').trim()).join(' ').trim()
+    members.push({ member: member!, type: type!, what })
+  }
+  return members
+}
