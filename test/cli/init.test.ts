@@ -1,7 +1,7 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { buildPackage, ROOT } from './package.ts'
 import { Project } from './project.ts'
 
@@ -64,17 +64,20 @@ describe('init makes a project that runs at once', () => {
 })
 
 describe('the packed package', () => {
-  test('a folder outside that installed it runs npx tidemark init and run', async () => {
+  test('the ten minutes of the README, in an empty folder that installed it', { timeout: 240_000 }, async () => {
     const project = new Project()
     const tarball = execFileSync('npm', ['pack', buildPackage(), '--ignore-scripts', '--silent'], { cwd: project.folder, encoding: 'utf8' }).trim().split('\n').at(-1)!
-    const modules = join(project.folder, 'node_modules')
-    install(join(project.folder, tarball), modules)
+    install(join(project.folder, tarball), join(project.folder, 'node_modules'))
     project.write('package.json', JSON.stringify({ name: 'outside', type: 'module', dependencies: { tidemark: `file:${tarball}` } }))
 
-    expect(npx(project.folder, 'init')).toContain('kept: package.json')
-    expect(existsSync(join(project.folder, '.gitignore')) && existsSync(join(project.folder, '.env.example'))).toBe(true)
-    expect(npx(project.folder, 'run')).toContain('✓ vessel-moves')
-    expect(npx(project.folder, 'query', 'select count(*) as n from vessels')).toContain('240')
+    const [, block] = /^## Ten minutes\n[\s\S]*?```sh\n([\s\S]*?)```/m.exec(readFileSync(join(ROOT, 'README.md'), 'utf8'))!
+    const said = await follow(block!, project.folder)
+    const expected: [string, RegExp][] = [
+      ['init my-sync --source stripe --yes', /A worker project is in my-sync/], ['run', /✓ customers-backfill .* created/], ['query', /@example\.com/], ['run', /✓ customers /],
+      ['status', /HEALTHY/], ['why-not customers cus_missing', /^not in source/m], ['start', /The feed is served at http/],
+    ]
+    expect(said.map(({ command }) => command)).toEqual(expected.map(([command]) => expect.stringMatching(new RegExp(`^${command}`))))
+    for (const [at, [, words]] of expected.entries()) expect(said[at]!.stdout).toMatch(words)
 
     // What a connector is written with, by its names, and every source.
     const names = readdirSync(join(ROOT, 'src/sources')).filter((name) => existsSync(join(ROOT, 'src/sources', name, 'source.ts')))
@@ -89,11 +92,45 @@ console.log(JSON.stringify({ connector: Object.keys(connector), sources: [${name
       testing: ['function', 'function'],
     })
 
-    npx(project.folder, 'init', 'inner')
-    expect(JSON.parse(readFileSync(join(project.folder, 'inner/package.json'), 'utf8'))).toMatchObject({ dependencies: { tidemark: `file:../${tarball}` } })
-    expect(npx(join(project.folder, 'inner'), 'run')).toContain('✓ berth-list')
+    expect(JSON.parse(readFileSync(join(project.folder, 'my-sync/package.json'), 'utf8'))).toMatchObject({ dependencies: { tidemark: `file:../${tarball}` } })
+    for (const file of ['.gitignore', '.env.example']) expect(existsSync(join(project.folder, 'my-sync', file))).toBe(true)
   })
 })
+
+interface Said {
+  readonly command: string
+  readonly stdout: string
+}
+
+/** Every `npx tidemark` of a block of shell, one after the other, in the folder that `cd` leads to. What does not end by itself is stopped once it serves. */
+async function follow(block: string, start: string): Promise<Said[]> {
+  const said: Said[] = []
+  let folder = start
+  for (const line of block.split('\n')) {
+    for (const part of line.replace(/\s+#.*$/, '').split(' && ')) {
+      const words = [...part.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare!)
+      if (words[0] === 'cd') folder = join(folder, words[1]!)
+      if (words[1] !== 'tidemark') continue
+      const command = words.slice(2)
+      said.push({ command: command.join(' '), stdout: command[0] === 'start' ? await startAndStop(folder) : npx(folder, ...command) })
+    }
+  }
+  return said
+}
+
+async function startAndStop(folder: string): Promise<string> {
+  const service = spawn(process.execPath, [join(folder, '../node_modules/.bin/tidemark'), 'start'], { cwd: folder, stdio: ['ignore', 'pipe', 'ignore'] })
+  onTestFinished(() => void service.kill('SIGKILL'))
+  let stdout = ''
+  await new Promise<void>((resolve) => service.stdout.on('data', (text: Buffer) => {
+    stdout += text
+    if (stdout.includes('served at')) resolve()
+  }))
+  expect((await fetch(`${/http:\/\/[\d.:]+/.exec(stdout)![0]}/agents/v1/changes`)).status).toBe(401)
+  service.kill('SIGINT')
+  expect(await new Promise((resolve) => service.once('close', resolve))).toBe(0)
+  return stdout
+}
 
 /** What `npm install` of a tarball comes to, without asking the registry for its dependencies. */
 function install(tarball: string, modules: string): void {
