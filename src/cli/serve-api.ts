@@ -14,6 +14,7 @@ export interface ApiOptions {
   readonly inbound: InboundWebhooks
   readonly host: string
   readonly corsOrigins?: readonly string[]
+  readonly keysOnly?: boolean
   /** Absent: the default one, or any other when somebody has taken it. */
   readonly port: number | undefined
 }

@@ -19,7 +19,7 @@ export interface ServiceOptions {
   readonly outside: Outside
   readonly concurrency: number
   /** Null to serve nothing. */
-  readonly api: Pick<ApiOptions, 'host' | 'port' | 'corsOrigins'> | null
+  readonly api: Pick<ApiOptions, 'host' | 'port' | 'corsOrigins' | 'keysOnly'> | null
   /** The least time between two cycles of a continuous sync. */
   readonly pauseMs?: number
   readonly keepLogMs?: number | undefined

@@ -20,6 +20,7 @@ interface StartFlags extends TargetFlags {
   readonly host: string
   readonly port?: number
   readonly corsOrigin?: readonly string[]
+  readonly keysOnly?: boolean
   readonly keepLog?: number
 }
 
@@ -32,6 +33,7 @@ export function startVerb(): Command {
     .addOption(new Option('--port <n>', `where to serve the feed; 0 takes any (default: ${DEFAULT_PORT}, or any when it is taken)`).argParser(countOrZeroArgument))
     .addOption(new Option('--host <address>', 'whom to serve; beyond this machine control needs a key as well').default('127.0.0.1'))
     .option('--cors-origin <origin...>', 'web pages of these origins may ask, with a key (default: none)')
+    .option('--keys-only', 'control and the console need a key on this machine too, as behind a proxy')
     .option('--no-api', 'serve nothing')
     .addOption(new Option('--keep-log <days>', 'forget older entries of the log that no row stands on, tombstones included; a reader further behind begins anew (default: keep all)').argParser(countArgument))
 }
@@ -46,7 +48,7 @@ export const start: Act<[StartFlags]> = async (cli, flags) => {
     if (leavesCoreDumps()) outside.ports.log.warn('a crash would write the memory of this process to a file, keys included; start it with `ulimit -c 0`')
     const service = await openService({
       target, store, outside, concurrency: flags.concurrency,
-      api: flags.api ? { host: flags.host, port: flags.port, ...(flags.corsOrigin !== undefined && { corsOrigins: flags.corsOrigin }) } : null,
+      api: flags.api ? { host: flags.host, port: flags.port, keysOnly: flags.keysOnly === true, ...(flags.corsOrigin !== undefined && { corsOrigins: flags.corsOrigin }) } : null,
       keepLogMs: flags.keepLog === undefined ? undefined : flags.keepLog * 86_400_000,
       onEvent: cli.terminal.json ? eventLines(cli) : eventLog(outside.ports.log),
     })

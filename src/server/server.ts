@@ -46,6 +46,8 @@ export interface ServerOptions {
   readonly host?: string
   /** Origins whose pages may ask, with a key; `*` for all. None unless said otherwise. */
   readonly corsOrigins?: readonly string[]
+  /** Control needs a key on this machine too: a proxy on it may let in anybody. */
+  readonly keysOnly?: boolean
   /** How long a request may take to come in whole, and a stream may go unread. */
   readonly patienceMs?: number
 }
@@ -65,7 +67,7 @@ const BODY_MAX_BYTES = 65_536
 /** A key has at most 1024 bytes, each of which may be written as three. */
 const PATH_PART_MAX = 3_200
 
-export function createServer({ store, ports, version, syncs = [], schemas = {}, inbound, host = '127.0.0.1', corsOrigins = [], patienceMs = 30_000 }: ServerOptions): Server {
+export function createServer({ store, ports, version, syncs = [], schemas = {}, inbound, host = '127.0.0.1', corsOrigins = [], keysOnly = false, patienceMs = 30_000 }: ServerOptions): Server {
   const cors = new Cors(corsOrigins)
   const stop = new AbortController()
   const send = createSender()
@@ -104,7 +106,7 @@ export function createServer({ store, ports, version, syncs = [], schemas = {}, 
   void app.register(compress, { global: false, threshold: COMPRESS_MIN_BYTES, encodings: ['br', 'gzip', 'deflate'], brotliOptions: { params: { 1: 4 } }, zlibOptions: { level: 4 } })
   // After the plugin, so that its decorators are there.
   app.after(() => {
-    for (const route of ROUTES) register(app, route, hall, isLoopback(host))
+    for (const route of ROUTES) register(app, route, hall, isLoopback(host) && !keysOnly)
     refuseOtherMethods(app)
     serveConsole(app)
   })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Route } from '../../src/server/route.ts'
-import { ROUTES } from '../../src/server/server.ts'
+import { ROUTES, type ServerOptions } from '../../src/server/server.ts'
 import { upsert } from '../../src/testing/store-cases/harness.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
 import { API_KEY, BODIES, pathOf, WEBHOOK } from './route-samples.ts'
@@ -16,8 +16,8 @@ class World {
   }
 
   /** Two tenants; the first has something of everything that a route can show or change. */
-  static async open(host = '0.0.0.0'): Promise<World> {
-    const stand = await Stand.open(openHarness, { host })
+  static async open(options: Partial<ServerOptions> = { host: '0.0.0.0' }): Promise<World> {
+    const stand = await Stand.open(openHarness, options)
     await (await stand.driver()).cycle([upsert('b', { text: CANARY })])
     await stand.store.putWebhook({ ...WEBHOOK, url: `${WEBHOOK.url}${CANARY}` }, { position: 0, floor: 0 })
     await stand.store.addApiKey(API_KEY)
@@ -99,8 +99,17 @@ describe('Z43 every route', () => {
     for (const route of closed) expect([route.id, (await world.ask(route, key)).status]).toEqual([route.id, 200])
   })
 
+  test('needs a key on this machine too, where it is said so', async () => {
+    const world = await World.open({ host: '127.0.0.1', keysOnly: true })
+    const key = await addKey(world.stand.store, ['admin'])
+    const before = await world.state()
+    for (const route of closed) expect([route.id, (await world.ask(route, null)).status]).toEqual([route.id, 401])
+    expect(await world.state()).toBe(before)
+    for (const route of closed.filter(({ method }) => method === 'GET').slice(0, 3)) expect([route.id, (await world.ask(route, key)).status]).toEqual([route.id, 200])
+  })
+
   test('that controls is open to programs on this machine alone, and to no page of others', async () => {
-    const world = await World.open('127.0.0.1')
+    const world = await World.open({ host: '127.0.0.1' })
     for (const route of closed) {
       const expected = route.access.kind === 'control' ? [200, 403, 403, 403, 403, 401] : [401, 401, 401, 401, 401, 401]
       const before = await world.state()
