@@ -47,7 +47,6 @@ async function readPage({ service, limit }: EntitySet, plan: SetPlan, link: stri
   if (page === null) throw new SyncError('HISTORY_LOST', `The service no longer tells what changed in ${set} since the stored position.`)
   const next = page.nextLink === null ? null : service.link(page.nextLink, page, context)
   const resume = page.deltaLink === null ? null : service.link(page.deltaLink, page, context)
-  if (next !== null && next === link) throw new SyncError('SOURCE_INVALID', `${set}: the service gave a page whose next page is itself.`)
   if (next === null && resume === null) throw new SyncError('SOURCE_INVALID', `${set}: the last page has no delta link. If the service does not track changes of it, follow it by a cursor.`)
   return { entities: page.entities, next, resume }
 }
