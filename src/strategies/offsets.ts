@@ -91,6 +91,7 @@ export function offsets<Message>(options: OffsetsOptions<Message>): Anchored<Off
       hasMore,
       nextState: { offsets: reached, readAt, ...marksOf(begun.marks, next, marks), ...(hasMore && { until }), ...(waits && { added }) },
       isLog: true,
+      left: leftOf(from === begun.offsets ? { ...added, ...reached } : reached, until),
     } satisfies Page<OffsetsState>
   }
   execute.anchor = async (context) => {
@@ -156,6 +157,10 @@ function marksOf(before: Marks = {}, next: Offsets, given: Marks = {}): { marks?
 
 function unreadOf(offsets: Offsets, until: Offsets): Offsets {
   return Object.fromEntries(Object.entries(offsets).filter(([partition, offset]) => BigInt(offset) < BigInt(until[partition] ?? '0')))
+}
+
+function leftOf(offsets: Offsets, until: Offsets): number {
+  return Number(Object.entries(unreadOf(offsets, until)).reduce((sum, [partition, offset]) => sum + BigInt(until[partition]!) - BigInt(offset), 0n))
 }
 
 function isUnread(offsets: Offsets, until: Offsets): boolean {

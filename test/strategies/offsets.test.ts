@@ -82,6 +82,7 @@ describe('offsets', () => {
     const { keys, state: after } = await cycle(log.options(), state)
     expect(keys).toEqual(['k old', 'f', 'g', 'k new'])
     expect(log.asked).toEqual(['0', '0', '1'])
+    expect((await offsets(log.options())(state, contextOf())).left).toBe(2)
     expect(after.offsets).toEqual({ 0: '8', 1: '1' })
   })
 

@@ -72,9 +72,25 @@ describe.skipIf(!hasKafka)('a cluster that fails', () => {
     await stage.close()
   })
 
-  test('a topic that is not there is said, and is not made', async () => {
+  test('a topic that is not there is said', async () => {
+    // The mock would make it, whether it may or not.
     await broker.cluster.setTopicError('no-such-topic', 'unknownTopicOrPartition')
     await expect(kafka({ brokers: broker.brokers }).topic('no-such-topic').delta(undefined, contextOf())).rejects.toMatchObject({ code: 'SOURCE_NOT_FOUND', message: expect.stringContaining('no-such-topic') as string })
+  })
+
+  test('Z13 a source that reads for two tenants at once asks the brokers of each', async () => {
+    const other = await BrokerStage.open()
+    for (const [stage, name] of [[broker, 'ours'], [other, 'theirs']] as const) {
+      await stage.cluster.createTopic('shared', 1)
+      await stage.produce('shared', [{ key: 'whose', value: { name } }, { key: 'more', value: { name } }])
+    }
+    const { delta } = kafka({ brokers: 'BROKERS' }).topic('shared', { pageSize: 1 })
+    // The same cycle, by its number: only what the secrets say tells them apart.
+    const as = (stage: BrokerStage) => ({ ...contextOf(), secrets: { get: () => stage.brokers.join(',') } }) as SyncContext
+    const [ours, theirs] = await Promise.all([delta(undefined, as(broker)), delta(undefined, as(other))])
+    const next = await Promise.all([delta(ours.nextState, as(broker)), delta(theirs.nextState, as(other))])
+    expect([ours, theirs, ...next].map(({ changes }) => (changes[0] as any).record.name)).toEqual(['ours', 'theirs', 'ours', 'theirs'])
+    await other.close()
   })
 
   test('brokers that nobody answers at are unavailable, and are named', async () => {

@@ -51,7 +51,8 @@ function logOf(...answers: (Partial<FetchedPartition> | Error)[]) {
     return answer
   }
   const broker = {
-    fetch: async ({ maxBytes, topics }: { maxBytes: number; topics: { partitions: { partition: number; fetchOffset: string }[] }[] }) => {
+    fetch: async ({ maxBytes, isolationLevel, topics }: { maxBytes: number; isolationLevel: number; topics: { partitions: { partition: number; fetchOffset: string }[] }[] }) => {
+      if (isolationLevel !== 1) throw new Error('uncommitted messages were asked for')
       asked.push({ offset: topics[0]!.partitions[0]!.fetchOffset, maxBytes })
       return { responses: [{ partitions: [{ ...fetched([]), ...answerOf(answers[Math.min(asked.length, answers.length) - 1]) }] }] }
     },
