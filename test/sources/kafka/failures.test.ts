@@ -3,7 +3,7 @@ import type { SyncContext } from '../../../src/contract/index.ts'
 import { Secret } from '../../../src/sources/kit/secret.ts'
 import { configOf } from '../../../src/sources/kafka/connect.ts'
 import { failureOf } from '../../../src/sources/kafka/failures.ts'
-import { kafka } from '../../../src/sources/kafka/source.ts'
+import { kafka, type OffsetsState } from '../../../src/sources/kafka/source.ts'
 import { hasKafka } from '../../setup/kafka-cluster.ts'
 import { contextOf } from '../sql/cases.ts'
 import { DatabaseStage } from '../sql/stage.ts'
@@ -59,6 +59,26 @@ describe.skipIf(!hasKafka)('a cluster that fails', () => {
     expect(await stage.rows('orders')).toEqual(broker.truth(topic))
     expect((await stage.store.changes({ after: 0, limit: 100 })).length).toBe(21)
     await broker.cluster.up(2)
+    await stage.close()
+  })
+
+  test('a partition that gets another leader in the middle of a cycle is found again', async () => {
+    const { topic, stage } = await stageOf()
+    const { delta } = kafka({ brokers: broker.brokers }).topic(topic, { pageSize: 4 })
+    stage.sync('moving', 'incremental', async (state, context) => {
+      if (context.cycle.page === 2) for (const partition of [0, 1]) await broker.cluster.setLeader(topic, partition, 2 - partition)
+      return delta(state as OffsetsState | undefined, context)
+    }, { retriesMax: 2 })
+    expect((await stage.complete('moving')).retries).toBeGreaterThan(0)
+    expect(await stage.rows('moving')).toEqual(broker.truth(topic))
+    await stage.close()
+  })
+
+  test('a cycle is taken up by whoever has only its state', async () => {
+    const { topic, stage } = await stageOf()
+    const streamOf = () => kafka({ brokers: broker.brokers }).topic(topic, { pageSize: 4 }).delta
+    const { nextState } = await streamOf()(undefined, contextOf())
+    expect((await streamOf()(nextState, contextOf())).changes).toHaveLength(4)
     await stage.close()
   })
 
