@@ -92,6 +92,10 @@ describe('a manifest alone', () => {
     try {
       expect(await read('connector: files\nconfig: { folder: drop }\nstreams: [{ id: drop.people, key: [id], options: { csv: { delimiter: ; }, settle_ms: 0, match: "a" } }]\n'))
         .toEqual({ 1: { id: '1', name: 'Ada' }, 2: { id: '2', name: 'Bob' } })
+      mkdirSync(join(folder, 'drop/2026/01'), { recursive: true })
+      writeFileSync(join(folder, 'drop/2026/01/c.ndjson.gz'), '')
+      const found = await CONNECTORS.files.discover!({ folder: 'drop' }, folder, { signal: new AbortController().signal } as never)
+      expect(found).toEqual(['.', '2026/01'].map((id) => ({ id, key: ['path', 'row'], candidates: [] })))
       expect(await read('connector: sql\nconfig: { url: "sqlite:shop.db" }\nstreams: [{ id: shop.countries, options: { table: countries } }]\n')).toEqual({ de: { code: 'de', name: 'Germany' } })
       const tap = (more: string): string => `connector: singer\nconfig:\n  command: [${process.execPath}, ${TAP}]\n  settings: { world: ${join(folder, 'world.json')}, api_key: "\${TAP_KEY}" }\nstreams:\n  - id: tap.people${more}\n`
       expect(await read(tap(''))).toEqual(Object.fromEntries(people(3).map((row) => [String(row['id']), row])))

@@ -54,19 +54,21 @@ describe('what was set apart', () => {
     await run(delta)
     await run(plan('backfill', [upsert('newer', { name: 'B' }, at(1)), upsert('older', { name: 'B' }, at(2)), upsert('timeless', { name: 'B' })]))
     lettersMax = 10
-    expect(await again(delta)).toEqual({ newer: 'landed', older: 'landed', timeless: 'superseded', before: 'landed' })
+    const fates = { newer: 'landed', older: 'landed', timeless: 'superseded', before: 'landed' }
+    expect(await again(delta, { dry: true })).toEqual(fates)
+    expect(await again(delta)).toEqual(fates)
     const rows = await scene.rows()
     expect(rows).toEqual({ newer: { name: 'delta2' }, older: { name: 'B' }, timeless: { name: 'B' }, before: { name: 'delta' } })
     expect(await scene.store.quarantined()).toEqual([])
   })
 
   test('invariant 6 a deletion since then wins: of another sync, of a key never seen, and of a sweep', async () => {
-    const delta = plan('delta', [upsert('deleted', { name: 'delta' }), upsert('buried', { name: 'delta' })])
-    await run(plan('backfill', [upsert('deleted', { name: 'B' })]))
+    const delta = plan('delta', [upsert('deleted', { name: 'delta' }), upsert('buried', { name: 'delta' }), upsert('timed', { name: 'delta' }, { at: '2026-01-02T00:00:00Z' })])
+    await run(plan('backfill', [upsert('deleted', { name: 'B' }), upsert('timed', { name: 'B' })]))
     await run(delta)
-    await run(plan('backfill', [remove('deleted'), remove('buried')]))
+    await run(plan('backfill', [remove('deleted'), remove('buried'), remove('timed', '2026-01-01T00:00:00Z')]))
     lettersMax = 10
-    expect(await again(delta)).toEqual({ deleted: 'superseded', buried: 'superseded' })
+    expect(await again(delta)).toEqual({ deleted: 'superseded', buried: 'superseded', timed: 'superseded' })
     expect(await scene.keys()).toEqual([])
 
     lettersMax = 3

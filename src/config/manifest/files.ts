@@ -31,6 +31,10 @@ export const files: Connector = {
       },
     }
   },
+  async discover(config, folder, context) {
+    const { discover } = await import('../../sources/files/source.ts')
+    return discover({ folder: await placeOf(config, folder) }, context)
+  },
 }
 
 async function placeOf({ folder: path, bucket }: any, folder: string): Promise<FilesOptions['folder']> {

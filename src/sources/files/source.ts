@@ -299,6 +299,14 @@ class PageOfFiles {
   }
 }
 
+/** The folders below it that hold files of a kind that is read, and how they can be. A row is known by its file and its number. */
+export async function discover({ folder }: Pick<FilesOptions, 'folder'>, { signal }: Pick<SyncContext, 'signal'>): Promise<{ id: string; key: string[]; candidates: string[] }[]> {
+  const place = typeof folder === 'string' ? new LocalFolder(folder) : folder
+  const paths = (await place.list(signal)).map(({ path }) => path).filter((path) => isWanted(path, /./))
+  const folders = new Set(paths.map((path) => path.slice(0, Math.max(0, path.lastIndexOf('/')))))
+  return [...folders].toSorted().map((id) => ({ id: id || '.', key: ['path', 'row'], candidates: [] }))
+}
+
 // ── names ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 const READABLE = /\.(?:(?:csv|tsv|ndjson|jsonl)(?:\.gz)?|parquet)$/i

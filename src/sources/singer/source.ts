@@ -168,8 +168,7 @@ class Run {
     this.#options = options
     this.#targets = targets
     this.#isListing = context.cycle.mode === 'replace'
-    // A listing that was interrupted begins anew: what a sweep may delete does not hang on where a tap says that it stood.
-    this.#tap = this.#isListing ? undefined : state?.tap
+    this.#tap = state?.tap
     this.#versions = { ...state?.versions }
     this.#names = new Map([...targets.keys()].map((name) => [name, name]))
     this.#onStop = onStop
@@ -259,6 +258,7 @@ class Run {
 
   #state(): SingerState {
     return {
+      // A listing that was interrupted begins anew: what a sweep may delete does not hang on where a tap says that it stood.
       ...(this.#tap !== undefined && !this.#isListing && { tap: exact(this.#tap) }),
       ...(Object.keys(this.#versions).length > 0 && { versions: { ...this.#versions } }),
     }

@@ -1,10 +1,13 @@
 import { existsSync } from 'node:fs'
 import { afterEach, describe, expect, test } from 'vitest'
-import { discover } from '../../../src/sources/singer/source.ts'
+import type { Page, SyncContext } from '../../../src/contract/index.ts'
+import { systemRandom } from '../../../src/platform/random.ts'
+import { discover, singer, type SingerState } from '../../../src/sources/singer/source.ts'
 import { systemClock } from '../../../src/platform/clock.ts'
 import { describeRealTap } from './real-tap.ts'
 import { isAlive, KEY, people, TAP, TapWorld, until } from './tap-world.ts'
 
+const SILENT = { debug() {}, info() {}, warn() {}, error() {} }
 let world: TapWorld
 afterEach(() => world?.close())
 
@@ -69,6 +72,24 @@ describe('a tap', () => {
     expect(await world.rows()).toEqual(truth(rows))
     expect(await world.logCount()).toBe(40)
     expect(world.seen().at(-1)!.state).toContain(rows[19]!['updated_at'])
+  })
+
+  test('a page that is asked for again is that page, though the tap has gone on since', async () => {
+    world = await TapWorld.open({ catalog: 'none', pageSize: 2 })
+    world.serve({ streams: { people: { rows: people(8).map((row, n) => ({ ...row, updated_at: `2026-01-0${n + 1}` })) } }, every: 2 })
+    const ending = new AbortController()
+    const { execute } = singer({ command: [process.execPath, TAP], config: { world: world.file, api_key: KEY }, catalog: 'none', pageSize: 2 }).stream('people')
+    const ask = (state: SingerState | undefined, page: number) => execute(state, {
+      clock: systemClock, random: systemRandom, log: SILENT, signal: ending.signal, secrets: { get: (name: string) => name }, cycle: { id: 1, mode: 'incremental', startedAt: 0, page },
+    } as Partial<SyncContext> as SyncContext)
+    const keys = ({ changes }: Page<SingerState>): string[] => changes.map(({ key }) => key)
+    const first = await ask(undefined, 1)
+    const second = await ask(first.nextState, 2)
+    expect([keys(first), keys(second)]).toEqual([['1', '2'], ['3', '4']])
+    // The tap tells the record of its bookmark again.
+    expect(keys(await ask(first.nextState, 2))).toEqual(['2', '3'])
+    ending.abort()
+    await until(() => world.seen().every(({ pid }) => !isAlive(pid)))
   })
 
   test('a listing that is swept: what is gone goes, and one that broke off begins anew and sweeps nothing early', async () => {
@@ -227,8 +248,7 @@ describe('what a tap is told', () => {
   test('RX2 its streams can be listed, with their keys and cursors', async () => {
     world = await TapWorld.open()
     world.serve({ streams: { people: { rows: [], schema: { type: 'object', properties: { id: {}, name: {} } } }, notes: { key: [], rows: [] } } })
-    const log = { debug() {}, info() {}, warn() {}, error() {} }
-    const found = await discover({ command: [process.execPath, TAP], config: { world: world.file, api_key: 'x' } }, { clock: systemClock, log, signal: new AbortController().signal, secrets: { get: (name) => name } })
+    const found = await discover({ command: [process.execPath, TAP], config: { world: world.file, api_key: 'x' } }, { clock: systemClock, log: SILENT, signal: new AbortController().signal, secrets: { get: (name) => name } })
     expect(found).toEqual([{ id: 'people', key: ['id'], cursor: 'updated_at', candidates: ['updated_at'], columns: ['id', 'name'] }, { id: 'notes', key: [], cursor: 'updated_at', candidates: ['updated_at'], columns: [] }])
   })
 
