@@ -63,7 +63,7 @@ export function createSender({ deadlineMs = DEADLINE_MS, resolve = resolveBySyst
         dispatcher: await agentFor(allow.includes('private')), method: 'POST', headers: { 'content-type': 'application/json', 'user-agent': 'tidemark', ...headers }, body,
         signal: deadline.signal,
       })
-      return judge(answer, await readSome(answer.body), now())
+      return judge(answer, await readSome(answer.body, checked), now())
     } catch (error) {
       return { kind: 'failed', status: null, answer: deadline.isOver ? `no answer within ${deadlineMs / 1_000} s` : reasonOf(error), retryAfterMs: null }
     } finally {
@@ -145,7 +145,7 @@ function judge({ statusCode: status, headers }: Dispatcher.ResponseData, answer:
 }
 
 /** The status has decided; whatever happens to the rest of the answer does not matter. */
-async function readSome(body: Dispatcher.ResponseData['body']): Promise<string | null> {
+async function readSome(body: Dispatcher.ResponseData['body'], url: URL): Promise<string | null> {
   const pieces: Buffer[] = []
   let bytes = 0
   try {
@@ -158,7 +158,12 @@ async function readSome(body: Dispatcher.ResponseData['body']): Promise<string |
     // Cut off, or too slow.
   }
   body.on('error', () => {}).destroy()
-  return pieces.length === 0 ? null : shown(Buffer.concat(pieces).subarray(0, SHOWN_MAX * 4).toString('utf8'))
+  return pieces.length === 0 ? null : shown(withoutQuery(Buffer.concat(pieces).subarray(0, SHOWN_MAX * 4).toString('utf8'), url))
+}
+
+/** What comes after the question mark is often a token, and a receiver may repeat what it was asked. */
+function withoutQuery(text: string, { search, searchParams }: URL): string {
+  return [search, ...searchParams.values()].filter((part) => part.length > 3).reduce((rest, part) => rest.replaceAll(part, '…'), text)
 }
 
 /** Letters, digits and signs; nothing that a terminal or a page would act on. */

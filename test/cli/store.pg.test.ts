@@ -1,4 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import pg from 'pg'
 import { describe, expect, inject, test } from 'vitest'
 import { Project } from './project.ts'
@@ -24,6 +26,10 @@ describe.skipIf(server === '')('on PostgreSQL', () => {
       expect((await project.run('query', sql)).code).toBe(2)
     }
     expect(await project.json('query', 'select count(*) as n from people')).toMatchObject({ rows: [{ n: 5 }] })
+    for (const format of ['ndjson', 'csv', 'parquet']) expect(await project.json('export', 'people', '--to', `people.${format}`)).toMatchObject({ rows: 5, file: `people.${format}` })
+    expect(readFileSync(join(project.folder, 'people.ndjson'), 'utf8').trim().split('\n').map((line) => (JSON.parse(line) as { record: { name: string } }).record.name)).toEqual(['Person 1', 'Person 2', 'Person 3', 'Person 4', 'Person 5'])
+    expect(await project.json('export', 'log', '--to', 'log.ndjson', '--since-last')).toMatchObject({ rows: 6 })
+    expect(await project.json('export', 'log', '--to', 'log.ndjson', '--since-last')).toMatchObject({ rows: 0, file: null })
     expect(await project.json('state', 'reset', 'room-changes', '--reason', 'a test', '--yes')).toMatchObject({ version: 2 })
     expect((await project.run('run')).stderr).toContain('npx tidemark query "select * from public.people limit 5"')
   })

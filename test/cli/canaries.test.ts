@@ -1,0 +1,192 @@
+import { createServer } from 'node:http'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import type { createProgram } from '../../src/cli/program.ts'
+import type { reportError } from '../../src/cli/report-error.ts'
+import type { Stream, Terminal } from '../../src/cli/terminal.ts'
+import { buildPackage } from './package.ts'
+import { Project } from './project.ts'
+
+/** Each of its own, so that a find tells what leaked. */
+const CANARIES = {
+  secret: 'canary-secret-5c1f', password: 'canary-password-90ab', state: 'canary-state-77d2', cursor: 'canary-cursor-3e08', record: 'canary-record-b6a4',
+  answer: 'canary-answer-1d93', query: 'canary-query-e2f7', webhook: 'canary-webhook-48c0',
+} as const
+type Canary = keyof typeof CANARIES
+
+/** These show records: that is what they are for. */
+const SHOWS_RECORDS = /^(?:preview|query|export|why|why-not|quarantine|start|mcp|types)\b/
+
+const WORKER = `
+import { Worker } from 'tidemark'
+const worker = new Worker({ name: 'office' })
+const people = worker.database('people', { schema: { type: 'object', required: ['id'], properties: { id: { type: 'string' } } } })
+/** Lands, with a cursor, a state, and a record that cannot be landed. */
+worker.sync('good', { database: people, mode: 'incremental', schedule: 'manual', limits: { retriesMax: 0 }, async execute(state, { secrets, fetch }) {
+  await fetch(process.env.SIMULATED + '/ok?token=${CANARIES.query}', { headers: { authorization: 'Bearer ' + secrets.get('API_TOKEN') } })
+  const n = (state?.n ?? 0) + 1
+  return { changes: [
+    { type: 'upsert', key: 'p' + n, record: { id: 'p' + n, text: '${CANARIES.record}' }, cursor: '${CANARIES.cursor}-' + n },
+    { type: 'upsert', key: 'bad', record: { id: 7, text: '${CANARIES.record}' } },
+    { type: 'upsert', key: '${CANARIES.record}\\0', record: { id: 'x' } },
+  ], hasMore: false, nextState: { n, place: '${CANARIES.state}' } }
+} })
+/** Is refused, with the token in what the server says. */
+worker.sync('refused', { database: people, mode: 'incremental', schedule: 'manual', limits: { retriesMax: 0 }, async execute(state, { secrets, fetch }) {
+  const answer = await fetch(process.env.SIMULATED + '/refused?token=${CANARIES.query}', { headers: { authorization: 'Bearer ' + secrets.get('API_TOKEN') } })
+  if (!answer.ok) throw Object.assign(new Error('the office answered ' + answer.status), { body: await answer.text(), headers: { authorization: secrets.get('API_TOKEN') }, state })
+} })
+/** Cannot be reached; its state does not move on. */
+worker.sync('unreachable', { database: people, mode: 'incremental', schedule: 'manual', limits: { retriesMax: 0 }, execute: async (state, { fetch, secrets }) => fetch('http://127.0.0.1:1/?token=${CANARIES.query}', { headers: { authorization: secrets.get('API_TOKEN') } }) })
+worker.sync('stuck', { database: people, mode: 'incremental', schedule: 'manual', limits: { retriesMax: 0 }, execute: async () => ({ changes: [], hasMore: true, nextState: { place: '${CANARIES.state}' } }) })
+worker.sync('odd', { database: people, mode: 'incremental', schedule: 'manual', limits: { retriesMax: 0 }, execute: async () => ({ changes: [], hasMore: false, nextState: { place: '${CANARIES.state}', at: new Map([['${CANARIES.state}', 1]]) } }) })
+export default worker
+`
+
+test('XF16 Z16 canaries in secrets, states, cursors, queries, answers and records that fail: no command, no log, no answer and no file lets one out', { timeout: 300_000 }, async () => {
+  const simulated = await office()
+  const project = new Project()
+  project.write('worker.mjs', WORKER)
+  project.write('.env', `API_TOKEN=${CANARIES.secret}\n`)
+  const leaks: string[] = []
+  const done = new Set<string>()
+  const look = (where: string, text: string, canaries: readonly Canary[] = Object.keys(CANARIES) as Canary[]): void => {
+    for (const canary of canaries) if (text.includes(CANARIES[canary])) leaks.push(`${canary} in ${where}: ${excerpt(text, CANARIES[canary])}`)
+  }
+  const env = { TIDEMARK_LOG: 'debug', SIMULATED: simulated }
+  const hidden = (args: readonly string[]): Canary[] => (Object.keys(CANARIES) as Canary[]).filter((canary) => {
+    // Z37: a little of what a receiver answered is shown, without what it repeats of its address.
+    if (canary === 'answer') return args[0] !== 'webhooks'
+    return canary !== 'record' || !SHOWS_RECORDS.test(args.join(' '))
+  })
+  vi.stubEnv('SIMULATED', simulated)
+  const command = await commandOf(project, env)
+  /** The document it answered with. */
+  const say = async (...args: readonly string[]): Promise<Record<string, any>> => {
+    let said = ''
+    for (const json of [[], ['--json']]) {
+      said = await command([...args, ...json])
+      look(`tidemark ${[...args.slice(0, 2), ...json].join(' ')}`, said, hidden(args))
+    }
+    done.add(args.slice(0, 2).join(' '))
+    done.add(args[0]!)
+    const document = said.split('\n').findLast((line) => line.startsWith('{') && !line.startsWith('{"time"'))
+    return JSON.parse(document ?? '{}') as Record<string, any>
+  }
+
+  // ── before there is anything, and what fails ──
+  await say('doctor')
+  await say('init', 'another')
+  await say('advise', '--api', 'stripe')
+  await say('discover', '--url', `postgres://u:${CANARIES.password}@127.0.0.1:1/x`)
+  await say('status', '--store', `postgres://u:${CANARIES.password}@127.0.0.1:1/x`)
+  await say('check', 'good')
+  for (const sync of ['good', 'refused', 'unreachable', 'stuck', 'odd']) {
+    await say('preview', sync)
+    await say('run', sync)
+  }
+  await say('preview', 'good', '--state', `{"n":1,"place":"${CANARIES.state}"}`)
+  await say('run', CANARIES.state.slice(0, 4))
+
+  // ── what there is ──
+  for (const args of [['status'], ['status', '--all'], ['query'], ['query', 'select 1 as one'], ['types'], ['why', 'people', 'p1'], ['why-not', 'people', 'bad'], ['quarantine', 'list'], ['quarantine', 'show', '1'], ['quarantine', 'replay', '1']]) await say(...args)
+  await say('export', 'people', '--to', 'out/people.ndjson')
+  for (const args of [
+    ['get', 'good'], ['log', 'good'], ['diff', 'good', '1', '2'], ['verify'], ['copy', 'good', 'odd'], ['copy', 'good', 'odd', '--yes'], ['rewind', 'good', '--to', '1'], ['rewind', 'good', '--to', '1', '--yes'],
+    ['set', 'good', `{"place":"${CANARIES.state}"}`, '--reason', 'x'], ['set', 'good', `{"place":"${CANARIES.state}"}`, '--reason', 'x', '--yes'], ['set', 'good', `{"place":"${CANARIES.state}"`, '--reason', 'x', '--yes'],
+    ['reset', 'good', '--reason', 'x'], ['get', 'refused'], ['get', 'stuck'],
+  ]) await say('state', ...args)
+  for (const verb of ['pause', 'resume', 'trigger']) await say(verb, 'good')
+
+  // ── the served side ──
+  const { webhook: { id: hook, secret } } = await say('webhooks', 'add', `${simulated}/hook?token=${CANARIES.webhook}`, '--allow', 'http,private,port')
+  for (const verb of ['list', 'test', 'pause', 'resume', 'replay', 'dead', 'rotate', 'remove']) await say('webhooks', verb, ...(verb === 'list' ? [] : [hook]))
+  const { key: { id: keyId, text: key } } = await say('keys', 'create', 'reader')
+  await say('keys', 'list')
+  await say('keys', 'rotate', '--all-tenants')
+  await say('keys', 'revoke', keyId)
+  await say('keys', 'retire', 'k00000000')
+  await say('keys', 'new')
+  await say('tenants', 'list')
+  await say('tenants', 'delete', 'default')
+  const { stdout, stderr } = await project.run('mcp', { env, stdin: '' })
+  look('mcp', stdout + stderr)
+  done.add('mcp')
+  await say('sim', '--seeds', '1')
+  // Plays vendors of its own.
+  done.add('demo')
+
+  const service = project.start('start', '--port', '0', '--file', 'worker.mjs')
+  await service.says('is served at')
+  const [url] = /http:\/\/[\d.:]+/.exec(service.stdout)!
+  for (const path of ['/agents/v1/changes', '/agents/v1/people', `/agents/v1/people?cursor=${CANARIES.cursor}`, '/agents/v1/nowhere', '/metrics', '/api/syncs', '/api/syncs/office/good/audit', '/healthz', '/openapi.json']) {
+    for (const authorization of [`Bearer ${key}`, `Bearer ${CANARIES.secret}`, '']) {
+      const answer = await fetch(url + path, authorization === '' ? {} : { headers: { authorization } })
+      look(`${path} (${answer.status})`, (await answer.text()) + JSON.stringify([...answer.headers]), (Object.keys(CANARIES) as Canary[]).filter((canary) => canary !== 'record'))
+    }
+  }
+  await fetch(`${url}/api/syncs/office/refused/trigger`, { method: 'POST' })
+  await service.says('cycle failed')
+  service.process.kill('SIGTERM')
+  await service.ended
+  look('the log of start', service.stdout + service.stderr)
+  expect(service.stdout + service.stderr).not.toContain(secret)
+  done.add('start')
+
+  // ── everything on the disk: records are in the database and in what was exported, and nowhere else ──
+  for (const file of readdirSync(join(project.folder, '.tidemark'), { recursive: true, encoding: 'utf8' })) {
+    const inDatabase: Canary[] = ['secret', 'password', 'state', 'cursor', 'query', 'answer', 'webhook']
+    // A cursor is a column of the log, and the address of a webhook is needed to call it.
+    look(`.tidemark/${file}`, readFileSync(join(project.folder, '.tidemark', file), 'latin1'), file.includes('.db') && !file.endsWith('.key') ? inDatabase.filter((canary) => canary !== 'cursor' && canary !== 'webhook') : inDatabase)
+  }
+  expect(leaks).toEqual([])
+
+  // The search is able to find: what was asked to be revealed is there.
+  look('revealed', await command(['state', 'get', 'good', '--reveal']))
+  expect(leaks).toEqual([expect.stringContaining('state in revealed')])
+  expect(SHOWN.filter((command) => !done.has(command))).toEqual([])
+})
+
+/** The built command in this process: a hundred processes would take minutes, and print the same. */
+async function commandOf(project: Project, environment: Readonly<Record<string, string>>): Promise<(args: readonly string[]) => Promise<string>> {
+  const dist = join(buildPackage(), 'dist/cli')
+  const program = (await import(join(dist, 'program.js'))) as { createProgram: typeof createProgram }
+  const terminals = (await import(join(dist, 'terminal.js'))) as { Terminal: typeof Terminal }
+  const errors = (await import(join(dist, 'report-error.js'))) as { reportError: typeof reportError }
+  return async (args) => {
+    let said = ''
+    const stream: Stream = { on: () => {}, write: (text, done) => {
+      said += text
+      done?.()
+    } }
+    const terminal = new terminals.Terminal({ stdout: stream, stderr: stream, environment, json: args.includes('--json') })
+    const cli = { terminal, environment, folder: project.folder, listenForStop: () => new AbortController().signal }
+    try {
+      await program.createProgram(cli, () => {}).parseAsync(['node', 'tidemark', ...args])
+    } catch (error) {
+      errors.reportError(cli, error, 'tidemark --help')
+    }
+    return said
+  }
+}
+
+/** Every command of the reference; a new one has to be tried here. */
+const SHOWN = [...readFileSync(join(import.meta.dirname, '../../docs/reference/cli.md'), 'utf8').matchAll(/^## tidemark (.+)$/gm)].map((match) => match[1]!)
+
+/** Repeats in its refusal what it was sent, as many do. */
+async function office(): Promise<string> {
+  const server = createServer((request, response) => {
+    const refused = !request.url!.startsWith('/ok')
+    response.writeHead(refused ? 401 : 200, { 'x-said': CANARIES.answer })
+    response.end(refused ? JSON.stringify({ error: CANARIES.answer, sent: request.headers.authorization, url: request.url }) : '{}')
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  return `http://127.0.0.1:${(server.address() as { port: number }).port}`
+}
+
+function excerpt(text: string, canary: string): string {
+  const at = text.indexOf(canary)
+  return text.slice(Math.max(0, at - 120), at + canary.length + 20).replaceAll('\n', ' ')
+}
