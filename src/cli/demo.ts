@@ -88,11 +88,32 @@ export const demo: Act<[DemoFlags]> = async (cli, flags) => {
 }
 
 function makeFolder(cli: Cli, keep: string | undefined): string {
-  if (keep === undefined) return realpathSync(mkdtempSync(join(tmpdir(), 'tidemark-demo-')))
+  if (keep === undefined) {
+    forgetDead()
+    return realpathSync(mkdtempSync(join(tmpdir(), `${FOLDER}${process.pid}-`)))
+  }
   const folder = resolve(cli.folder, keep)
   if (existsSync(folder) && readdirSync(folder).length > 0) throw new SyncError('ARGUMENT_INVALID', `${folder} is not empty. Choose another folder for --keep.`)
   mkdirSync(folder, { recursive: true })
   return folder
+}
+
+const FOLDER = 'tidemark-demo-'
+
+/** A demo that was killed could not tidy up after itself; the next one does. */
+function forgetDead(): void {
+  for (const name of readdirSync(tmpdir())) {
+    const pid = new RegExp(`^${FOLDER}(\\d+)-`).exec(name)?.[1]
+    if (pid !== undefined && !isAlive(Number(pid))) rmSync(join(tmpdir(), name), { recursive: true, force: true })
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ESRCH'
+  }
 }
 
 /** Where rows go and what they are sealed with is the demo's own affair, whatever the environment says of the real one. */

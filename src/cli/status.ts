@@ -62,10 +62,10 @@ function showOnce(cli: Cli, target: Target | WorkerTarget, view: View, flags: St
   })
 }
 
-function linesOf(cli: Cli, { now, standings, webhooks, position }: View, { all = false, reveal = false }: StatusFlags): string[] {
+function linesOf(cli: Cli, { now, standings, webhooks, position }: View, { all = false, reveal = false, watch }: StatusFlags): string[] {
   if (standings.length === 0) return [all ? 'Nothing has run in this store.' : 'This worker declares no syncs.']
   return [
-    ...standingTable(cli, standings, now, { all, reveal }),
+    ...standingTable(cli, standings, now, { all, reveal, columns: watch !== undefined && cli.terminal.isLive ? WATCHED : COLUMNS }),
     ...standings.flatMap((standing) => remarksOn(cli, standing, now)),
     ...webhooks.map((webhook) => webhookLine(cli, webhook, position)),
   ]
@@ -134,22 +134,29 @@ function standingDocument(standing: Standing, reveal: boolean): object {
 
 // ── for people ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-function standingTable({ terminal: { colors } }: Cli, standings: readonly Standing[], now: number, options: { all: boolean; reveal: boolean }): string[] {
+function standingTable({ terminal: { colors } }: Cli, standings: readonly Standing[], now: number, options: { all: boolean; reveal: boolean; columns: readonly Column[] }): string[] {
   const paint: Record<Health, (text: string) => string> = {
     HEALTHY: colors.green, INITIALIZING: colors.cyan, WARNING: colors.yellow, ERROR: colors.red, PAUSED: colors.dim,
   }
-  return table(['SYNC', 'HEALTH', 'MODE', 'SCHEDULE', 'TIDEMARK', 'LAG', 'VERSION', 'LAST CYCLE', 'NEXT'].map((title) => colors.bold(title)), standings.map((standing) => [
-    options.all ? `${standing.worker}/${standing.sync}` : standing.sync,
-    paint[standing.health](standing.health),
-    standing.declared?.mode ?? standing.last?.mode ?? '-',
-    standing.declared === null ? (options.all ? '-' : 'not declared') : describeSchedule(standing.declared.schedule),
-    showTidemark(standing.checkpoint.tidemark, options.reveal) ?? '-',
-    standing.lagMs === null ? '-' : duration(standing.lagMs),
-    String(standing.checkpoint.version),
-    lastCell(standing, now),
-    nextCell(standing, now),
-  ]))
+  const cells: Record<Column, (standing: Standing) => string> = {
+    SYNC: ({ worker, sync }) => (options.all ? `${worker}/${sync}` : sync),
+    HEALTH: ({ health }) => paint[health](health),
+    MODE: ({ declared, last }) => declared?.mode ?? last?.mode ?? '-',
+    SCHEDULE: ({ declared }) => (declared === null ? (options.all ? '-' : 'not declared') : describeSchedule(declared.schedule)),
+    TIDEMARK: ({ checkpoint }) => showTidemark(checkpoint.tidemark, options.reveal) ?? '-',
+    LAG: ({ lagMs }) => (lagMs === null ? '-' : duration(lagMs)),
+    VERSION: ({ checkpoint }) => String(checkpoint.version),
+    'LAST CYCLE': (standing) => lastCell(standing, now),
+    NEXT: (standing) => nextCell(standing, now),
+  }
+  return table(options.columns.map((title) => colors.bold(title)), standings.map((standing) => options.columns.map((title) => cells[title](standing))))
 }
+
+type Column = (typeof COLUMNS)[number]
+
+const COLUMNS = ['SYNC', 'HEALTH', 'MODE', 'SCHEDULE', 'TIDEMARK', 'LAG', 'VERSION', 'LAST CYCLE', 'NEXT'] as const
+/** Where lines are cut to the screen: what moves, and that first. */
+const WATCHED: readonly Column[] = ['SYNC', 'HEALTH', 'LAG', 'NEXT', 'LAST CYCLE', 'TIDEMARK']
 
 function lastCell({ last, held }: Standing, now: number): string {
   if (last === null) return 'never ran'

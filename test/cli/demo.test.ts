@@ -9,6 +9,9 @@ test('demo: three accounts that change, refuse and stumble are followed; Ctrl-C 
   const project = new Project()
   const temporary = join(project.folder, 'tmp')
   mkdirSync(temporary)
+  // Left by one that was killed, and by one that is still at work.
+  mkdirSync(join(temporary, 'tidemark-demo-999999999-dead'))
+  mkdirSync(join(temporary, `tidemark-demo-${process.pid}-alive`))
   // What the environment says of the real store and the real keys is not for the demo.
   const env = { TMPDIR: temporary, TIDEMARK_STORE: `sqlite:${join(project.folder, 'mine.db')}`, TIDEMARK_KEY: 'not a key at all' }
   const service = new Running(project, ['demo', '--json', '--port', '0'], { env })
@@ -41,7 +44,7 @@ test('demo: three accounts that change, refuse and stumble are followed; Ctrl-C 
   expect(documents(service).at(-1)).toMatchObject({ event: 'end', forged: 0, kept: null })
   expect(documents(service).at(-1)!['received']).toBeGreaterThan(0)
   for (const address of ports) await expect(fetch(address)).rejects.toThrow('fetch failed')
-  expect(readdirSync(temporary)).toEqual([])
+  expect(readdirSync(temporary)).toEqual([`tidemark-demo-${process.pid}-alive`])
   expect(project.has('mine.db')).toBe(false)
 })
 

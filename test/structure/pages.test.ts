@@ -2,8 +2,8 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from '
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { ROOT } from '../cli/package.ts'
-import { renderConfig } from './render-config.ts'
-import { renderLlms } from './render-llms.ts'
+import { renderConfig } from '../docs/render-config.ts'
+import { renderLlms } from '../docs/render-llms.ts'
 
 test.each([['docs/reference/config.md', renderConfig], ['llms.txt', renderLlms]])('%s is what the code and the pages say (TIDEMARK_UPDATE=1 writes it)', (page, render) => {
   if (process.env['TIDEMARK_UPDATE'] === '1') writeFileSync(join(ROOT, page), render())
