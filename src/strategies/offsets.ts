@@ -79,8 +79,8 @@ export function offsets<Message>(options: OffsetsOptions<Message>): Anchored<Off
   const execute: Anchored<OffsetsState> = async (state, context) => {
     if (state !== undefined) checkState(state)
     const begun = state?.until === undefined ? await begin(state, options, context) : (state as CycleState)
-    // A key that moved with the number of partitions has its older messages in the older ones.
     const { readAt, until, added = {} } = begun
+    // New partitions come last: a key that moved into one has its older messages in the others.
     const waits = isUnread(begun.offsets, until) && Object.keys(added).length > 0
     const from = waits ? begun.offsets : { ...begun.offsets, ...added }
     const { messages, next, marks } = await readOn(from, begun, options, context)
@@ -91,7 +91,7 @@ export function offsets<Message>(options: OffsetsOptions<Message>): Anchored<Off
       hasMore,
       nextState: { offsets: reached, readAt, ...marksOf(begun.marks, next, marks), ...(hasMore && { until }), ...(waits && { added }) },
       isLog: true,
-      left: leftOf(from === begun.offsets ? { ...added, ...reached } : reached, until),
+      left: leftOf({ ...added, ...reached }, until),
     } satisfies Page<OffsetsState>
   }
   execute.anchor = async (context) => {

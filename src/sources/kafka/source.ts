@@ -14,7 +14,7 @@ export type { OffsetsState } from '../../strategies/offsets.ts'
 export interface TopicOptions extends MessageOptions {
   /** `delete.retention.ms` of a compacted topic: who was away for longer has missed deletions, and reads the topic anew. */
   readonly tombstonesMs?: number
-  /** Messages; 5,000 unless given. */
+  /** Messages; 10,000 unless given. */
   readonly pageSize?: number
   /** Of keys and values; 8,000,000 unless given. A page ends with the message that goes beyond. */
   readonly pageBytes?: number
@@ -34,7 +34,7 @@ export interface KafkaSource {
   listing(name: string, options?: TopicOptions): { readonly mode: 'replace'; readonly execute: Execute<OffsetsState> }
 }
 
-const PAGE_SIZE = 5_000
+const PAGE_SIZE = 10_000
 const PAGE_BYTES = 8_000_000
 
 /** Topics of Kafka: the last value of every key, by the key; a message without one is a row of its own. */
