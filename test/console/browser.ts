@@ -50,6 +50,12 @@ export async function expectAccessible(page: Page, where: string): Promise<void>
   expect(grave.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html, failureSummary }) => `${html.slice(0, 160)} ${failureSummary ?? ''}`).join(' | ')}`), where).toEqual([])
 }
 
+/** Until there is something on the page, and nothing of it is still being asked for. */
+export async function loaded(page: Page): Promise<void> {
+  await page.locator('h1').first().waitFor({ state: 'attached' })
+  await page.locator('.skeleton').first().waitFor({ state: 'detached' })
+}
+
 /** How far the page can be scrolled sideways. */
 export function sideways(page: Page): Promise<number> {
   return page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')

@@ -4,7 +4,7 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../src/platform/clock.ts'
 import { addKey } from '../server/stand.ts'
-import { expectAccessible, launch, missing, NARROW, openPage, sideways, WIDE, type PageOptions } from './browser.ts'
+import { expectAccessible, launch, loaded, missing, NARROW, openPage, sideways, WIDE, type PageOptions } from './browser.ts'
 import { Scene } from './scene.ts'
 
 const PAGES = {
@@ -298,8 +298,7 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
       const page = await at('/', { size, scheme })
       for (const [name, path] of Object.entries(PAGES)) {
         await page.goto(`${scene.url}/console${path}`)
-        await page.locator('h1').first().waitFor({ state: 'attached' })
-        await page.waitForFunction("document.querySelector('.skeleton') === null")
+        await loaded(page)
         await expectAccessible(page, `${name} ${scheme} ${size.width}`)
         expect(await sideways(page), `${name} ${size.width}`).toBe(0)
       }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { launch, missing, NARROW, openPage, sideways, WIDE } from './browser.ts'
+import { launch, loaded, missing, NARROW, openPage, sideways, WIDE } from './browser.ts'
 
 const root = join(import.meta.dirname, '../..')
 const images = join(root, 'docs/images')
@@ -51,7 +51,7 @@ describe.skipIf(missing !== null)('the console of a running demo', () => {
     expect(await names.allInnerTexts()).toEqual(expect.arrayContaining(['customers', 'customers-backfill', 'contacts', 'companies', 'issues', 'repositories']))
     await page.getByRole('row', { name: /customers-backfill/ }).getByText(/\+\d+/).waitFor()
     const coverage = page.getByRole('row', { name: /^\S+ customers / }).getByRole('img')
-    await expect.poll(() => coverage.getAttribute('aria-label')).toMatch(/Backfill: All of the list has been read\. Delta: All of what changed since has been read/)
+    await expect.poll(() => coverage.getAttribute('aria-label'), { timeout: 60_000 }).toMatch(/Backfill: All of the list has been read\. Delta: All of what changed since has been read/)
 
     // Changes of the accounts arrive while one looks.
     await page.getByRole('link', { name: 'Feed' }).click()
@@ -79,16 +79,17 @@ describe.skipIf(missing !== null)('the console of a running demo', () => {
       const page = await openPage(browser, ready.url, { size, scheme })
       const look = async (name: string, path: string): Promise<void> => {
         await page.goto(`${ready.url}/console${path}`)
-        await page.waitForFunction("document.querySelector('h1') !== null && document.querySelector('.skeleton') === null")
+        await loaded(page)
         expect(await sideways(page), `${name} ${size.width}`).toBe(0)
         if (process.env['TIDEMARK_UPDATE'] === '1') await picture(page, `console-${name}-${size.width}-${scheme}`)
       }
       await look('overview', '/')
-      await look('sync', '/syncs/demo/customers')
       if (scheme === 'light') {
+        await look('sync', '/syncs/demo/customers')
         await look('feed', '/feed')
-        await look('database', '/databases/customers')
-        await page.getByRole('region', { name: 'Records' }).getByRole('link').first().click()
+        await page.getByRole('button', { name: 'Hold' }).click()
+        await page.getByRole('region', { name: /Changes/ }).getByRole('row').filter({ hasText: 'updated' }).last().getByRole('link').last().click()
+        await page.getByRole('heading', { name: 'Why it is so' }).waitFor()
         await look('record', new URL(page.url()).pathname.slice('/console'.length))
       }
       expect(page.trouble).toEqual([])
