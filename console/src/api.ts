@@ -46,15 +46,10 @@ export async function get<Answer>(path: string, signal?: AbortSignal): Promise<A
 
 /** Every write carries a header that no page of others can send. */
 export async function post<Answer>(path: string, body?: unknown): Promise<Answer> {
-  return write<Answer>('POST', path, body)
-}
-
-export async function write<Answer>(method: string, path: string, body?: unknown): Promise<Answer> {
   const response = await ask(path, {
-    method, headers: { 'x-tidemark-console': '1', ...(body !== undefined && { 'content-type': 'application/json' }) }, ...(body !== undefined && { body: JSON.stringify(body) }),
+    method: 'POST', headers: { 'x-tidemark-console': '1', ...(body !== undefined && { 'content-type': 'application/json' }) }, ...(body !== undefined && { body: JSON.stringify(body) }),
   })
-  const text = await response.text()
-  return (text === '' ? null : parseExact(text)) as Answer
+  return parseExact(await response.text()) as Answer
 }
 
 /** Throws ApiError for whatever is not an answer. */

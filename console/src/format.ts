@@ -37,14 +37,10 @@ export function plural(value: number, one: string, many = `${one}s`): string {
   return `${count(value)} ${value === 1 ? one : many}`
 }
 
-/** In this machine's zone, by numbers: 2026-01-31 14:03:21. */
+/** In this machine's zone. */
 export function clockTime(at: string): string {
   const time = new Date(at)
   return `${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}`
-}
-
-export function dayTime(at: string): string {
-  return `${day(at)} ${clockTime(at)}`
 }
 
 export function day(at: string): string {
@@ -77,7 +73,7 @@ export function gone({ deleted, swept }: LandingCounts): number {
 }
 
 /** All that went through, changed or not. */
-export function handled({ created, updated, deleted, swept, unchanged, stale, missing, quarantined }: LandingCounts): number {
+function handled({ created, updated, deleted, swept, unchanged, stale, missing, quarantined }: LandingCounts): number {
   return created + updated + deleted + swept + unchanged + stale + missing + quarantined
 }
 

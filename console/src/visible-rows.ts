@@ -2,7 +2,7 @@ import { useLayoutEffect, useState, type RefObject } from 'react'
 
 const SPARE_ROWS = 6
 
-export interface VisibleRows {
+interface VisibleRows {
   readonly from: number
   readonly to: number
   readonly rowHeight: number

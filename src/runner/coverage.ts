@@ -60,7 +60,7 @@ function pairCoverage(delta: Standing, backfill: Standing | undefined): Coverage
   ]
   // Where the backfill's anchor lies: from there on the delta tells.
   parts[past.parts.length] = { ...parts[past.parts.length]!, edge: 'anchor' }
-  return { kind: 'pair', parts, words: `Backfill: ${past.words} Delta: ${recent.words}`, progress: progressOf(delta) ?? (backfill === undefined ? null : progressOf(backfill)) }
+  return { kind: 'pair', parts, words: `Backfill: ${past.words} Delta: ${recent.words}`, progress: progressOf(delta) }
 }
 
 const NEVER: Told = { parts: [{ state: 'hole', share: 1, what: 'It never ran.' }], words: 'It never ran.' }

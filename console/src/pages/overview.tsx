@@ -109,7 +109,7 @@ const SyncRow = memo(({ sync, index, top }: { sync: SyncDocument; index: number;
       <div role="cell" className="cell-last-cycle" data-title="Last cycle">
         {lastCycle === null ? <span className="quiet">never ran</span> : (
           <>
-            <span>{lastCycle.endedAt === null ? (sync.isRunning ? <>running, page {lastCycle.pages}</> : 'broke off') : <>{lastCycle.error === null ? (lastCycle.stopWord ?? lastCycle.stopReason)?.replaceAll('_', ' ') : 'failed'} <Ago at={lastCycle.endedAt} /></>}</span>
+            <span>{lastCycle.endedAt === null ? (sync.isRunning ? <>running, {sync.coverage.progress === null ? `page ${lastCycle.pages}` : `${Math.round(sync.coverage.progress * 100)} %`}</> : 'broke off') : <>{lastCycle.error === null ? (lastCycle.stopWord ?? lastCycle.stopReason)?.replaceAll('_', ' ') : 'failed'} <Ago at={lastCycle.endedAt} /></>}</span>
             {lastCycle.error === null ? <Counts cycle={lastCycle} /> : <span className="bad" title={lastCycle.error.message}>{lastCycle.error.code}</span>}
           </>
         )}

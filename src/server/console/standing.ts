@@ -37,7 +37,7 @@ function syncDocument(known: KnownSync, { state, frontier }: StateNote, others: 
   }
 }
 
-export function cycleDocument(record: CycleRecord): CycleDocument {
+function cycleDocument(record: CycleRecord): CycleDocument {
   const { startedAt, endedAt, startSequence: _, ...cycle } = record
   return { ...cycle, startedAt: iso(startedAt), endedAt: iso(endedAt) }
 }
