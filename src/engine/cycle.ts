@@ -2,6 +2,7 @@ import {
   SyncError, type Checkpoint, type Commit, type CommitOutcome, type CycleFacts, type Inflight, type Lease, type Move, type StateText, type StopReason, type SyncRef,
 } from '../contract/index.ts'
 import { orderBackfill, settleAnchor } from './anchor.ts'
+import type { CheckedPage } from './check-page.ts'
 import { classify } from './classify.ts'
 import type { CycleOptions, CycleResult } from './cycle-options.ts'
 import { Drift } from './drift.ts'
@@ -10,6 +11,7 @@ import { LateRows } from './late-rows.ts'
 import { LoopGuard } from './loop-guard.ts'
 import { Pacer } from './pacer.ts'
 import { PageReader, type Reading, type ReadPage } from './page-reader.ts'
+import type { PreparedPage } from './prepare-page.ts'
 import { cycleDelayMs } from './retry.ts'
 import { StoreDoor } from './store-door.ts'
 import { ownersOf, type SyncPlan } from './sync-plan.ts'
@@ -221,7 +223,7 @@ class Cycle {
   }
 
   async #commit({ request, checked, prepared }: ReadPage, move: Move, drift: readonly string[] = []): ReturnType<StoreDoor['commit']> {
-    const ofLog = checked.isLog ? await this.#ofLog() : {}
+    const ofPair = this.#isOrderedByPair(checked, prepared) ? await this.#ofPair(checked) : {}
     const text = this.#drift.textOf(drift)
     return this.#door.commit({
       lease: this.#lease,
@@ -236,15 +238,23 @@ class Cycle {
       readFrom: request.readFrom,
       upstreamToleranceMs: this.#plan.upstreamToleranceMs,
       pacers: this.#pacer.slots(),
-      ...ofLog,
+      ...ofPair,
       ...(text !== null && { drift: text }),
     })
   }
 
-  /** How a log that is read again and the same log read on are ordered. */
-  async #ofLog(): Promise<Partial<Commit>> {
+  /** Where the source tells times, they order the facts of a backfill and its delta. */
+  #isOrderedByPair({ isLog }: CheckedPage, { landings }: PreparedPage): boolean {
+    return isLog || (this.#plan.pair?.role === 'delta' && landings.some(({ upstreamAt }) => upstreamAt === null))
+  }
+
+  /**
+   * A backfill's page may be older than what its delta tells meanwhile. Where that is nothing new, because something changed
+   * and changed back, it is put on record all the same: the backfill, which saw it in between, must know that it is older.
+   */
+  async #ofPair({ isLog }: CheckedPage): Promise<Partial<Commit>> {
     const { mode, pair, worker } = this.#plan
-    if (mode === 'replace') return { readFrom: this.#inflight!.startSequence, isHistory: true }
+    if (isLog && mode === 'replace') return { readFrom: this.#inflight!.startSequence, isHistory: true }
     if (pair?.role !== 'delta') return {}
     // Asked after the page was read: a backfill that ends before what the page tells had begun by then.
     const { inflight } = await this.#door.call((store) => store.read({ worker, sync: pair.backfill }))

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Worker } from '../../src/config/worker.ts'
-import { SyncError } from '../../src/contract/index.ts'
+import { SyncError, type Page } from '../../src/contract/index.ts'
 import type { SyncPlan } from '../../src/engine/sync-plan.ts'
 import { remove, Scene, upsert, WORKER } from './scene.ts'
 
@@ -141,6 +141,30 @@ describe('a tracked pair', () => {
     expect(await scene.run(worker.plan(handle.backfill))).toMatchObject({ stopReason: 'complete', counts: { stale: 2, swept: 0 } })
     await scene.clock.drive(during)
     expect(await scene.rows()).toEqual({ a: { value: 9 }, b: { value: 9 } })
+  })
+
+  test('XB14 what changed back while a backfill page was on its way stays as it is, although the delta finds nothing new in it', async () => {
+    const { delta } = shop.plans()
+    shop.put('f', 5)
+    await scene.run(shop.plans().backfill)
+    await scene.run(delta)
+    shop.drop('f')
+    await scene.run(delta)
+    const listed = (): Page => ({ changes: [...shop.items].map(([key, value]) => upsert(key, { value })), hasMore: false })
+    let asked = 0
+    const execute: SyncPlan['execute'] = async () => {
+      if (asked++ > 0) return listed()
+      shop.put('a', 7)
+      shop.put('f', 8)
+      const page = listed()
+      shop.put('a', 0)
+      shop.drop('f')
+      await scene.start(delta, { holder: 'process-2' })
+      return page
+    }
+    expect((await scene.run({ ...shop.plans().backfill, execute })).stopReason).toBe('complete')
+    expect(asked).toBe(2)
+    expect(await scene.rows()).toEqual(shop.truth())
   })
 
   test('F7 what the delta created and the source then dropped without a word falls to the backfill', async () => {
