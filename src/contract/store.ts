@@ -260,8 +260,8 @@ export interface Commit {
   /** A log read again (Page.isLog): `readFrom` is where the cycle began, and what was written later is not to be ordered but newer. */
   readonly isHistory?: boolean
   /**
-   * A log read on, while a backfill reads it again that began at this sequence: what changes nothing is put on record too, once,
-   * or the backfill would take what it finds further back for the newer.
+   * Where the backfill that runs beside this delta began: what changes nothing is put on record too, once, or the backfill would
+   * take what it read before for the newer.
    */
   readonly restateSince?: number
   /** Two source times this close count as equal (a source whose clock may step back). */
