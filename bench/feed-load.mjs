@@ -40,7 +40,7 @@ function walk(start) {
       bytes += want - headerLength
       ;[pieces, have, want] = [[], 0, -1]
       if (Date.now() > until) return socket.destroy()
-      stays ??= cursor === '' ? start : `&cursor=${cursor}`
+      stays ??= at < 0 ? start : `&cursor=${cursor}`
       ask(mode !== 'walk' ? stays : more ? `&cursor=${cursor}` : start)
     })
   })
