@@ -75,7 +75,7 @@ class Cycle {
     const stop = (): void => this.#stopping.abort(new SyncError('CANCELLED', `${this.#plan.sync} was stopped.`))
     if (signal?.aborted === true) stop()
     signal?.addEventListener('abort', stop, { once: true })
-    const keeping = keepLease({ store, clock: ports.clock, lease: this.#lease, ttlMs: this.#plan.limits.leaseTtlMs, stopping: this.#stopping })
+    const keeping = keepLease({ store, clock: ports.clock, lease: this.#lease, ttlMs: this.#plan.limits.leaseTtlMs, askedAt: this.#startedAt, stopping: this.#stopping })
     let stopReason: StopReason
     let error: SyncError | null = null
     try {

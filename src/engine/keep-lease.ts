@@ -5,6 +5,8 @@ interface KeepOptions {
   readonly clock: Clock
   readonly lease: Lease
   readonly ttlMs: number
+  /** When it was asked for: it may have been given at any time since. */
+  readonly askedAt: number
   /** Aborted when the lease is lost, so that nothing more is read. What may still be landed is decided by the epoch alone. */
   readonly stopping: AbortController
 }
@@ -20,9 +22,9 @@ export interface KeptLease {
 }
 
 /** Renews the lease three times in its life, beside the cycle. */
-export function keepLease({ store, clock, lease, ttlMs, stopping }: KeepOptions): KeptLease {
+export function keepLease({ store, clock, lease, ttlMs, askedAt, stopping }: KeepOptions): KeptLease {
   const ending = new AbortController()
-  let renewedAt = clock.now()
+  let renewedAt = askedAt
   const isOver = (): boolean => clock.now() - renewedAt >= ttlMs
   const lose = (message: string): void => stopping.abort(new SyncError('LEASE_LOST', message))
   /** False when it is lost. */
@@ -32,7 +34,7 @@ export function keepLease({ store, clock, lease, ttlMs, stopping }: KeepOptions)
     if (kept === true) renewedAt = at
     if (ending.signal.aborted) return false
     if (kept === false) lose(`${lease.ref.sync}: another runner took over.`)
-    else if (isOver()) lose(`${lease.ref.sync}: the lease could not be renewed in time.`)
+    else if (kept === null && isOver()) lose(`${lease.ref.sync}: the lease could not be renewed in time.`)
     return !stopping.signal.aborted
   }
   const keep = async (): Promise<void> => {

@@ -107,4 +107,21 @@ describe('tenants', () => {
     expect((await stores['small']!.cycles(null)).every(({ worker }) => worker === WORKER)).toBe(true)
     expect(await scene.store.read(ref('s500'))).toMatchObject({ version: 0 })
   })
+
+  test('XB19: a tenant that is served by another process has its share there', async () => {
+    const order: string[] = []
+    const execute = async (_: unknown, { secrets }: SyncContext): Promise<Page> => {
+      order.push(secrets.get('tenant'))
+      return { changes: [], hasMore: false }
+    }
+    const syncs = declare(Object.fromEntries(Array.from({ length: 4 }, (_, i) => [`s${i}`, { schedule: 'manual', execute }])))
+    const [big, small] = [scene.store.forTenant('big'), scene.store.forTenant('small')]
+    for (const sync of ['s0', 's1']) await big.acquire(ref(sync), { holder: 'elsewhere', ttlMs: HOUR, at: scene.time.now() })
+    await scene.trigger('s2', big)
+    await scene.time.advance(5 * SECOND)
+    await scene.trigger('s3', small)
+    await scene.runner(syncs, { tenants: ['big', 'small'], concurrency: 1, secrets: (tenant) => ({ get: () => tenant }) }).start()
+    await scene.time.advance(10 * SECOND)
+    expect(order).toEqual(['small', 'big'])
+  })
 })

@@ -36,7 +36,11 @@ export class StageFleet implements RunnerHarness {
       this.members.add(member)
       member.once('exit', () => this.members.delete(member))
       member.stderr.on('data', (chunk: Buffer) => (this.errors += chunk.toString()))
-      await Promise.race([once(member.stdout, 'data'), once(member, 'exit').then(() => Promise.reject(new Error(`a process did not start: ${this.errors}`)))])
+      const ended = once(member, 'exit').then(([, signal]: unknown[]) => {
+        // Killed by us before it was up; otherwise something is wrong with it.
+        if (signal !== 'SIGKILL') throw new Error(`a process did not start: ${this.errors}`)
+      })
+      await Promise.race([once(member.stdout, 'data'), ended])
     }))
   }
 

@@ -155,6 +155,19 @@ export const runnerCases: readonly RunnerCase[] = [
     await scene.until('the changes', async () => (await scene.version('items')) > before && (await scene.store.read(ref('items'))).heldBy === null)
     assert.deepEqual(await scene.rows('items'), table.rows)
   }),
+  rule('NX1 a budget of requests is one for all processes, and what a killed one had of it is not lost', async (scene) => {
+    const syncs = Array.from({ length: 4 }, (_, i) => `c${i}`)
+    const perSecond = 2
+    await scene.start({ continuous: syncs.length, perSecond, leaseMs: 2_000 })
+    const asked = (): number[] => scene.stage.log.filter(({ sync }) => syncs.includes(sync)).map(({ at }) => at)
+    await scene.until('two requests for each', () => asked().length >= 8)
+    await scene.harness.kill()
+    await scene.until('every sync goes on', () => syncs.every((sync) => scene.stage.asked(sync).length >= 4))
+    const at = asked()
+    // Each begins with a slot at once; a request may be under way when its process dies and be made again.
+    const budget = ((at.at(-1)! - at[0]!) / 1_000) * perSecond + 2 * syncs.length
+    assert.ok(at.length <= budget, `${at.length} requests where ${budget.toFixed(0)} were allowed`)
+  }),
   rule('XB19 a small tenant is served beside a large one', async (scene) => {
     const many = Array.from({ length: 60 }, (_, i) => `m${i}`)
     scene.stage.behave({ pageMs: 30 })

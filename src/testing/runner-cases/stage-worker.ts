@@ -1,4 +1,5 @@
 import type { ScheduleInput } from '../../config/schedule.ts'
+import type { SyncOptions } from '../../config/sync-options.ts'
 import { Worker } from '../../config/worker.ts'
 import type { Change, Page, SyncContext } from '../../contract/index.ts'
 import type { StageChange, StagePage } from './stage.ts'
@@ -12,13 +13,15 @@ export interface StageWorkerOptions {
   /** Continuous syncs, c0 and on; manual ones, m0 and on. */
   readonly continuous?: number
   readonly manual?: number
+  /** Requests a second that all continuous syncs may make together. */
+  readonly perSecond?: number
 }
 
 /**
  * The worker that a runner runs on a stage: `minutely` and `yearly` on schedule, `m0` … by hand, `c0` … all the time, and
  * the pair `items-backfill` and `items`. The tenant is the secret TENANT.
  */
-export function stageWorker({ url, process, leaseMs, continuous = 0, manual = 2 }: StageWorkerOptions): Worker {
+export function stageWorker({ url, process, leaseMs, continuous = 0, manual = 2, perSecond }: StageWorkerOptions): Worker {
   const worker = new Worker({ name: 'stage' })
   const database = worker.database('rows')
   const limits = { leaseTtlMs: leaseMs }
@@ -33,13 +36,14 @@ export function stageWorker({ url, process, leaseMs, continuous = 0, manual = 2 
     const { rows, next, more } = await ask<StagePage>(context, sync, table, `${what}?after=${state?.after ?? 0}`)
     return { changes: rows.map(changeOf), hasMore: more, nextState: { after: next } }
   }
-  const declare = (sync: string, schedule: ScheduleInput): void => {
-    worker.sync(sync, { database, mode: 'incremental', schedule, limits, execute: read(sync, sync, 'changes') })
+  const paced = perSecond === undefined ? {} : { pacer: worker.pacer('budget', { allowedRequests: perSecond, intervalMs: 1_000 }) }
+  const declare = (sync: string, schedule: ScheduleInput, pace: Pick<SyncOptions, 'pacer'> = {}): void => {
+    worker.sync(sync, { database, mode: 'incremental', schedule, limits, execute: read(sync, sync, 'changes'), ...pace })
   }
   declare('minutely', '1m')
   declare('yearly', { cron: '0 0 1 1 *' })
   for (let i = 0; i < manual; i++) declare(`m${i}`, 'manual')
-  for (let i = 0; i < continuous; i++) declare(`c${i}`, 'continuous')
+  for (let i = 0; i < continuous; i++) declare(`c${i}`, 'continuous', paced)
   worker.track('items', {
     database: worker.database('items'), schedule: 'manual', limits,
     source: {

@@ -1,0 +1,83 @@
+// node bench/scheduler.mjs <syncs per tenant> [postgres url]: one process with five tenants, as one JSON line. The store is in
+// memory and the source answers at once, so that what is measured is the scheduler and the engine around it.
+import { openSqliteStore } from '../dist/stores/sqlite/store.js'
+import { openPostgresStore } from '../dist/stores/postgres/store.js'
+import { Worker } from '../dist/index.js'
+import { systemClock } from '../dist/platform/clock.js'
+import { systemRandom } from '../dist/platform/random.js'
+import { syncsOf } from '../dist/runner/declared-sync.js'
+import { Runner } from '../dist/runner/runner.js'
+
+const [count, url] = [Number(process.argv[2]), process.argv[3]]
+const TENANTS = ['large', 'small-1', 'small-2', 'small-3', 'small-4']
+const IDLE_MS = 10_000
+const WORKER = 'bench'
+
+const worker = new Worker({ name: WORKER })
+const database = worker.database('rows')
+for (let i = 0; i < count; i++) worker.sync(`s${i}`, { database, mode: 'incremental', schedule: '1d', execute: async () => ({ changes: [], hasMore: false }) })
+const store = await openSqliteStore({ file: ':memory:' })
+const silent = () => {}
+let started = []
+const runner = new Runner({
+  store, tenants: TENANTS, syncs: syncsOf(worker), holder: 'bench', concurrency: 16, secrets: { get: String }, fetch,
+  ports: { clock: systemClock, random: systemRandom, log: { debug: silent, info: silent, warn: silent, error: silent } },
+  onEvent: (event) => event.kind === 'started' && started.push(event.tenant),
+})
+
+const ended = async (cycles) => {
+  const from = performance.now()
+  while (started.length < cycles || runner.status().running.length > 0) await new Promise((resolve) => setTimeout(resolve, 50))
+  return performance.now() - from
+}
+const jobs = count * TENANTS.length
+const bareMb = process.memoryUsage().rss / 2 ** 20
+await runner.start()
+const drainMs = await ended(jobs)
+const halfway = Object.fromEntries(TENANTS.map((tenant) => [tenant, started.slice(0, jobs / 2).filter((other) => other === tenant).length]))
+const drainedMb = process.memoryUsage().rss / 2 ** 20
+
+started = []
+for (let i = 0; i < count; i++) await store.forTenant('large').signal({ worker: WORKER, sync: `s${i}` }, { kind: 'trigger', actor: 'bench', at: Date.now() })
+for (const tenant of TENANTS.slice(1)) for (let i = 0; i < 10; i++) await store.forTenant(tenant).signal({ worker: WORKER, sync: `s${i}` }, { kind: 'trigger', actor: 'bench', at: Date.now() })
+const fair = started.length
+await ended(count + 40)
+const lastSmall = started.findLastIndex((tenant) => tenant !== 'large') + 1 - fair
+
+const before = process.cpuUsage()
+await new Promise((resolve) => setTimeout(resolve, IDLE_MS))
+const { user, system } = process.cpuUsage(before)
+await runner.stop()
+await store.close()
+console.log(JSON.stringify({
+  jobs, cyclesPerSecond: jobs / (drainMs / 1_000), halfway, lastSmall, triggered: count + 40,
+  idleUsPerSync: (user + system) / (IDLE_MS / 1_000) / jobs, bareMb, drainedMb, peakMb: process.resourceUsage().maxRSS / 1024,
+  ...(url === undefined ? {} : { postgres: await lookCost(url) }),
+}))
+
+/** What it costs to ask PostgreSQL about ten thousand syncs of which none moved, and of which one did. */
+async function lookCost(postgres) {
+  const { default: pg } = await import('pg')
+  const opened = await openPostgresStore({ url: postgres, tenant: 'idle' })
+  const client = new pg.Client({ connectionString: postgres })
+  await client.connect()
+  await client.query(`begin; select set_config('tidemark.tenant', 'idle', true);
+    insert into tidemark.registry (tenant_id, connector_id, stream_id) select 'idle', 'bench', 's' || n from generate_series(1, 10000) n; commit; analyze tidemark.registry`)
+  await client.end()
+  const timed = async (query) => {
+    const ms = []
+    for (let i = 0; i < 30; i++) {
+      const from = performance.now()
+      await opened.standings({ at: Date.now(), recent: 1, ...query() })
+      ms.push(performance.now() - from)
+    }
+    return ms.toSorted((a, b) => a - b)[15]
+  }
+  let mark
+  const allMs = await timed(() => ({}))
+  ;({ mark } = await opened.standings({ at: Date.now(), recent: 1 }))
+  const movedMs = await timed(() => ({ since: mark }))
+  const oneMs = await timed(() => ({ ref: { worker: 'bench', sync: 's77' } }))
+  await opened.close()
+  return { allMs, movedMs, oneMs }
+}
