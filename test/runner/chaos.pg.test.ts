@@ -1,3 +1,4 @@
+import type { ChildProcess } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -30,12 +31,23 @@ describe.skipIf(server === '')('a fleet whose processes are killed and frozen at
     const fleet = await StageFleet.open(database, stage.url)
     const random = chance(SEED)
     const pick = (count: number): number => Math.floor(random() * count)
-    const options = { concurrency: 8, leaseMs: LEASE_MS, tenants: ['default'], continuous: SYNCS, manual: 0, commits }
+    const freezing = join(folder, 'freezing')
+    writeFileSync(freezing, '')
+    const options = { concurrency: 8, leaseMs: LEASE_MS, tenants: ['default'], continuous: SYNCS, manual: 0, commits, freezing, freezeEvery: SECONDS < 60 ? 10 : 40 }
     const names = Array.from({ length: SYNCS }, (_, i) => `c${i}`)
     const counts = { kills: 0, freezes: 0, changes: 0 }
     const later: Array<Promise<void>> = []
     const frozen = new Set<number>()
+    const freeze = (member: ChildProcess, leases: number): void => {
+      counts.freezes++
+      frozen.add(member.pid!)
+      later.push(sleep(LEASE_MS * leases).then(() => {
+        member.kill('SIGCONT')
+        frozen.delete(member.pid!)
+      }))
+    }
     try {
+      fleet.onFrozen = (member) => freeze(member, 1.8)
       stage.behave({ pageMs: 15 })
       for (const name of names) for (let row = 0; row < 15; row++) stage.table(name).put(row, 0)
       await fleet.start({ ...options, processes: PROCESSES })
@@ -51,16 +63,12 @@ describe.skipIf(server === '')('a fleet whose processes are killed and frozen at
           await fleet.kill(member)
           later.push(fleet.start({ ...options, processes: 1 }))
         } else {
-          counts.freezes++
-          frozen.add(member.pid!)
           member.kill('SIGSTOP')
-          later.push(sleep(LEASE_MS * (0.3 + 1.7 * random())).then(() => {
-            member.kill('SIGCONT')
-            frozen.delete(member.pid!)
-          }))
+          freeze(member, 0.3 + 1.7 * random())
         }
       }
-      await Promise.all(later)
+      rmSync(freezing)
+      for (let all = 0; all < later.length; ) await Promise.all(later.slice(all, (all = later.length)))
 
       const truth = (): Record<string, number> => Object.assign({}, ...names.map((name) => stage.table(name).rows)) as Record<string, number>
       const landed = async (): Promise<Record<string, unknown>> => {

@@ -10,6 +10,9 @@ const MEMBER = fileURLToPath(new URL('stage-member.mjs', import.meta.url))
 export interface FleetOptions extends StartOptions {
   /** Where every commit's outcome is written down. */
   readonly commits?: string
+  /** While this file is there, every so many commits a process freezes itself just before it lands a page. */
+  readonly freezing?: string
+  readonly freezeEvery?: number
 }
 
 /** Real processes on one store, that run the stage's worker. */
@@ -18,6 +21,8 @@ export class StageFleet implements RunnerHarness {
   readonly #storeUrl: string
   readonly #stageUrl: string
   readonly members = new Set<ChildProcess>()
+  /** One has frozen itself, and waits to be thawed. */
+  onFrozen: (member: ChildProcess) => void = () => {}
   errors = ''
 
   static async open(storeUrl: string, stageUrl: string): Promise<StageFleet> {
@@ -36,6 +41,9 @@ export class StageFleet implements RunnerHarness {
       this.members.add(member)
       member.once('exit', () => this.members.delete(member))
       member.stderr.on('data', (chunk: Buffer) => (this.errors += chunk.toString()))
+      member.stdout.on('data', (chunk: Buffer) => {
+        if (chunk.includes('frozen')) this.onFrozen(member)
+      })
       const ended = once(member, 'exit').then(([, signal]: unknown[]) => {
         // Killed by us before it was up; otherwise something is wrong with it.
         if (signal !== 'SIGKILL') throw new Error(`a process did not start: ${this.errors}`)
