@@ -62,6 +62,7 @@ export class Watch {
       heard: (tenant) => this.#call([this.#tenants.get(tenant)!]),
       live: (is) => {
         this.#isLive = is
+        this.#everyMs = this.#options.pollMs
         // Something may have been told while nobody heard it; and it may be another server that is heard now.
         for (const tenant of this.#round) tenant.mark = null
         this.#call(this.#round)

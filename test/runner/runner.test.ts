@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { SyncError, type Page, type Store, type SyncContext } from '../../src/contract/index.ts'
+import { SyncError, type Ear, type Page, type Store, type SyncContext } from '../../src/contract/index.ts'
 import { readStatus } from '../../src/runner/status.ts'
 import { declare, HOUR, MINUTE, nothing, noting, oneRow, ref, Scene, SECOND } from './scene.ts'
 
@@ -244,6 +244,29 @@ describe('the store', () => {
     await scene.time.advance(3 * SECOND)
     expect(scene.ended('s77')).toHaveLength(1)
   })
+})
+
+test('a store that tells of news is asked more seldom, at once when it tells, and as often as before when it no longer can', async () => {
+  let ear: Ear | null = null
+  let calls = 0
+  const counted = intercept(scene.store, (name) => void (calls += name === 'standings' ? 1 : 0))
+  const store = new Proxy(counted, { get: (target, name) => (name === 'listen' ? (given: Ear) => ((ear = given), { close: async () => {} }) : Reflect.get(target, name) as unknown) })
+  const callsIn = async (ms: number): Promise<number> => {
+    calls = 0
+    await scene.time.advance(ms)
+    return calls
+  }
+  await scene.runner(declare({ backfill: { schedule: 'manual', execute: noting(asked, start) } }), { store }).start()
+  ear!.live(true)
+  await scene.time.advance(10 * SECOND)
+  expect(await callsIn(MINUTE)).toBeLessThanOrEqual(7)
+  await scene.trigger('backfill')
+  ear!.heard('default')
+  await scene.time.advance(100)
+  expect(asked).toHaveLength(1)
+  await scene.time.advance(2 * SECOND)
+  ear!.live(false)
+  expect(await callsIn(20 * SECOND)).toBeGreaterThanOrEqual(18)
 })
 
 test('a listener that throws harms no cycle', async () => {
