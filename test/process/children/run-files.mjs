@@ -1,9 +1,9 @@
-// One incremental cycle over a folder of files; it stands still before the page `holdAt`.
+// One incremental cycle over a folder of files, or a bucket's; it stands still before the page `holdAt`.
 import { input, openStore, run, say, word, Worker } from './outside.mjs'
 
-const { url, folder, pageSize, holdAt = 0 } = input
-const { files } = await import(`${input.dist}/sources/files/source.js`)
-const stream = files({ folder, pageSize, settleMs: 0 })
+const { url, folder, bucket, pageSize, settleMs = 0, holdAt = 0 } = input
+const { files, s3Folder } = await import(`${input.dist}/sources/files/source.js`)
+const stream = files({ folder: bucket === undefined ? folder : s3Folder(bucket), pageSize, settleMs })
 const worker = new Worker({ name: 'office' })
 worker.sync('items', {
   database: worker.database('items'),

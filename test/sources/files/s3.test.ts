@@ -1,9 +1,14 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DeleteObjectCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openStore } from '../../../src/config/open-store.ts'
 import { files, s3Folder, type S3Options } from '../../../src/sources/files/source.ts'
+import { buildPackage } from '../../process/build.ts'
+import { Child } from '../../process/child.ts'
 import { contextOf } from '../sql/cases.ts'
 import { DatabaseStage } from '../sql/stage.ts'
 
@@ -41,6 +46,38 @@ test('R41 a bucket is followed like a folder: new, late, replaced and deleted ob
   expect(await stage.rows('rows')).toEqual({ '2026/a.ndjson#1': { n: 9007199254740993n } })
   await stage.close()
 }, 60_000)
+
+test('R41 R48 R50 a reader of a bucket that is killed in the middle of an object is followed by one that ends its cycle, and nothing lands twice', async () => {
+  const build = await buildPackage()
+  const root = mkdtempSync(join(tmpdir(), 'tidemark-s3-kill-'))
+  const input = { url: `sqlite:${join(root, 'store.db')}`, bucket: { bucket: 'sales', prefix: 'kill/', client: config }, pageSize: 3, settleMs: -5_000 }
+  const keys = async (): Promise<string[]> => {
+    const store = await openStore(input.url)
+    try {
+      return (await store.changes({ after: 0, limit: 1_000 })).map(({ key }) => key).toSorted()
+    } finally {
+      await store.close()
+    }
+  }
+  const rowsOf = (name: string, count: number): string[] => Array.from({ length: count }, (_, index) => `${name}.csv#${index + 1}`)
+  try {
+    for (const name of ['a', 'b']) await put(`kill/${name}.csv`, `id\n${'7\n'.repeat(8)}`)
+    const victim = new Child(build, 'run-files.mjs', { input: { ...input, holdAt: 6 } })
+    await victim.until('landed', (said) => said['page'] === 5)
+    expect((await victim.kill()).signal).toBe('SIGKILL')
+    expect((await keys()).length).toBeLessThan(16)
+    const heir = await new Child(build, 'run-files.mjs', { input }).ended
+    expect(heir.said.at(-1)).toMatchObject({ event: 'result', stopReason: 'complete', resumed: true })
+    expect(await keys()).toEqual([...rowsOf('a', 8), ...rowsOf('b', 8)])
+    // One more full incremental cycle, by yet another process.
+    await put('kill/aa.csv', 'id\n1\n')
+    const third = await new Child(build, 'run-files.mjs', { input }).ended
+    expect(third.said.at(-1)).toMatchObject({ stopReason: 'complete', resumed: false, counts: { created: 1, updated: 0, deleted: 0 } })
+  } finally {
+    rmSync(root, { recursive: true, force: true })
+    await build.remove()
+  }
+}, 120_000)
 
 test('a bucket that is not there has a code of its own', async () => {
   const { execute } = files({ folder: s3Folder({ bucket: 'nowhere', client: config }) })
