@@ -75,7 +75,7 @@ test('R41 R48 R50 a reader of a bucket that is killed in the middle of an object
     expect(third.said.at(-1)).toMatchObject({ stopReason: 'complete', resumed: false, counts: { created: 1, updated: 0, deleted: 0 } })
   } finally {
     rmSync(root, { recursive: true, force: true })
-    await build.remove()
+    build.remove()
   }
 }, 120_000)
 
