@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// npm run bench [-- --records N --only sqlite,postgres,http,feed,scheduler,fleet]; `fleet` takes some twenty minutes and is run only when named
+// npm run bench [-- --records N --only sqlite,postgres,tables,http,feed,scheduler,fleet]; `fleet` takes some twenty minutes and is run only when named
 // Every figure is a ratio to a raw limit measured in the same run on the same machine. The raw limit is measured before and
 // after, and its mean counts, because machines get tired.
 import { fork, spawnSync } from 'node:child_process'
@@ -13,7 +13,7 @@ import { gzipSync } from 'node:zlib'
 import { createJiti } from 'jiti'
 
 const here = dirname(fileURLToPath(import.meta.url))
-const { values } = parseArgs({ options: { records: { type: 'string', default: '1000000' }, only: { type: 'string', default: 'sqlite,postgres,http,feed,scheduler' }, entries: { type: 'string', default: '5000000' }, json: { type: 'boolean', default: false } } })
+const { values } = parseArgs({ options: { records: { type: 'string', default: '1000000' }, only: { type: 'string', default: 'sqlite,postgres,tables,http,feed,scheduler' }, entries: { type: 'string', default: '5000000' }, json: { type: 'boolean', default: false } } })
 const count = Number(values.records)
 const only = values.only.split(',')
 const folder = mkdtempSync(join(tmpdir(), 'tidemark-bench-'))
@@ -32,6 +32,7 @@ try {
       await server.stop()
     }
   }
+  if (only.includes('tables')) report.tables = await benchTables()
   if (only.includes('http')) report.http = await benchHttp()
   if (only.includes('feed')) report.feed = await benchFeed(Number(values.entries))
   if (only.includes('scheduler')) report.scheduler = await benchScheduler()
@@ -58,6 +59,24 @@ function bench(name, rawScript, rawArguments, url, commitUrl) {
   const bareMb = JSON.parse(spawnSync(process.execPath, ['-p', 'process.resourceUsage().maxRSS / 1024'], { encoding: 'utf8' }).stdout)
   say(`  peak memory          ${peakMb.toFixed(0)} MB, of which Node itself ${bareMb.toFixed(0)} MB`)
   return { raw: { before, after }, landing: rates, cycle: passes, peakMb, bareMb }
+}
+
+async function benchTables() {
+  const records = Math.min(count, 100_000)
+  say(`\nA table of PostgreSQL to PostgreSQL: ${records.toLocaleString('en')} rows of ten columns`)
+  const { startPostgres } = await createJiti(import.meta.url).import(join(here, '../test/setup/postgres-server.ts'))
+  const server = await startPostgres({ fsync: true })
+  try {
+    const result = child('tables.mjs', server.url, records)
+    const [cycle, given] = [median(result.cycle), median(result.given)]
+    say(`  COPY to COPY         ${thousands(result.raw)} rows/s`)
+    say(`  reading alone        ${thousands(result.reading)} rows/s = ${(result.reading / result.raw).toFixed(2)} × that`)
+    say(`  a whole cycle        ${thousands(cycle)} rows/s = ${(cycle / result.raw).toFixed(2)} × that`)
+    say(`  with pages at hand   ${thousands(given)} rows/s = ${(given / cycle).toFixed(2)} × the cycle: the most that faster reading could bring`)
+    return result
+  } finally {
+    await server.stop()
+  }
 }
 
 async function benchHttp() {

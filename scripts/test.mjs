@@ -20,6 +20,7 @@ installDebianPackages([
   // librdkafka carries a mock of a whole Kafka cluster; a small C program starts it.
   { name: 'librdkafka-dev', missing: () => !existsSync('/usr/include/librdkafka/rdkafka_mock.h') },
   { name: 'gcc', missing: () => spawnSync('cc', ['--version']).status !== 0 },
+  { name: 'openssl', missing: () => spawnSync('openssl', ['version']).status !== 0 },
   { name: 'chromium', missing: () => !existsSync('/usr/bin/chromium') },
   { name: 'fonts-dejavu-core', missing: () => !existsSync('/usr/share/fonts/truetype/dejavu') },
 ])

@@ -14,7 +14,7 @@ const INSTALLED = Object.entries(LOCK.packages).filter(([path, { dev, devOptiona
 
 describe('Z44 what the package brings', () => {
   test('every dependency is pinned, and has its reason on record; no reason is left of one that is gone', () => {
-    const listed = [...read('docs/decisions/0009-what-the-package-depends-on.md').matchAll(/^\| `([^`]+)` \|/gm)].map((match) => match[1]!)
+    const listed = [...read('docs/decisions/0010-what-the-package-depends-on.md').matchAll(/^\| `([^`]+)` \|/gm)].map((match) => match[1]!)
     expect(listed.toSorted()).toEqual(Object.keys(PACKAGE.dependencies).toSorted())
     expect(Object.values(PACKAGE.dependencies).filter((version) => !/^\d+\.\d+\.\d+$/.test(version))).toEqual([])
   })

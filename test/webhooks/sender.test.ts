@@ -1,12 +1,11 @@
-import { readFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { WebhookAllowance } from '../../src/contract/index.ts'
 import { isPublicAddress } from '../../src/webhooks/address.ts'
 import { checkWebhookUrl } from '../../src/webhooks/check-url.ts'
 import { createSender, shown, type Address } from '../../src/webhooks/send.ts'
+import { certify } from './authority.ts'
 import { Receiver } from './receiver.ts'
 
 const HTTP: WebhookAllowance[] = ['http']
@@ -88,10 +87,9 @@ describe('XF13 Z34 when it is connected', () => {
   })
 
   test('Z33 over https: to a receiver whose certificate is of an authority that is trusted, and of that name; to no other', async () => {
-    // Made for this test alone; the key of the authority was thrown away.
-    const read = (name: string): string => readFileSync(join(import.meta.dirname, 'fixtures', name), 'utf8')
+    const { ca, cert, key } = certify('hooks.example.com')
     const names: string[] = []
-    const server = createServer({ cert: read('server.pem'), key: read('server.key.pem') }, (request, response) => {
+    const server = createServer({ cert, key }, (request, response) => {
       names.push(String(request.headers.host))
       request.resume().on('end', () => response.writeHead(204).end())
     })
@@ -102,7 +100,7 @@ describe('XF13 Z34 when it is connected', () => {
     })
     const { port } = server.address() as AddressInfo
     const resolve = async (): Promise<Address[]> => [{ address: '127.0.0.1', family: 4 }]
-    const [trusting, wary] = [createSender({ resolve, ca: read('ca.pem') }), createSender({ resolve })]
+    const [trusting, wary] = [createSender({ resolve, ca }), createSender({ resolve })]
     const to = (name: string) => ({ ...shipment, allow: ['port', 'private'] as WebhookAllowance[], url: `https://${name}:${port}/` })
     expect(await trusting(to('hooks.example.com'))).toMatchObject({ kind: 'delivered', status: 204 })
     expect(await trusting(to('other.example.com'))).toMatchObject({ kind: 'failed', status: null, answer: 'the connection failed (ERR_TLS_CERT_ALTNAME_INVALID)' })

@@ -1,0 +1,52 @@
+// node bench/tables.mjs <url> <records>: a table of one PostgreSQL copied into another place of it, as one JSON line. The limit
+// is COPY out of the one and into the other, whose bytes nobody looks at. The same cycle with pages that are there already tells
+// what could be gained at most if reading and parsing cost nothing.
+import { pipeline } from 'node:stream/promises'
+import pg from 'pg'
+import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
+import { openStore, runCycle } from '../dist/index.js'
+import { sql } from '../dist/sources/sql/source.js'
+import { recordOf } from './records.mjs'
+
+const [url, count] = [process.argv[2], Number(process.argv[3])]
+const [reader, writer] = [new pg.Client(url), new pg.Client(url)]
+await Promise.all([reader.connect(), writer.connect()])
+await reader.query('create table accounts_there (id text collate "C" primary key, name text, email text, city text, country text, balance float8, active boolean, created_at timestamptz, updated_at timestamptz, notes text)')
+await reader.query('insert into accounts_there select r.* from unnest($1::json[]) j, json_populate_record(null::accounts_there, j) r', [[JSON.stringify(recordOf(0))]])
+await reader.query(`insert into accounts_there select 'acc_' || lpad(i::text, 10, '0'), 'Customer number ' || i, 'customer' || i || '@example.com', city, country, i * 1.5, i % 3 = 0, created_at, updated_at, notes
+  from accounts_there, generate_series(1, ${count - 1}) i`)
+await reader.query('create table accounts_here (like accounts_there including all)')
+
+const raw = await rated(async () => {
+  await pipeline(reader.query(copyTo('copy accounts_there to stdout')), writer.query(copyFrom('copy accounts_here from stdin')))
+})
+const { execute, mode } = sql({ url }).listing('public.accounts_there')
+const context = { signal: new AbortController().signal, log: { debug() {}, info() {}, warn() {}, error() {} }, clock: { now: Date.now }, cycle: { id: 0 }, secrets: {} }
+const pages = []
+const reading = await rated(async () => {
+  for (let state, more = true; more; ) {
+    const page = await execute(state, context)
+    pages.push(page)
+    more = page.hasMore
+    state = page.nextState
+  }
+})
+const store = await openStore(url)
+const rates = { cycle: [], given: [] }
+for (let turn = 0; turn < 3; turn++) {
+  for (const [name, source] of [['cycle', execute], ['given', async (_, { cycle }) => pages[cycle.page - 1]]]) {
+    rates[name].push(await rated(async () => {
+      const result = await runCycle({ store, worker: 'bench', sync: { name: `${name}${turn}`, database: `${name}${turn}`, mode, execute: source } })
+      if (result.counts.created !== count) throw new Error(`${result.stopReason} ${result.error?.message ?? result.counts.created}`)
+    }))
+  }
+}
+await store.close()
+await Promise.all([reader.end(), writer.end()])
+console.log(JSON.stringify({ raw, reading, ...rates }))
+
+async function rated(act) {
+  const startedAt = performance.now()
+  await act()
+  return count / ((performance.now() - startedAt) / 1000)
+}
