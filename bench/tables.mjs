@@ -34,7 +34,7 @@ const reading = await rated(async () => {
 const store = await openStore(url)
 const rates = { cycle: [], given: [] }
 for (let turn = 0; turn < 3; turn++) {
-  for (const [name, source] of [['cycle', execute], ['given', async (_, { cycle }) => pages[cycle.page - 1]]]) {
+  for (const [name, source] of Object.entries({ cycle: execute, given: async (_, { cycle }) => pages[cycle.page - 1] })) {
     rates[name].push(await rated(async () => {
       const result = await runCycle({ store, worker: 'bench', sync: { name: `${name}${turn}`, database: `${name}${turn}`, mode, execute: source } })
       if (result.counts.created !== count) throw new Error(`${result.stopReason} ${result.error?.message ?? result.counts.created}`)
