@@ -95,13 +95,13 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'no fencing and no check of version and page',
     patches: [
       { file: REGISTRY, find: 'entry !== undefined && entry.epoch === lease.epoch && entry.holder === lease.holder ? entry : null', replace: 'entry ?? null' },
-      { file: COMMIT, find: "move.kind === 'set' || (entry.inflight_cycle === move.cycle && entry.inflight_page === move.page - 1)", replace: 'true' },
+      { file: COMMIT, find: "move.kind === 'set' || move.kind === 'replay' || (entry.inflight_cycle === move.cycle && entry.inflight_page === move.page - 1)", replace: 'true' },
     ],
     worlds: ['replace', 'delta'], overrides: { rates: { freeze: 0.03 }, runners: 3, leaseTtlMs: 2_000 }, seeds: 40,
   },
   {
     name: 'no check of the page: a commit that arrives late lands again',
-    patches: [{ file: COMMIT, find: "move.kind === 'set' || (entry.inflight_cycle === move.cycle && entry.inflight_page === move.page - 1)", replace: 'true' }],
+    patches: [{ file: COMMIT, find: "move.kind === 'set' || move.kind === 'replay' || (entry.inflight_cycle === move.cycle && entry.inflight_page === move.page - 1)", replace: 'true' }],
     worlds: ['replace', 'delta'], overrides: { rates: { 'applied-late': 0.1 } }, seeds: 60,
   },
   {

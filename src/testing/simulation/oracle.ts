@@ -36,11 +36,12 @@ export class Oracle extends StoreOracle<SyncFacts> {
     return monotonic ? 0 : lagMs
   }
 
-  protected override judgeLandings(model: SyncModel<SyncFacts>, { landings }: Commit): void {
-    for (const landing of landings) {
-      if (landing.type !== 'upsert') continue
-      let syncs = this.#sighted.get(landing.key)
-      if (syncs === undefined) this.#sighted.set(landing.key, (syncs = new Map()))
+  /** What is quarantined is told of, too. */
+  protected override judgeLandings(model: SyncModel<SyncFacts>, { landings, quarantined }: Commit): void {
+    for (const { key } of [...landings.filter(({ type }) => type === 'upsert'), ...quarantined]) {
+      if (key === null) continue
+      let syncs = this.#sighted.get(key)
+      if (syncs === undefined) this.#sighted.set(key, (syncs = new Map()))
       syncs.set(model.facts.sync, this.#options.now())
     }
   }
