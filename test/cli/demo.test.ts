@@ -32,6 +32,8 @@ test('demo: three accounts that change, refuse and stumble are followed; Ctrl-C 
     if (wanted.size === 0) break
   }
   for (const code of ['RATE_LIMITED', 'SOURCE_UNAVAILABLE']) await service.says(`"code":"${code}"`)
+  const isDelivered = async (): Promise<boolean> => ((await (await fetch(`${url}/api/webhooks`)).json()) as { data: { succeededAt: string | null }[] }).data.some(({ succeededAt }) => succeededAt !== null)
+  await expect.poll(isDelivered, { timeout: 60_000 }).toBe(true)
   const failed = documents(service).filter(({ event, result }) => event === 'ended' && result.error !== null)
   expect(failed).toEqual([])
 
