@@ -17,7 +17,7 @@ const WRITERS = 4
 /** Writers commit from connections of their own, as other processes would, while readers follow in every way there is. */
 export function describeNoGap(name: string, open: OpenHarness): void {
   describe(`ten readers on ${name}, while ${WRITERS} writers commit for ${SECONDS} s`, () => {
-    test('XF1 XF8 A9 A10 A11 A26 A31 O10 no gap, no reorder: each ends with exactly the current rows', { timeout: SECONDS * 1_000 + 120_000 }, async () => {
+    test('XF1 XF8 A9 A10 A11 A26 A31 O10 no gap, no reorder: each ends with exactly the current rows', { timeout: SECONDS * 10_000 + 120_000 }, async () => {
       const stand = await Stand.open(open)
       await (await stand.driver('first')).cycle([upsert('first', {})])
       const until = Date.now() + SECONDS * 1_000
