@@ -68,8 +68,8 @@ async function sendPage({ caller: { store }, request, reply, hall }: Ask, body: 
 /** Without a cursor and a time, from `after` on. */
 export async function readChanges(ask: Ask, after = 0): Promise<unknown> {
   const { caller: { store }, query, reply, request, hall } = ask
-  const types = names(query['types'])
-  if (types !== undefined) await checkTypes(store, types)
+  const given = names(query['types'])
+  const types = given === undefined ? undefined : await knownTypes(store, given)
   const asked: PageRequest = {
     endpoint: 'changes', databases: types?.toSorted(), cursor: text(query['cursor']), updatedSince: text(query['updatedSince']), limit: Number(query['limit']), after,
   }
@@ -114,10 +114,13 @@ function isKnown(header: string | undefined, tag: string): boolean {
   return header !== undefined && header.split(',').some((one) => one.trim().replace(/^W\//, '') === tag)
 }
 
-async function checkTypes(store: Store, types: readonly string[]): Promise<void> {
+/** Each once; a database may also be named in the singular. */
+async function knownTypes(store: Store, types: readonly string[]): Promise<string[]> {
   const known = await store.databaseNames()
-  const unknown = types.find((type) => !known.includes(type))
+  const meant = types.map((type) => (!known.includes(type) && known.includes(`${type}s`) ? `${type}s` : type))
+  const unknown = meant.find((type) => !known.includes(type))
   if (unknown !== undefined) throw new FeedError('type_unknown', `There is no type ${JSON.stringify(unknown.slice(0, 63))}; there are: ${known.join(', ') || 'none yet'}.`)
+  return [...new Set(meant)]
 }
 
 function noDatabase(name: string): HttpError {

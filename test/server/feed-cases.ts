@@ -190,6 +190,8 @@ export function describeFeed(name: string, open: OpenHarness): void {
       const at = `${CHANGES}?cursor=${body.page.nextCursor}`
       expect((await stand.get(at)).body.data.map(({ resourceType }: Body) => resourceType)).toEqual(['people', 'things', 'people'])
       expect((await stand.get(`${at}&types=people,things`)).status).toBe(200)
+      expect((await stand.get(`${CHANGES}?types=thing,things,order`)).body.data.map(({ resourceType }: Body) => resourceType)).toEqual(['things', 'orders', 'things', 'orders'])
+      expect((await stand.get(`${at}&types=people,thing`)).status).toBe(200)
       for (const types of ['things', 'things,people,orders']) {
         const refused = await stand.get(`${at}&types=${types}`)
         expect([refused.status, refused.body.details]).toEqual([400, { reason: 'cursor_filter', restart: 'backfill' }])
