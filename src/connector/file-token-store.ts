@@ -74,7 +74,8 @@ class FileTokenStore implements TokenStore {
         await rm(draft, { force: true })
       }
       await syncFolder(this.#folder)
-      // The version before the newest always stays, so an old name is free again only when two newer ones are there.
+      // The version before the newest always stays, so an old name is free again only when two newer ones are there. Whether this one
+      // came before them cannot be told then; who hears "no" reads again, and finds what followed from it.
       const newest = (await this.#versions()).at(-1)!
       if (newest > version + 1) return false
       await this.#forget(version - 1)

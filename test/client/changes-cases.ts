@@ -422,7 +422,7 @@ export function changesCases(open: OpenHarness): void {
     expect(JSON.stringify([wrongKey, wrongKey.message])).not.toContain('AAAA')
     const scope = await failure({ key: await addKey(stand.store, ['things:read']) })
     expect(scope).toMatchObject({ code: 'FORBIDDEN', status: 403 })
-    expect(await failure({}, { types: ['thing'] })).toMatchObject({ code: 'INVALID_REQUEST', reason: 'type_unknown', restart: null })
+    expect(await failure({}, { types: ['stuff'] })).toMatchObject({ code: 'INVALID_REQUEST', reason: 'type_unknown', restart: null })
     expect(await failure({}, { updatedSince: 'yesterday' })).toMatchObject({ code: 'INVALID_REQUEST', reason: 'time_invalid' })
     expect(await failure({ url: 'http://127.0.0.1:1' }, { retriesMax: 2 })).toMatchObject({ code: 'NETWORK_FAILED', status: null, requestId: null })
     const newer = between(async (response) => Response.json({ ...((await response.json()) as object), data: [{ resourceType: 'things', resourceId: 'k', action: 'merged', updatedAt: '2026-01-01T00:00:00Z', snapshot: null }] }))

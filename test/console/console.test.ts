@@ -231,7 +231,7 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     const text = await page.getByLabel('The key', { exact: true }).innerText()
     expect((await fetch(`${scene.url}/agents/v1/changes`, { headers: { authorization: `Bearer ${text}` } })).status).toBe(200)
     await page.keyboard.press('Escape')
-    expect(await page.content()).not.toContain(text)
+    await expect.poll(() => page.content()).not.toContain(text)
     expect(await page.getByRole('table', { name: 'Keys' }).innerText()).toMatch(/reports[\s\S]*changes:read[\s\S]*valid/)
     await page.getByRole('button', { name: 'Revoke reports' }).click()
     await page.getByRole('button', { name: 'Revoke it' }).click()

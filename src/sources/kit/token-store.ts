@@ -18,7 +18,7 @@ export interface StoredTokens extends Tokens {
 /** Where tokens live that are renewed. A rotated token is written here before anybody uses what came with it. */
 export interface TokenStore {
   read(): Promise<StoredTokens | null>
-  /** Compare-and-swap, durable when it resolves. False when the version there is another; 0 means that nothing is there. */
+  /** Compare-and-swap, durable when it resolves. False when the version there is another by now: read again; 0 means that nothing is there. */
   write(expectedVersion: number, tokens: Tokens): Promise<boolean>
 }
 
