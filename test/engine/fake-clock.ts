@@ -1,6 +1,6 @@
 import type { Clock } from '../../src/contract/index.ts'
 
-/** Time that moves only when everybody sleeps: to the moment the first of them wants to be woken. */
+/** Time that passes only when it is told to, or driven: from one moment that somebody wants to be woken at to the next. */
 export class FakeClock implements Clock {
   readonly #timers = new Set<{ at: number; wake: () => void }>()
   #elapsed = 0
@@ -50,17 +50,42 @@ export class FakeClock implements Clock {
     for (let steps = 0; ; steps++) {
       await everythingReady()
       if (settled) return promise
-      if (this.#timers.size === 0) throw new Error('nobody sleeps, and still it does not end')
       if (steps > 100_000) throw new Error('it does not end')
-      const [first] = [...this.#timers].toSorted((a, b) => a.at - b.at)
-      this.#timers.delete(first!)
-      this.#elapsed = Math.max(this.#elapsed, first!.at)
-      first!.wake()
+      if (!this.#wakeNext(Infinity)) throw new Error('nobody sleeps, and still it does not end')
     }
+  }
+
+  /** What is due on the way happens in order, each with everything that follows from it. */
+  async advance(ms: number): Promise<void> {
+    const end = this.#elapsed + ms
+    for (;;) {
+      await everythingReady()
+      if (!this.#wakeNext(end)) break
+    }
+    this.#elapsed = end
+  }
+
+  /** A little at a time until it is so. */
+  async until(condition: () => boolean, stepMs = 100, limitMs = 3_600_000): Promise<void> {
+    for (let passed = 0; !condition(); passed += stepMs) {
+      if (passed > limitMs) throw new Error(`it did not come true in ${limitMs} ms`)
+      await this.advance(stepMs)
+    }
+  }
+
+  /** False when nobody wants to be woken by then. */
+  #wakeNext(by: number): boolean {
+    let next: { at: number; wake: () => void } | null = null
+    for (const timer of this.#timers) if (timer.at <= by && (next === null || timer.at < next.at)) next = timer
+    if (next === null) return false
+    this.#timers.delete(next)
+    this.#elapsed = Math.max(this.#elapsed, next.at)
+    next.wake()
+    return true
   }
 }
 
 /** Everything that needs no time has happened: a store in memory answers within microtasks. */
-export function everythingReady(): Promise<void> {
+function everythingReady(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }

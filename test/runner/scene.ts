@@ -6,7 +6,7 @@ import { syncsOf, type DeclaredSync } from '../../src/runner/declared-sync.ts'
 import { Runner } from '../../src/runner/runner.ts'
 import type { RunnerEvent, RunnerOptions } from '../../src/runner/runner-options.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
-import { VirtualTime } from './virtual-time.ts'
+import { FakeClock } from '../engine/fake-clock.ts'
 
 export const WORKER = 'shop'
 export const SECOND = 1_000
@@ -17,16 +17,16 @@ type Declaration = Partial<SyncOptions<any>>
 
 /** A store in memory, a clock that waits to be told, and as many runners as a test wants. */
 export class Scene {
-  readonly time: VirtualTime
+  readonly time: FakeClock
   readonly store: Store
   readonly events: RunnerEvent[] = []
   readonly #runners: Runner[] = []
 
   static async open(start?: string): Promise<Scene> {
-    return new Scene(new VirtualTime(start), await openSqliteStore({ file: ':memory:' }))
+    return new Scene(new FakeClock(start), await openSqliteStore({ file: ':memory:' }))
   }
 
-  private constructor(time: VirtualTime, store: Store) {
+  private constructor(time: FakeClock, store: Store) {
     this.time = time
     this.store = store
   }

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { Worker } from '../../src/config/worker.ts'
-import { SyncError } from '../../src/contract/index.ts'
+import { SyncError, type Mode } from '../../src/contract/index.ts'
 import type { SyncPlan } from '../../src/engine/sync-plan.ts'
 import { offsets } from '../../src/strategies/offsets.ts'
 import { Stream } from '../../src/testing/simulation/random.ts'
@@ -95,12 +95,25 @@ describe('worlds of a log', () => {
     return error?.code ?? stopReason
   }
 
-  test.each(SEEDS)('delta alone, seed %i: the rows are the last values', async (seed) => {
+  async function openWorld(seed: number, mode: Mode): Promise<{ world: World; plan: SyncPlan }> {
     scene = await Scene.open()
     const world = new World(seed)
     const worker = new Worker({ name: WORKER })
-    worker.sync('log', { database: worker.database(DATABASE), mode: 'incremental', execute: world.source() })
-    const plan = worker.plan('log')
+    worker.sync('log', { database: worker.database(DATABASE), mode, execute: world.source() })
+    return { world, plan: worker.plan('log') }
+  }
+
+  async function openPair(seed: number): Promise<{ world: World; plans: { backfill: SyncPlan; delta: SyncPlan } }> {
+    scene = await Scene.open()
+    const world = new World(seed)
+    const worker = new Worker({ name: WORKER })
+    const source = world.source()
+    const { backfill, delta } = worker.track('log', { database: worker.database(DATABASE), source: { backfill: source, delta: source, anchor: (context) => source.anchor(context) } })
+    return { world, plans: { backfill: worker.plan(backfill), delta: worker.plan(delta) } }
+  }
+
+  test.each(SEEDS)('delta alone, seed %i: the rows are the last values', async (seed) => {
+    const { world, plan } = await openWorld(seed, 'incremental')
     for (let step = 0; step < 60; step++) {
       for (let writes = world.int(4); writes > 0; writes--) world.write()
       if (world.random.next() < 0.1) world.compact()
@@ -112,11 +125,7 @@ describe('worlds of a log', () => {
   })
 
   test.each(SEEDS)('replace alone, seed %i: the rows are the last values of what is kept', async (seed) => {
-    scene = await Scene.open()
-    const world = new World(seed)
-    const worker = new Worker({ name: WORKER })
-    worker.sync('log', { database: worker.database(DATABASE), mode: 'replace', execute: world.source() })
-    const plan = worker.plan('log')
+    const { world, plan } = await openWorld(seed, 'replace')
     for (let step = 0; step < 40; step++) {
       for (let writes = world.int(4); writes > 0; writes--) world.write()
       if (world.random.next() < 0.1) world.forget()
@@ -127,12 +136,7 @@ describe('worlds of a log', () => {
   })
 
   test.each(SEEDS)('both at once, seed %i: whichever ends last, the rows are the last values', async (seed) => {
-    scene = await Scene.open()
-    const world = new World(seed)
-    const worker = new Worker({ name: WORKER })
-    const source = world.source()
-    const { backfill, delta } = worker.track('log', { database: worker.database(DATABASE), source: { backfill: source, delta: source, anchor: (context) => source.anchor(context) } })
-    const plans = { backfill: worker.plan(backfill), delta: worker.plan(delta) }
+    const { world, plans } = await openPair(seed)
     for (let step = 0; step < 60; step++) {
       for (let writes = world.int(4); writes > 0; writes--) world.write()
       const dice = world.random.next()
@@ -145,12 +149,7 @@ describe('worlds of a log', () => {
   })
 
   test.each(SEEDS)('history lost, seed %i: the backfill that is asked for makes the rows whole', async (seed) => {
-    scene = await Scene.open()
-    const world = new World(seed)
-    const worker = new Worker({ name: WORKER })
-    const source = world.source()
-    const { backfill, delta } = worker.track('log', { database: worker.database(DATABASE), source: { backfill: source, delta: source, anchor: (context) => source.anchor(context) } })
-    const plans = { backfill: worker.plan(backfill), delta: worker.plan(delta) }
+    const { world, plans } = await openPair(seed)
     const runs = async (plan: SyncPlan, isWhole: boolean): Promise<void> => {
       const said = await run(plan, world, isWhole)
       expect(['complete', 'max_pages', 'HISTORY_LOST']).toContain(said)

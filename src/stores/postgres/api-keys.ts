@@ -1,4 +1,5 @@
 import type { ApiKey } from '../../contract/index.ts'
+import { toApiKey, type ApiKeyRow } from '../kit/api-key-rows.ts'
 import type { Session } from './connection.ts'
 import { lockTenant } from './registry.ts'
 
@@ -8,14 +9,14 @@ export function apiKey({ connection, tenant }: Session, id: string): Promise<Api
   return connection.read(tenant, async (transaction) => {
     // For this transaction alone, the wall has a window as large as this one key.
     await transaction.run("select set_config('tidemark.api_key', $1, true)", id)
-    const found = await transaction.get<KeyRow>(`${KEYS} where key_id = $1`, id)
+    const found = await transaction.get<ApiKeyRow>(`${KEYS} where key_id = $1`, id)
     return found === undefined ? null : toApiKey(found)
   })
 }
 
 export function apiKeys({ connection, tenant }: Session): Promise<ApiKey[]> {
   return connection.read(tenant, async (transaction) => {
-    const found = await transaction.all<KeyRow>(`${KEYS} where tenant_id = $1 order by key_id`, tenant)
+    const found = await transaction.all<ApiKeyRow>(`${KEYS} where tenant_id = $1 order by key_id`, tenant)
     return found.map(toApiKey).toSorted((a, b) => a.createdAt - b.createdAt)
   })
 }
@@ -37,21 +38,3 @@ export function endApiKey({ connection, tenant }: Session, id: string, at: numbe
 }
 
 const KEYS = 'select key_id, tenant_id as tenant, name, hash, scopes, rate_limit, created_at, ends_at from tidemark.api_keys'
-
-interface KeyRow {
-  key_id: string
-  tenant: string
-  name: string
-  hash: string
-  scopes: string
-  rate_limit: number
-  created_at: number
-  ends_at: number | null
-}
-
-function toApiKey(row: KeyRow): ApiKey {
-  return {
-    id: row.key_id, tenant: row.tenant, name: row.name, hash: row.hash, scopes: JSON.parse(row.scopes) as string[],
-    rateLimit: row.rate_limit, createdAt: row.created_at, endsAt: row.ends_at,
-  }
-}

@@ -1,15 +1,16 @@
 import type { ApiKey } from '../../contract/index.ts'
+import { toApiKey, type ApiKeyRow } from '../kit/api-key-rows.ts'
 import type { Session } from './connection.ts'
 
 /** The keys of the served side. */
 
 export function apiKey({ connection }: Session, id: string): ApiKey | null {
-  const found = connection.get<KeyRow>(`${KEYS} where k.key_id = ?`, id)
+  const found = connection.get<ApiKeyRow>(`${KEYS} where k.key_id = ?`, id)
   return found === undefined ? null : toApiKey(found)
 }
 
 export function apiKeys({ connection, tenantId }: Session): ApiKey[] {
-  return connection.all<KeyRow>(`${KEYS} where k.tenant_id = ? order by k.created_at, k.key_id`, tenantId).map(toApiKey)
+  return connection.all<ApiKeyRow>(`${KEYS} where k.tenant_id = ? order by k.created_at, k.key_id`, tenantId).map(toApiKey)
 }
 
 export function addApiKey({ connection, tenantId }: Session, key: Omit<ApiKey, 'tenant'>): void {
@@ -27,21 +28,3 @@ export function endApiKey({ connection, tenantId }: Session, id: string, at: num
 
 const KEYS = `select k.key_id, t.name as tenant, k.name, k.hash, k.scopes, k.rate_limit, k.created_at, k.ends_at
   from tidemark_api_keys k join tidemark_tenants t using (tenant_id)`
-
-interface KeyRow {
-  key_id: string
-  tenant: string
-  name: string
-  hash: string
-  scopes: string
-  rate_limit: number
-  created_at: number
-  ends_at: number | null
-}
-
-function toApiKey(row: KeyRow): ApiKey {
-  return {
-    id: row.key_id, tenant: row.tenant, name: row.name, hash: row.hash, scopes: JSON.parse(row.scopes) as string[],
-    rateLimit: row.rate_limit, createdAt: row.created_at, endsAt: row.ends_at,
-  }
-}
