@@ -49,6 +49,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
     packages: ['node:async_hooks', 'node:crypto', 'node:fs', 'node:module', 'node:path', 'node:url', 'node:util', 'ajv', 'croner', 'jiti'],
   },
   runner: { folders: ['contract', 'engine', 'config', 'platform'], packages: [] },
+  'runner/restate': { folders: ['contract', 'engine', 'platform', 'runner'], packages: ['node:child_process', 'node:fs', 'node:fs/promises', 'node:http2', 'node:module', 'node:net', 'node:path', '@restatedev/restate-sdk'] },
   feed: { folders: ['contract', 'values'], packages: ['node:crypto'] },
   'webhooks/verify': { folders: ['contract', 'webhooks'], packages: ['node:crypto'] },
   webhooks: { folders: ['contract', 'values', 'feed', 'engine', 'webhooks/verify'], packages: ['node:crypto', 'node:dns', 'node:net', 'node:util', 'undici'] },
@@ -70,7 +71,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   },
   testing: { folders: ['contract', 'values', 'engine', 'registry', 'config', 'stores/sqlite', 'stores/kit', 'runner', 'testing/simulation/vendors'], packages: ['node:assert/strict', 'node:crypto', 'node:http', 'node:net', 'node:stream', 'node:test', 'node:timers/promises', 'node:util'] },
   cli: {
-    folders: ['contract', 'values', 'strategies', 'engine', 'registry', 'config', 'config/manifest', 'platform', 'runner', 'server', 'webhooks', 'webhooks/verify', 'testing', 'testing/simulation/vendors', 'advisor', 'linter', 'mcp', 'typings', 'export', 'stores/sqlite', 'stores/postgres'],
+    folders: ['contract', 'values', 'strategies', 'engine', 'registry', 'config', 'config/manifest', 'platform', 'runner', 'runner/restate', 'server', 'webhooks', 'webhooks/verify', 'testing', 'testing/simulation/vendors', 'advisor', 'linter', 'mcp', 'typings', 'export', 'stores/sqlite', 'stores/postgres'],
     packages: ['node:fs', 'node:fs/promises', 'node:http', 'node:net', 'node:path', 'node:process', 'node:readline/promises', 'node:url', 'node:util', 'node:os', 'node:crypto', 'node:child_process', 'node:timers/promises', 'commander', '@clack/prompts', 'picocolors', 'pg', '@photostructure/sqlite'],
   },
   advisor: { folders: [], packages: [] },
