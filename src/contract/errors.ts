@@ -61,6 +61,9 @@ export const ERROR_CODES = {
   STORE_FOREIGN: entry('fix', 'environment', 'Something that is not of tidemark stands where its tables or views belong. Give it another store or rename the database.'),
   STORE_FAILED: entry('bug', 'environment', 'The database refused a statement that should work. Please report it.'),
   COMMIT_UNKNOWN: entry('retry', 'environment', 'The connection broke during COMMIT. The next run reads back what was landed.'),
+  // Restate
+  RESTATE_UNAVAILABLE: entry('retry', 'environment', 'Check that Restate runs and that its address is right; `tidemark restate up` starts one on this machine.'),
+  RESTATE_REFUSED: entry('fix', 'environment', 'Restate must reach the worker at the address it is told. Start it with `tidemark start --runner restate`, then register it.'),
   // Your input
   NAME_INVALID: entry('fix', 'input', 'Use letters, digits, `_`, `-` and `.`, starting with a letter or digit, at most 63.'),
   NAME_TAKEN: entry('fix', 'input', 'Give every database, pacer and sync of a worker a name of its own; only a sync and a database may share one.'),
@@ -84,7 +87,7 @@ export const ERROR_CODES = {
   WEBHOOK_UNKNOWN: entry('fix', 'input', 'Run `tidemark webhooks list` to see the webhooks of this tenant.'),
   WEBHOOK_URL_REFUSED: entry('fix', 'input', 'Give a public https URL. `--allow http,private,port` permits what is otherwise refused.'),
   WEBHOOK_INVALID: entry('fix', 'input', 'A webhook needs `verify` and `execute`, and a database when it brings changes.'),
-  PORT_TAKEN: entry('fix', 'environment', 'Give another address with `--port` and `--host`, or serve nothing with `--no-api`.'),
+  PORT_TAKEN: entry('fix', 'environment', 'Give another port, or end what listens there; `tidemark start --no-api` serves nothing.'),
   INTERNAL: entry('bug', 'failed', 'A promise of tidemark itself was broken. Please report it with the message.'),
 } as const satisfies Record<string, CodeEntry>
 
