@@ -14,6 +14,7 @@ import { pause, pauseVerb } from './pause.ts'
 import { preview, previewVerb } from './preview.ts'
 import { quarantineList, quarantineReplay, quarantineShow, quarantineVerbs } from './quarantine.ts'
 import { query, queryVerb } from './query.ts'
+import { restateRegister, restateUp, restateVerbs } from './restate.ts'
 import { resume, resumeVerb } from './resume.ts'
 import { run, runVerb } from './run.ts'
 import { sim, simVerb } from './sim.ts'
@@ -84,9 +85,14 @@ export function createProgram(cli: Cli, onExit: (code: number) => void): Command
   quarantine.addCommand(does(quarantines.show, quarantineShow))
   quarantine.addCommand(does(quarantines.replay, quarantineReplay))
 
+  const restate = new Command('restate').summary('a Restate server for development, and the workers it calls').description('Starts a Restate server for development, and tells a Restate server which workers to call.')
+  const restates = restateVerbs()
+  restate.addCommand(does(restates.up, restateUp))
+  restate.addCommand(does(restates.register, restateRegister))
+
   const verbs = [
     does(initVerb(), init), does(demoVerb(), demo), does(adviseVerb(), advise), does(checkVerb(), check), does(discoverVerb(), discover), does(previewVerb(), preview), does(runVerb(), run), does(startVerb(), start), does(statusVerb(), status),
-    does(queryVerb(), query), does(exportVerb(), exportRows), does(typesVerb(), types), does(whyVerb(), why), does(whyNotVerb(), whyNot), quarantine, state, does(pauseVerb(), pause), does(resumeVerb(), resume), does(triggerVerb(), trigger), keys, webhooks, tenants,
+    does(queryVerb(), query), does(exportVerb(), exportRows), does(typesVerb(), types), does(whyVerb(), why), does(whyNotVerb(), whyNot), quarantine, state, does(pauseVerb(), pause), does(resumeVerb(), resume), does(triggerVerb(), trigger), keys, webhooks, tenants, restate,
     does(mcpVerb(), mcp), does(doctorVerb(), doctor), does(simVerb(), sim),
   ]
   for (const verb of verbs) program.addCommand(verb)

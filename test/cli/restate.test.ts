@@ -1,0 +1,57 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { expectGolden } from './golden.ts'
+import { Project, type Running } from './project.ts'
+
+const ANY = ['--ingress-port', '0', '--admin-port', '0']
+
+describe('restate up', () => {
+  test('starts a server, says where it is, and ends it on Ctrl-C; its folder stays', async () => {
+    const project = new Project()
+    const up = project.start('restate', 'up', '--json', ...ANY)
+    const { ingress, admin, folder, pid } = await serverOf(up)
+    expect(folder).toBe(join(project.folder, '.tidemark/restate'))
+    expect((await fetch(`${admin}/health`)).ok).toBe(true)
+    expect((await fetch(`${ingress}/restate/health`)).ok).toBe(true)
+    up.process.kill('SIGINT')
+    expect(await up.ended).toMatchObject({ code: 0, stderr: '' })
+    expect(isAlive(pid)).toBe(false)
+    expect(existsSync(join(folder, 'restate.log'))).toBe(true)
+  })
+
+  test('two stand side by side; a port that is asked for and taken is an error, and so is a server that ends by itself', async () => {
+    const project = new Project()
+    const up = project.start('restate', 'up', '--json')
+    const { ingress, admin, pid } = await serverOf(up)
+    const second = project.start('restate', 'up', '--folder', 'second', '--json')
+    expect([ingress, admin]).not.toContain((await serverOf(second)).ingress)
+    second.process.kill('SIGTERM')
+    expect(await second.ended).toMatchObject({ code: 0 })
+    const { code, stdout } = await project.run('restate', 'up', '--folder', 'other', '--ingress-port', new URL(ingress).port, '--json')
+    expect({ code, ...JSON.parse(stdout) }).toMatchObject({ code: 3, error: { code: 'PORT_TAKEN' } })
+    process.kill(pid, 'SIGKILL')
+    expect(await up.ended).toMatchObject({ code: 3, stdout: expect.stringContaining('ended by itself') })
+  })
+})
+
+describe('restate register', () => {
+  test('says when nobody answers, and what is no address', async () => {
+    const project = new Project()
+    expectGolden('restate-register-nobody', project, await project.run('restate', 'register', 'http://127.0.0.1:9080', '--admin', 'http://127.0.0.1:1', '--json'))
+    expectGolden('restate-register-url', project, await project.run('restate', 'register', 'localhost:9080', '--json'))
+  })
+})
+
+async function serverOf(up: Running): Promise<{ ingress: string; admin: string; folder: string; pid: number }> {
+  await up.says('"event":"restate"')
+  return JSON.parse(up.stdout.split('\n').find((line) => line.includes('"event":"restate"'))!)
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,59 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { freePorts } from '../../../src/runner/restate/free-ports.ts'
+import { RestateServer, type RestatePorts } from '../../../src/runner/restate/server.ts'
+
+/** Every write is on two of the three: any one may be lost. The settings are those of docs/guides/restate.md. */
+const SETTINGS = { RESTATE_CLUSTER_NAME: 'tidemark', RESTATE_DEFAULT_REPLICATION: '2' }
+
+/** Restate nodes on this machine: three, or one alone. Each keeps its ports and its folder, whatever happens to it. */
+export class RestateCluster {
+  readonly folder = mkdtempSync(join(tmpdir(), 'tidemark-restate-'))
+  readonly nodes: RestateServer[] = []
+  readonly #ports: RestatePorts[]
+  readonly #settings: Readonly<Record<string, string>>
+
+  static async start(count: 1 | 3, settings: Readonly<Record<string, string>> = {}): Promise<RestateCluster> {
+    const ports = await freePorts(Array.from({ length: count * 3 }))
+    const each = Array.from({ length: count }, (_, index) => ({ ingress: ports[3 * index]!, admin: ports[3 * index + 1]!, node: ports[3 * index + 2]! }))
+    const cluster = new RestateCluster(each, settings)
+    try {
+      // Together: the first waits for a second before it answers.
+      cluster.nodes.push(...(await Promise.all(each.map((_, index) => cluster.#open(index)))))
+      return cluster
+    } catch (error) {
+      await cluster.close()
+      throw error
+    }
+  }
+
+  private constructor(ports: RestatePorts[], settings: Readonly<Record<string, string>>) {
+    this.#ports = ports
+    this.#settings = settings
+  }
+
+  kill(index: number): Promise<void> {
+    return this.nodes[index]!.kill()
+  }
+
+  /** With its folder and its ports: the same node again. */
+  async restart(index: number): Promise<void> {
+    this.nodes[index] = await this.#open(index)
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.nodes.map((node) => node.kill()))
+    rmSync(this.folder, { recursive: true, force: true })
+  }
+
+  #open(index: number): Promise<RestateServer> {
+    const cluster = this.#ports.length === 1 ? {} : {
+      ...SETTINGS,
+      RESTATE_NODE_NAME: `node-${index + 1}`,
+      RESTATE_AUTO_PROVISION: String(index === 0),
+      RESTATE_METADATA_CLIENT__ADDRESSES: JSON.stringify(this.#ports.map(({ node }) => `http://127.0.0.1:${node}`)),
+    }
+    return RestateServer.start({ folder: join(this.folder, String(index + 1)), ports: this.#ports[index]!, settings: { ...cluster, ...this.#settings } })
+  }
+}
