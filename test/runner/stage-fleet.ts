@@ -10,9 +10,16 @@ const MEMBER = fileURLToPath(new URL('stage-member.mjs', import.meta.url))
 export interface FleetOptions extends StartOptions {
   /** Where every commit's outcome is written down. */
   readonly commits?: string
-  /** While this file is there, every so many commits a process freezes itself just before it lands a page. */
+  /** Whoever takes this file away freezes itself just before it lands a page. */
   readonly freezing?: string
-  readonly freezeEvery?: number
+}
+
+/** What a process was about to do when it froze. */
+export interface FrozenCommit {
+  readonly sync: string
+  readonly holder: string
+  readonly epoch: number
+  readonly page: number
 }
 
 /** Real processes on one store, that run the stage's worker. */
@@ -22,7 +29,7 @@ export class StageFleet implements RunnerHarness {
   readonly #stageUrl: string
   readonly members = new Set<ChildProcess>()
   /** One has frozen itself, and waits to be thawed. */
-  onFrozen: (member: ChildProcess) => void = () => {}
+  onFrozen: (member: ChildProcess, commit: FrozenCommit) => void = () => {}
   errors = ''
 
   static async open(storeUrl: string, stageUrl: string): Promise<StageFleet> {
@@ -42,7 +49,7 @@ export class StageFleet implements RunnerHarness {
       member.once('exit', () => this.members.delete(member))
       member.stderr.on('data', (chunk: Buffer) => (this.errors += chunk.toString()))
       member.stdout.on('data', (chunk: Buffer) => {
-        if (chunk.includes('frozen')) this.onFrozen(member)
+        for (const [, commit] of chunk.toString().matchAll(/^frozen (.*)$/gm)) this.onFrozen(member, JSON.parse(commit!) as FrozenCommit)
       })
       const ended = once(member, 'exit').then(([, signal]: unknown[]) => {
         // Killed by us before it was up; otherwise something is wrong with it.

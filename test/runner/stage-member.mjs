@@ -1,5 +1,6 @@
 // node stage-member.mjs <options as JSON>: one process of a fleet on a stage. Says `up` when it is at work.
-import { appendFileSync, existsSync } from 'node:fs'
+import { appendFileSync, rmSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { openStore } from '../../dist/config/open-store.js'
 import { systemClock } from '../../dist/platform/clock.js'
 import { holderName } from '../../dist/platform/holder.js'
@@ -8,10 +9,12 @@ import { syncsOf } from '../../dist/runner/declared-sync.js'
 import { Runner } from '../../dist/runner/runner.js'
 import { stageWorker } from '../../dist/testing/runner-cases/stage-worker.js'
 
-const { store: url, tenants, concurrency, commits, freezing, freezeEvery, pauseMs = 20, ...stage } = JSON.parse(process.argv[2])
+const { store: url, tenants, concurrency, commits, freezing, pauseMs = 20, ...stage } = JSON.parse(process.argv[2])
 const store = await openStore(url)
 const silent = () => {}
-let count = 0
+/** Calls of the store that are under way; and what the next ones wait for. */
+let asked = 0
+let thawed = Promise.resolve()
 const runner = new Runner({
   store: commits === undefined ? store : witnessed(store), tenants, concurrency, pauseMs, pollMs: 200, holder: holderName(),
   syncs: syncsOf(stageWorker({ ...stage, process: String(process.pid) })),
@@ -22,16 +25,46 @@ const runner = new Runner({
 /** What became of every commit, in a file that all processes share. */
 function witnessed(inner) {
   const commit = async (request) => {
-    // At the worst moment: the page is read, and what follows on waking up is to land it.
-    if (++count % freezeEvery === 0 && existsSync(freezing)) {
-      process.stdout.write('frozen\n')
-      process.kill(process.pid, 'SIGSTOP')
-    }
+    const { lease: { ref: { sync }, holder, epoch }, move: { page } } = request
+    if (isTaken(freezing)) await freeze({ sync, holder, epoch, page })
     const outcome = await inner.commit(request)
-    appendFileSync(commits, `${JSON.stringify({ process: process.pid, sync: request.lease.ref.sync, epoch: request.lease.epoch, outcome: outcome.kind })}\n`)
+    appendFileSync(commits, `${JSON.stringify({ sync, holder, epoch, page, outcome: outcome.kind })}\n`)
     return outcome
   }
-  return { ...inner, commit, forTenant: (tenant) => witnessed(inner.forTenant(tenant)) }
+  const forTenant = (tenant) => witnessed(inner.forTenant(tenant))
+  return new Proxy({ ...inner, commit, forTenant }, {
+    get(store, name) {
+      if (typeof store[name] !== 'function' || name === 'forTenant' || name === 'listen') return store[name]
+      return async (...args) => {
+        await thawed
+        asked++
+        return store[name](...args).finally(() => asked--)
+      }
+    },
+  })
+}
+
+/**
+ * At the worst moment: the page is read, and what follows on waking up is to land it. Whatever else was asked of the store is
+ * waited for, or its locks would keep the others from taking over.
+ */
+async function freeze(commit) {
+  let thaw
+  thawed = new Promise((resolve) => (thaw = resolve))
+  while (asked > 1) await sleep(1)
+  process.stdout.write(`frozen ${JSON.stringify(commit)}\n`)
+  process.kill(process.pid, 'SIGSTOP')
+  thaw()
+}
+
+/** By one process alone. */
+function isTaken(file) {
+  try {
+    rmSync(file)
+    return true
+  } catch {
+    return false
+  }
 }
 
 process.once('SIGTERM', async () => {
