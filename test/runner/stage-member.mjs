@@ -13,7 +13,7 @@ const { store: url, tenants, concurrency, commits, freezing, pauseMs = 20, ...st
 const store = await openStore(url)
 const silent = () => {}
 /** Calls of the store that are under way; and what the next ones wait for. */
-let asked = 0
+const calls = { underWay: 0 }
 let thawed = Promise.resolve()
 const runner = new Runner({
   store: commits === undefined ? store : witnessed(store), tenants, concurrency, pauseMs, pollMs: 200, holder: holderName(),
@@ -37,8 +37,8 @@ function witnessed(inner) {
       if (typeof store[name] !== 'function' || name === 'forTenant' || name === 'listen') return store[name]
       return async (...args) => {
         await thawed
-        asked++
-        return store[name](...args).finally(() => asked--)
+        calls.underWay++
+        return store[name](...args).finally(() => calls.underWay--)
       }
     },
   })
@@ -51,7 +51,7 @@ function witnessed(inner) {
 async function freeze(commit) {
   let thaw
   thawed = new Promise((resolve) => (thaw = resolve))
-  while (asked > 1) await sleep(1)
+  while (calls.underWay > 1) await sleep(1)
   process.stdout.write(`frozen ${JSON.stringify(commit)}\n`)
   process.kill(process.pid, 'SIGSTOP')
   thaw()
