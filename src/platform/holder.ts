@@ -32,4 +32,4 @@ export function isDeadHolder(holder: string): boolean {
 const TAIL = randomBytes(4).toString('hex')
 
 /** host:pid:tail, perhaps with the kind of holder before it and the number of a cycle after it. */
-const HOLDER = /^(?:(?:cli|webhook):)?((.+):(\d+):[0-9a-f]+)(?:#\d+)?$/
+const HOLDER = /^(?:(?:cli|webhook|restate\/[\w.-]+):)?((.+):(\d+):[0-9a-f]+)(?:#\d+)?$/

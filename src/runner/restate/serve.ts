@@ -1,4 +1,16 @@
-import type { RunnerOptions } from '../runner-options.ts'
+import { createServer, type Http2Server, type ServerHttp2Session } from 'node:http2'
+import type { AddressInfo } from 'node:net'
+import { SyncError } from '../../contract/index.ts'
+import { classify } from '../../engine/classify.ts'
+import { guardStrayRejections } from '../../platform/stray-rejections.ts'
+import { Job } from '../job.ts'
+import type { RunnerEvent, RunnerOptions } from '../runner-options.ts'
+import { PAUSE_MS } from '../status.ts'
+import { StoreClock } from '../store-clock.ts'
+import { loadSdk } from './sdk.ts'
+import { keyOf, serviceName, syncObject } from './sync-object.ts'
+import { LINE_MS, Turns, WAIT_MAX_MS } from './turns.ts'
+import { Waker } from './waker.ts'
 
 export interface RestateOptions extends Omit<RunnerOptions, 'looksMax'> {
   /** Where Restate takes calls, as http://127.0.0.1:8080. */
@@ -6,6 +18,8 @@ export interface RestateOptions extends Omit<RunnerOptions, 'looksMax'> {
   /** Where this process listens for Restate: this machine alone, on any free port, unless said otherwise. */
   readonly host?: string
   readonly port?: number
+  /** How long a cycle runs before it lets others have their turn; five minutes unless said otherwise. */
+  readonly sliceMs?: number
 }
 
 export interface ServedRestate {
@@ -15,7 +29,88 @@ export interface ServedRestate {
   close(options?: { readonly graceMs?: number }): Promise<void>
 }
 
-/** Runs every sync when Restate says so. */
-export async function serveRestate(_options: RestateOptions): Promise<ServedRestate> {
-  throw new Error('not yet')
+/** Runs every sync when Restate says so, and tells Restate what others write to the registry. Any number of processes may. */
+export async function serveRestate(options: RestateOptions): Promise<ServedRestate> {
+  const { store, syncs, ports, ingress, tenants = [store.tenant], concurrency = 4, pollMs = 1_000, pauseMs = PAUSE_MS, sliceMs = SLICE_MS, host = '127.0.0.1', port = 0 } = options
+  const sdk = await loadSdk()
+  const clock = new StoreClock(ports.clock)
+  const stores = tenants.map((tenant) => (tenant === store.tenant ? store : store.forTenant(tenant)))
+  const jobs = stores.flatMap((own) => syncs.map((sync) => new Job(own, sync, ports.random.next())))
+  const emit = (event: RunnerEvent): void => {
+    try {
+      options.onEvent?.(event)
+    } catch (thrown) {
+      ports.log.error('an event listener threw', { event: event.kind, reason: classify(thrown).message })
+    }
+  }
+  const turns = new Turns({ ...options, clock, concurrency, pollMs, pauseMs, sliceMs, onEvent: emit })
+  const services = [...new Set(syncs.map(({ plan }) => plan.worker))].map((worker) => {
+    const own = new Map(jobs.filter(({ name }) => name.worker === worker).map((job) => [keyOf(job.name), job]))
+    return syncObject({ sdk, worker, find: (key) => own.get(key), turns, clock, pauseMs, turnMaxMs: turnMaxMs(options, sliceMs) })
+  })
+  const handler = sdk.createEndpointHandler({ services, logger: ({ level, replaying }, message: unknown) => {
+    if (!replaying && (level === 'error' || level === 'warn')) ports.log[level]('the Restate SDK says', { reason: String(message) })
+  } })
+  // When as many calls are under way as there are places, Restate opens another connection, which a balancer gives to another process.
+  const server = createServer({ settings: { maxConcurrentStreams: concurrency } }, handler)
+  const sessions = new Set<ServerHttp2Session>()
+  server.on('session', (session) => {
+    sessions.add(session)
+    session.once('close', () => sessions.delete(session))
+  })
+  await listen(server, port, host)
+
+  const guard = guardStrayRejections((message) => {
+    ports.log.error('a promise that nobody waited for failed', { reason: message })
+    emit({ kind: 'stray', message })
+  })
+  const waker = new Waker(jobs, {
+    clock, ports, pollMs, pauseMs,
+    isDead: (holder) => options.isDead?.(holder) === true,
+    wake: ({ name }, at) => call(`${ingress.replace(/\/+$/, '')}/${serviceName(name.worker)}/${encodeURIComponent(keyOf(name))}/wake/send`, { at }),
+    onTrouble: (trouble) => {
+      const { message, ...fields } = trouble
+      ports.log.warn('the store could not be asked', { ...fields, reason: message })
+      emit({ kind: 'store', ...trouble })
+    },
+  })
+  await waker.start()
+  return {
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${(server.address() as AddressInfo).port}`,
+    async close({ graceMs = 10_000 } = {}) {
+      const closed = new Promise((resolve) => server.close(resolve))
+      // Calls that are under way still tell Restate how they ended.
+      for (const session of sessions) session.close()
+      const patience = new AbortController()
+      await Promise.race([Promise.all([waker.stop(), turns.stop(), closed]), ports.clock.sleep(graceMs, patience.signal).catch(() => {})])
+      patience.abort(new Error('all have ended'))
+      for (const session of sessions) session.destroy()
+      guard.remove()
+    },
+  }
+}
+
+const SLICE_MS = 5 * 60_000
+const CALL_TIMEOUT_MS = 10_000
+
+/** In line, then a slice, then its last page with all its tries: nothing of it is told to Restate before the end. */
+function turnMaxMs({ syncs }: RestateOptions, sliceMs: number): number {
+  const pages = syncs.map(({ plan: { limits } }) => (limits.retriesMax + 1) * (limits.deadlineMs + WAIT_MAX_MS))
+  return LINE_MS + sliceMs + Math.max(0, ...pages) + 60_000
+}
+
+async function call(url: string, body: unknown): Promise<void> {
+  const response = await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body), signal: AbortSignal.timeout(CALL_TIMEOUT_MS) })
+  const text = await response.text()
+  if (!response.ok) throw new Error(`Restate answered ${response.status}: ${text.slice(0, 200)}`)
+}
+
+function listen(server: Http2Server, port: number, host: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
 }

@@ -1,0 +1,19 @@
+import { SyncError } from '../../contract/index.ts'
+
+export type Sdk = typeof import('@restatedev/restate-sdk')
+
+export async function loadSdk(): Promise<Sdk> {
+  // Before the SDK is imported: on Node 20, which has none, its calls would hang without a word.
+  if (typeof Promise.withResolvers !== 'function') Promise.withResolvers = withResolvers
+  try {
+    return await import('@restatedev/restate-sdk')
+  } catch (cause) {
+    throw new SyncError('PACKAGE_UNFIT', 'To run on Restate, the package @restatedev/restate-sdk is needed: npm install @restatedev/restate-sdk', { cause })
+  }
+}
+
+function withResolvers<T>(): PromiseWithResolvers<T> {
+  const resolvers = {} as PromiseWithResolvers<T>
+  resolvers.promise = new Promise<T>((resolve, reject) => Object.assign(resolvers, { resolve, reject }))
+  return resolvers
+}

@@ -1,0 +1,159 @@
+import type { ObjectContext, ObjectSharedContext, Serde, VirtualObjectDefinition } from '@restatedev/restate-sdk'
+import type { Signal } from '../../contract/index.ts'
+import type { Job } from '../job.ts'
+import { readStatus, type SyncStatus } from '../status.ts'
+import type { StoreClock } from '../store-clock.ts'
+import type { Sdk } from './sdk.ts'
+import type { Turned, Turns } from './turns.ts'
+
+export interface SyncObjectOptions {
+  readonly sdk: Sdk
+  readonly worker: string
+  /** Of an object's key; undefined for a sync that this worker file does not declare. */
+  readonly find: (key: string) => Job | undefined
+  readonly turns: Turns
+  readonly clock: StoreClock
+  readonly pauseMs: number
+  /** Longer than any turn may be without a word. */
+  readonly turnMaxMs: number
+}
+
+/** All that an object keeps. Where the sync stands is in the registry. */
+interface Kept {
+  /** Grows with every turn; a timer that was set for another is of no account. */
+  readonly generation: number
+  readonly since: number | null
+  /** The call that has the turn. */
+  readonly running: string | null
+  readonly next: { readonly at: number; readonly timer: string; readonly isOwed: boolean } | null
+}
+
+/** Without a generation: somebody woke it. */
+interface RunCall {
+  readonly generation?: number
+  readonly tries?: number
+  readonly stumbles?: number
+}
+
+export interface ObjectStatus extends SyncStatus {
+  /** When the object will look by itself; null when it runs, or waits for news. */
+  readonly timer: number | null
+}
+
+const KEPT = 'kept'
+const NOTHING: Kept = { generation: 0, since: null, running: null, next: null }
+const CANCELLED_MS = 1_000
+
+/** For ever: a store or a fleet that is down for a day must not leave syncs behind that wait for a person. */
+const RETRIES = { initialInterval: 100, exponentiationFactor: 2, maxInterval: 5_000, maxAttempts: 2 ** 31 - 1, onMaxAttempts: 'pause' } as const
+
+/** One per worker, so that several workers may share a cluster. */
+export function serviceName(worker: string): string {
+  return `tidemark.${worker}`
+}
+
+export function keyOf({ tenant, sync }: { readonly tenant: string; readonly sync: string }): string {
+  return [tenant, sync].map(encodeURIComponent).join('/')
+}
+
+/**
+ * A sync of a tenant as an object of Restate: its calls of `run` are made one after the other, wherever.
+ *
+ *   wake ──▶ run ──turn──▶ run, by a timer ──turn──▶ …      nothing due for ever: no timer, until it is woken
+ *
+ * Code here is repeated when a call is resumed elsewhere; only what `ctx.run` and the other calls of `ctx` returned is not.
+ */
+export function syncObject({ sdk, worker, find, turns, clock, pauseMs, turnMaxMs }: SyncObjectOptions): VirtualObjectDefinition<string, unknown> {
+  const service = serviceName(worker)
+  const { exclusive, shared } = sdk.handlers.object
+
+  const keptOf = async (ctx: ObjectSharedContext): Promise<Kept> => (await ctx.get<Kept>(KEPT)) ?? NOTHING
+  const send = (ctx: ObjectSharedContext, call: RunCall, how: { delay?: number; idempotencyKey?: string }) =>
+    ctx.genericSend({ service, method: 'run', key: ctx.key, parameter: call, inputSerde: sdk.serde.json as Serde<RunCall>, ...how })
+  /** However often it is woken before its next turn, it has one for it. */
+  const rouse = (ctx: ObjectSharedContext, { generation }: Kept) => send(ctx, {}, { idempotencyKey: `woken-${generation}` })
+  const declared = (ctx: ObjectSharedContext): Job => {
+    const job = find(ctx.key)
+    if (job === undefined) throw new sdk.TerminalError(`The worker ${worker} has no sync for ${ctx.key}.`, { errorCode: 404 })
+    return job
+  }
+  const signal = async (ctx: ObjectSharedContext, kind: Signal['kind']): Promise<void> => {
+    const { store, sync: { plan } } = declared(ctx)
+    await ctx.run(kind, () => store.signal({ worker, sync: plan.sync }, { kind, actor: 'restate', at: clock.now() }))
+  }
+
+  const run = async (ctx: ObjectContext, { generation, tries = 0, stumbles = 0 }: RunCall): Promise<void> => {
+    const kept = await keptOf(ctx)
+    if (generation === undefined ? kept.next?.isOwed === true : generation !== kept.generation) return
+    const { id, attemptCompletedSignal } = ctx.request()
+    if (kept.next !== null && kept.next.timer !== id) ctx.invocation(sdk.InvocationIdParser.fromString(kept.next.timer)).cancel()
+    const current = { generation: kept.generation + 1, since: kept.since, running: null, next: null }
+    ctx.set<Kept>(KEPT, { ...current, running: id })
+
+    const { next, since, ...left } = await takeTurn(ctx, attemptCompletedSignal, { since: kept.since, tries, stumbles })
+    if (next === null) return ctx.set<Kept>(KEPT, { ...current, since })
+    const timer = await send(ctx, { generation: current.generation, ...left }, { delay: next.inMs }).invocationId
+    ctx.set<Kept>(KEPT, { ...current, since, next: { at: next.at, timer, isOwed: next.isOwed } })
+  }
+
+  const takeTurn = async (ctx: ObjectContext, attempt: AbortSignal, carried: Pick<Turned, 'since' | 'tries' | 'stumbles'>): Promise<Turned> => {
+    const cancelling = new AbortController()
+    let turn: Promise<unknown> = Promise.resolve()
+    try {
+      return await ctx.run('turn', async (): Promise<Turned> => {
+        const job = find(ctx.key)
+        // Gone from the worker file: no timer is left behind.
+        if (job === undefined) return { ...carried, next: null }
+        const taken = turns.take(job, carried, AbortSignal.any([attempt, cancelling.signal]))
+        turn = taken.catch(() => {})
+        return taken
+      })
+    } catch (error) {
+      if (!(error instanceof sdk.CancelledError)) throw error
+      cancelling.abort(error)
+      await turn
+      return { ...carried, next: { inMs: CANCELLED_MS, at: (await ctx.date.now()) + CANCELLED_MS, isOwed: false } }
+    }
+  }
+
+  const wake = async (ctx: ObjectSharedContext, { at }: { at: number }): Promise<void> => {
+    const kept = await keptOf(ctx)
+    if (kept.next !== null && (kept.next.isOwed || kept.next.at <= at)) return
+    rouse(ctx, kept)
+  }
+
+  const wakeAfter = (kind: Signal['kind']) => async (ctx: ObjectSharedContext): Promise<void> => {
+    await signal(ctx, kind)
+    rouse(ctx, await keptOf(ctx))
+  }
+
+  /** Pauses it, so that nobody goes on with it, and does not wait for the page at hand. */
+  const cancel = async (ctx: ObjectSharedContext): Promise<void> => {
+    await signal(ctx, 'pause')
+    const { running } = await keptOf(ctx)
+    if (running !== null) ctx.invocation(sdk.InvocationIdParser.fromString(running)).cancel()
+  }
+
+  const status = async (ctx: ObjectSharedContext): Promise<ObjectStatus> => {
+    const { store, sync } = declared(ctx)
+    const { next } = await keptOf(ctx)
+    const [found] = await ctx.run('status', () => readStatus({ store, syncs: [sync], now: clock.now(), pauseMs }))
+    return { ...found!, timer: next?.at ?? null }
+  }
+
+  return sdk.object({
+    name: service,
+    description: `The syncs of the worker ${worker}; the key is tenant/sync.`,
+    handlers: {
+      run: exclusive({ inactivityTimeout: turnMaxMs, ingressPrivate: true }, run),
+      wake: shared(wake),
+      pause: shared((ctx: ObjectSharedContext) => signal(ctx, 'pause')),
+      resume: shared(wakeAfter('resume')),
+      trigger: shared(wakeAfter('trigger')),
+      cancel: shared(cancel),
+      status: shared(status),
+    },
+    // The registry tells what ran; what Restate keeps of calls that have ended is of no use to anybody.
+    options: { retryPolicy: RETRIES, journalRetention: 0, idempotencyRetention: 60_000 },
+  })
+}

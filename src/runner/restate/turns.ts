@@ -1,0 +1,212 @@
+import { NEVER_RUN, type Ports } from '../../contract/index.ts'
+import { classify } from '../../engine/classify.ts'
+import { runCycle } from '../../engine/cycle.ts'
+import type { CycleResult, Progress } from '../../engine/cycle-options.ts'
+import type { SyncPlan } from '../../engine/sync-plan.ts'
+import { markOf, RECENT_CYCLES, type Why } from '../due.ts'
+import { Job } from '../job.ts'
+import { oncePerSlot } from '../once-per-slot.ts'
+import type { RunnerEvent, RunnerOptions } from '../runner-options.ts'
+import { PAUSE_MS } from '../status.ts'
+import type { StoreClock } from '../store-clock.ts'
+import { backoffMs } from '../watch.ts'
+import { Places } from './places.ts'
+
+export interface TurnsOptions extends Pick<RunnerOptions, 'ports' | 'fetch' | 'secrets' | 'holder' | 'isDead' | 'pauseMs'> {
+  readonly clock: StoreClock
+  readonly concurrency: number
+  readonly pollMs: number
+  /** How long a cycle runs before it lets others have their turn. */
+  readonly sliceMs: number
+  readonly onEvent: (event: RunnerEvent) => void
+}
+
+/** What an object remembers from one turn to the next. */
+export interface Carried {
+  /** Since when the schedule has been known; null at first. */
+  readonly since: number | null
+  /** Tries of one page that ended in a wait, and turns in a row in which the store could not be reached. */
+  readonly tries: number
+  readonly stumbles: number
+}
+
+export interface Turned extends Carried {
+  /** Null when only news can make it due. */
+  readonly next: NextTurn | null
+}
+
+export interface NextTurn {
+  readonly inMs: number
+  /** The same as a time: of the slot, where it is one. */
+  readonly at: number
+  /** The source asked for this wait: not even news end it. */
+  readonly isOwed: boolean
+}
+
+/** How long a turn stands in line before it lets go of the connection and comes again. */
+export const LINE_MS = 20_000
+/** A longer wait is not sat out here: the cycle is left, and goes on by a timer of Restate. */
+export const WAIT_MAX_MS = 5_000
+const BUSY_MS = 1_000
+const HELD_MAX_MS = 30_000
+
+/**
+ * One turn of a sync: look at the registry whether it is due, and if so run its cycle for a while. Whatever becomes of it
+ * is in the registry; what is returned only says when to look again. So a turn that is taken twice does no harm.
+ */
+export class Turns {
+  readonly #options: TurnsOptions
+  readonly #clock: StoreClock
+  readonly #places: Places
+  readonly #stopping = new AbortController()
+  readonly #running = new Set<Promise<unknown>>()
+  readonly #startedAt: number
+  #cycles = 0
+
+  constructor(options: TurnsOptions) {
+    this.#options = options
+    this.#clock = options.clock
+    this.#startedAt = options.clock.now()
+    this.#places = new Places(options.concurrency, options.clock)
+  }
+
+  /** Aborted, it ends between two pages. */
+  take(job: Job, carried: Carried, signal: AbortSignal): Promise<Turned> {
+    this.#stopping.signal.throwIfAborted()
+    const turn = this.#take(job, carried, AbortSignal.any([signal, this.#stopping.signal]))
+    this.#running.add(turn)
+    return turn.finally(() => this.#running.delete(turn))
+  }
+
+  /** Resolves when the last turn has ended. */
+  async stop(): Promise<void> {
+    this.#stopping.abort(new Error('the runner stops'))
+    await Promise.allSettled(this.#running)
+  }
+
+  async #take({ store, sync, name }: Job, { since, tries, stumbles }: Carried, signal: AbortSignal): Promise<Turned> {
+    const turned = (next: NextTurn | null, left = 0): Turned => ({ next, since: since ?? this.#clock.now(), tries: left, stumbles: 0 })
+    try {
+      const job = await this.#look(new Job(store, sync, this.#options.ports.random.next()), since)
+      if (!this.#isReady(job)) return turned(this.#nextOf(job), tries)
+      if (!(await this.#places.take(job, LINE_MS, signal))) return turned(this.#in(signal.aborted ? 0 : BUSY_MS), tries)
+      try {
+        const slice = await this.#run(job, tries, signal)
+        if (slice.waitMs !== null) return turned({ ...this.#in(slice.waitMs), isOwed: true }, slice.tries)
+        if (slice.stopReason === 'held') return turned(this.#in(this.#options.pollMs), slice.tries)
+        return turned(this.#nextOf(await this.#look(job, since)), slice.tries)
+      } finally {
+        this.#places.leave(job)
+      }
+    } catch (thrown) {
+      const { code, message } = classify(thrown)
+      const waitMs = backoffMs(this.#options.pollMs, stumbles)
+      this.#options.ports.log.warn('the store could not be asked', { ...name, code, waitMs, reason: message })
+      this.#options.onEvent({ kind: 'store', ...name, code, message, waitMs })
+      return { ...turned(this.#in(waitMs), tries), stumbles: stumbles + 1 }
+    }
+  }
+
+  async #look(job: Job, since: number | null): Promise<Job> {
+    const { worker, sync } = job.name
+    const { syncs } = await this.#clock.ask((at) => job.store.standings({ at, recent: RECENT_CYCLES, ref: { worker, sync } }))
+    job.standing = syncs[0] ?? { checkpoint: NEVER_RUN, recent: [] }
+    const now = this.#clock.now()
+    job.judge({ now, since: since ?? now, pauseMs: this.#options.pauseMs ?? PAUSE_MS })
+    // What piled up while nothing ran gets no head start.
+    job.since = Math.max(job.since, this.#startedAt)
+    return job
+  }
+
+  #isReady(job: Job): boolean {
+    return job.readyAt(this.#isDead(job)) <= this.#clock.now()
+  }
+
+  #nextOf(job: Job): NextTurn | null {
+    if (job.due === null || job.due.kind === 'never') return null
+    const now = this.#clock.now()
+    const { at } = job.due
+    // Somebody else's lease may be given back before it is over.
+    const heldMs = Math.min(job.heldUntil(this.#isDead(job)) - now, HELD_MAX_MS)
+    return heldMs > 0 && at <= now ? this.#in(heldMs) : { inMs: Math.max(0, at - now), at, isOwed: false }
+  }
+
+  #in(inMs: number): NextTurn {
+    return { inMs, at: this.#clock.now() + inMs, isOwed: false }
+  }
+
+  async #run(job: Job, tried: number, signal: AbortSignal): Promise<Slice> {
+    const { ports, fetch, secrets, sliceMs } = this.#options
+    const { plan } = job.sync
+    const why = job.due!.why as Why
+    const cutting = new AbortController()
+    const slice = { waitMs: null as number | null, tries: tried }
+    let outrun = false
+    const note = (progress: Progress): void => {
+      this.#tell(job, why, progress)
+      if (progress.kind === 'landed') slice.tries = tried = 0
+      if (progress.kind !== 'waiting') return
+      slice.tries++
+      if (progress.ms <= WAIT_MAX_MS) return
+      slice.waitMs = progress.ms
+      cutting.abort(new Error('the wait is long'))
+    }
+    const result = await runCycle(sliceOf(plan, sliceMs, () => tried), {
+      store: oncePerSlot(job.store, job.name, markOf(job.standing!.checkpoint), () => (outrun = true)),
+      ports: { ...ports, clock: this.#clock } satisfies Ports,
+      fetch,
+      secrets: typeof secrets === 'function' ? secrets(job.tenant) : secrets,
+      holder: `${holderPrefix(plan)}${this.#options.holder}#${++this.#cycles}`,
+      trigger: why === 'trigger' ? 'trigger' : 'schedule',
+      signal: AbortSignal.any([signal, cutting.signal]),
+      isDead: this.#isDead(job),
+      onProgress: note,
+    })
+    if (result.stopReason === 'held') {
+      if (!outrun) this.#options.onEvent({ kind: 'held', ...job.name, by: null, until: null })
+    } else if (result.stopReason !== 'paused' || result.cycle !== null) this.#options.onEvent({ kind: 'ended', ...job.name, result })
+    return { ...slice, stopReason: result.stopReason }
+  }
+
+  #tell(job: Job, why: Why, progress: Progress): void {
+    if (progress.kind !== 'begun') return this.#options.onEvent({ ...job.name, ...progress })
+    const { cycle, resumed, page } = progress
+    this.#options.onEvent({ kind: 'started', ...job.name, why, cycle, resumed, page })
+  }
+
+  /**
+   * Restate gives an object one turn at a time: whoever holds the lease in the object's own name had an earlier one, which
+   * Restate has given up. It may not know yet; the epoch of the lease keeps it from landing anything.
+   */
+  #isDead({ sync: { plan } }: Job): (holder: string) => boolean {
+    return (holder) => holder.startsWith(holderPrefix(plan)) || this.#options.isDead?.(holder) === true
+  }
+}
+
+interface Slice {
+  readonly stopReason: CycleResult['stopReason']
+  /** How long the source is to be left alone, when that was what ended it. */
+  readonly waitMs: number | null
+  readonly tries: number
+}
+
+/** It also names the object: a backfill takes its delta's lease for a moment, and neither may think the other dead. */
+function holderPrefix({ sync }: SyncPlan): string {
+  return `restate/${sync}:`
+}
+
+/** The same plan, ended after a while by its own budget, which wastes no page. Tries of a page before the wait that ended the last slice count. */
+function sliceOf(plan: SyncPlan, sliceMs: number, tried: () => number): SyncPlan {
+  const { minutesMax, retriesMax } = plan.limits
+  const minutes = sliceMs / 60_000
+  return {
+    ...plan,
+    limits: {
+      ...plan.limits,
+      minutesMax: minutesMax > 0 ? Math.min(minutesMax, minutes) : minutes,
+      get retriesMax() {
+        return Math.max(0, retriesMax - tried())
+      },
+    },
+  }
+}
