@@ -12,6 +12,9 @@ export interface FleetOptions extends StartOptions {
   readonly commits?: string
   /** Whoever takes this file away freezes itself just before it lands a page. */
   readonly freezing?: string
+  /** Of Restate, where that is what runs them, and how long a cycle runs at a time. */
+  readonly ingress?: string
+  readonly sliceMs?: number
 }
 
 /** What a process was about to do when it froze. */
@@ -30,6 +33,8 @@ export class StageFleet implements RunnerHarness {
   readonly members = new Set<ChildProcess>()
   /** One has frozen itself, and waits to be thawed. */
   onFrozen: (member: ChildProcess, commit: FrozenCommit) => void = () => {}
+  /** Where Restate reaches them. */
+  readonly urls = new Map<ChildProcess, string>()
   errors = ''
 
   static async open(storeUrl: string, stageUrl: string): Promise<StageFleet> {
@@ -46,10 +51,15 @@ export class StageFleet implements RunnerHarness {
     await Promise.all(Array.from({ length: processes }, async () => {
       const member = spawn(process.execPath, [MEMBER, JSON.stringify({ ...options, store: this.#storeUrl, url: this.#stageUrl })], { stdio: ['ignore', 'pipe', 'pipe'] })
       this.members.add(member)
-      member.once('exit', () => this.members.delete(member))
+      member.once('exit', () => {
+        this.members.delete(member)
+        this.urls.delete(member)
+      })
       member.stderr.on('data', (chunk: Buffer) => (this.errors += chunk.toString()))
       member.stdout.on('data', (chunk: Buffer) => {
         for (const [, commit] of chunk.toString().matchAll(/^frozen (.*)$/gm)) this.onFrozen(member, JSON.parse(commit!) as FrozenCommit)
+        const [, url] = /^up (http.+)$/m.exec(chunk.toString()) ?? []
+        if (url !== undefined) this.urls.set(member, url)
       })
       const ended = once(member, 'exit').then(([, signal]: unknown[]) => {
         // Killed by us before it was up; otherwise something is wrong with it.

@@ -6,21 +6,22 @@ import { systemClock } from '../../dist/platform/clock.js'
 import { holderName } from '../../dist/platform/holder.js'
 import { systemRandom } from '../../dist/platform/random.js'
 import { syncsOf } from '../../dist/runner/declared-sync.js'
+import { serveRestate } from '../../dist/runner/restate/serve.js'
 import { Runner } from '../../dist/runner/runner.js'
 import { stageWorker } from '../../dist/testing/runner-cases/stage-worker.js'
 
-const { store: url, tenants, concurrency, commits, freezing, pauseMs = 20, ...stage } = JSON.parse(process.argv[2])
+const { store: url, tenants, concurrency, commits, freezing, pauseMs = 20, ingress, sliceMs, ...stage } = JSON.parse(process.argv[2])
 const store = await openStore(url)
 const silent = () => {}
 /** Calls of the store that are under way; and what the next ones wait for. */
 const calls = { underWay: 0 }
 let thawed = Promise.resolve()
-const runner = new Runner({
+const options = {
   store: commits === undefined ? store : witnessed(store), tenants, concurrency, pauseMs, pollMs: 200, holder: holderName(),
   syncs: syncsOf(stageWorker({ ...stage, process: String(process.pid) })),
   ports: { clock: systemClock, random: systemRandom, log: { debug: silent, info: silent, warn: silent, error: silent } },
   fetch, secrets: (tenant) => ({ get: () => tenant }),
-})
+}
 
 /** What became of every commit, in a file that all processes share. */
 function witnessed(inner) {
@@ -67,9 +68,11 @@ function isTaken(file) {
   }
 }
 
+const runner = ingress === undefined ? new Runner(options) : null
+const served = ingress === undefined ? null : await serveRestate({ ...options, ingress, sliceMs })
 process.once('SIGTERM', async () => {
-  await runner.stop()
+  await (served?.close() ?? runner.stop())
   await store.close()
 })
-await runner.start()
-process.stdout.write('up\n')
+await runner?.start()
+process.stdout.write(`up ${served?.url ?? ''}\n`)

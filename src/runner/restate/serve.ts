@@ -49,7 +49,8 @@ export async function serveRestate(options: RestateOptions): Promise<ServedResta
     return syncObject({ sdk, worker, find: (key) => own.get(key), turns, clock, pauseMs, turnMaxMs: turnMaxMs(options, sliceMs) })
   })
   const handler = sdk.createEndpointHandler({ services, logger: ({ level, replaying }, message: unknown) => {
-    if (!replaying && (level === 'error' || level === 'warn')) ports.log[level]('the Restate SDK says', { reason: String(message) })
+    const name: string = level
+    if (!replaying && (name === 'error' || name === 'warn')) ports.log[name]('the Restate SDK says', { reason: String(message) })
   } })
   // When as many calls are under way as there are places, Restate opens another connection, which a balancer gives to another process.
   const server = createServer({ settings: { maxConcurrentStreams: concurrency } }, handler)
@@ -102,7 +103,7 @@ function turnMaxMs({ syncs }: RestateOptions, sliceMs: number): number {
 async function call(url: string, body: unknown): Promise<void> {
   const response = await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body), signal: AbortSignal.timeout(CALL_TIMEOUT_MS) })
   const text = await response.text()
-  if (!response.ok) throw new Error(`Restate answered ${response.status}: ${text.slice(0, 200)}`)
+  if (!response.ok) throw new SyncError(response.status === 404 ? 'RESTATE_REFUSED' : 'RESTATE_UNAVAILABLE', `Restate answered ${response.status}: ${text.slice(0, 200)}`)
 }
 
 function listen(server: Http2Server, port: number, host: string): Promise<void> {

@@ -1,0 +1,127 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer, connect, type AddressInfo, type Server, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Store } from '../../src/contract/index.ts'
+import { registerService } from '../../src/runner/restate/register.ts'
+import { RestateServer } from '../../src/runner/restate/server.ts'
+import type { RunnerHarness } from '../../src/testing/runner-cases/harness.ts'
+import { StageFleet, type FleetOptions } from './stage-fleet.ts'
+
+/** Real processes that serve the stage's worker to a real Restate server, behind one address. */
+export class RestateStage implements RunnerHarness {
+  readonly server: RestateServer
+  readonly fleet: StageFleet
+  readonly #balancer: Balancer
+  readonly #folder: string
+
+  static async open(storeUrl: (folder: string) => string, stageUrl: string): Promise<RestateStage> {
+    const folder = mkdtempSync(join(tmpdir(), 'tidemark-restate-'))
+    const server = await RestateServer.start({ folder: join(folder, 'restate') })
+    const fleet = await StageFleet.open(storeUrl(folder), stageUrl)
+    return new RestateStage(server, fleet, await Balancer.open(() => [...fleet.urls.values()]), folder)
+  }
+
+  private constructor(server: RestateServer, fleet: StageFleet, balancer: Balancer, folder: string) {
+    this.server = server
+    this.fleet = fleet
+    this.#balancer = balancer
+    this.#folder = folder
+  }
+
+  get store(): Store {
+    return this.fleet.store
+  }
+
+  async start(options: FleetOptions): Promise<void> {
+    await this.fleet.start({ ...options, ingress: this.server.ingress })
+    await registerService(this.server.admin, this.#balancer.url)
+  }
+
+  trigger(sync: string, tenant?: string): Promise<void> {
+    return this.fleet.trigger(sync, tenant)
+  }
+
+  pause(sync: string): Promise<void> {
+    return this.fleet.pause(sync)
+  }
+
+  resume(sync: string): Promise<void> {
+    return this.fleet.resume(sync)
+  }
+
+  stop(): Promise<void> {
+    return this.fleet.stop()
+  }
+
+  kill(): Promise<string> {
+    return this.fleet.kill()
+  }
+
+  async close(): Promise<void> {
+    await this.fleet.close()
+    await this.#balancer.close()
+    await this.server.kill()
+    rmSync(this.#folder, { recursive: true, force: true })
+  }
+
+  /** A handler of an object, as anybody may call it through Restate. */
+  async call<T>(sync: string, handler: string, input?: unknown): Promise<T> {
+    const answer = await fetch(`${this.server.ingress}/tidemark.stage/${encodeURIComponent(`default/${sync}`)}/${handler}`, {
+      method: 'POST',
+      ...(input !== undefined && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(input) }),
+    })
+    const text = await answer.text()
+    if (!answer.ok) throw new Error(`${handler} of ${sync} answered ${answer.status}: ${text}`)
+    return (text === '' ? undefined : JSON.parse(text)) as T
+  }
+
+  /** What Restate has under way or waiting, by its own tables. */
+  async invocations(where: string): Promise<Array<Record<string, unknown>>> {
+    const answer = await fetch(`${this.server.admin}/query`, {
+      method: 'POST', headers: { 'content-type': 'application/json', accept: 'application/json' },
+      body: JSON.stringify({ query: `select id, target_service_key as key, target_handler_name as handler, status, retry_count from sys_invocation where ${where}` }),
+    })
+    return ((await answer.json()) as { rows: Array<Record<string, unknown>> }).rows
+  }
+}
+
+/** One address for all, as a load balancer gives: each connection goes to the next of them. */
+class Balancer {
+  readonly #server: Server
+  readonly #sockets = new Set<Socket>()
+
+  static async open(urls: () => string[]): Promise<Balancer> {
+    const balancer = new Balancer(urls)
+    await new Promise<void>((resolve) => balancer.#server.listen(0, '127.0.0.1', resolve))
+    return balancer
+  }
+
+  private constructor(urls: () => string[]) {
+    let turn = 0
+    this.#server = createServer((incoming) => {
+      const known = urls()
+      const url = known[turn++ % known.length]
+      if (url === undefined) return incoming.destroy()
+      const outgoing = connect(Number(new URL(url).port), '127.0.0.1')
+      for (const [one, other] of [[incoming, outgoing], [outgoing, incoming]] as const) {
+        this.#sockets.add(one)
+        one.on('error', () => {})
+        one.once('close', () => {
+          this.#sockets.delete(one)
+          other.destroy()
+        })
+        one.pipe(other)
+      }
+    })
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+  }
+
+  async close(): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy()
+    await new Promise((resolve) => this.#server.close(resolve))
+  }
+}
