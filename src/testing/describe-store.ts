@@ -68,7 +68,7 @@ export function findRunner(): TestRunner {
 }
 
 /** Vitest throws out of `skip`, node:test marks the test, Jest cannot: there the reason is printed. */
-function skip(context: unknown, reason: string): void {
+export function skip(context: unknown, reason: string): void {
   console.info(`skipped: ${reason}`)
   const { skip: mark } = Object(context) as { skip?: (reason: string) => void }
   mark?.call(context, reason)

@@ -1,17 +1,27 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { ROOT } from '../cli/package.ts'
+import { buildPackage, ROOT } from '../cli/package.ts'
 import { Project } from '../cli/project.ts'
 import { blocksOf, commandsIn } from './blocks.ts'
 
 test('docs/guides/write-a-connector.md: every file is written, every command run, in the order they stand there', { timeout: 300_000 }, async () => {
   const [busy, calm] = await Promise.all([harbour({}), harbour({ HARBOUR_CALM: '1' })])
   const project = new Project()
+  // As `npm install tidemark` would.
+  mkdirSync(join(project.folder, 'node_modules'))
+  symlinkSync(buildPackage(), join(project.folder, 'node_modules/tidemark'))
 
   const ran: string[] = []
   for (const block of blocksOf('docs/guides/write-a-connector.md')) {
     if (block.language === 'ts' && block.text.includes('export default')) project.write('worker.ts', block.text)
+    if (block.language === 'js') project.write('promise.test.mjs', block.text)
+    if (block.text.startsWith('node --test')) {
+      const { status, stdout } = spawnSync('/bin/sh', ['-c', block.text], { cwd: project.folder, encoding: 'utf8' })
+      expect({ status, said: status === 0 ? '' : stdout }).toEqual({ status: 0, said: '' })
+      expect(Number(/^# pass (\d+)$/m.exec(stdout)![1])).toBeGreaterThan(10)
+    }
     if (block.text.includes('echo HARBOUR_TOKEN')) project.write('.env', `${/echo (\S+) > \.env/.exec(block.text)![1]!}\n`)
     // The last goes on until it is stopped.
     for (const args of commandsIn(block).filter(([verb]) => verb !== 'start')) {

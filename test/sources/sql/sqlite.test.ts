@@ -1,5 +1,7 @@
-import { expect, test } from 'vitest'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, inject, test } from 'vitest'
 import { sql } from '../../../src/sources/sql/source.ts'
+import { describeSource } from '../../../src/testing/describe-source.ts'
 import { contextOf, describeSqlSource } from './cases.ts'
 import { SOURCES } from './servers.ts'
 import { DatabaseStage } from './stage.ts'
@@ -40,3 +42,24 @@ describeSqlSource(SOURCES.find(({ name }) => name === 'sqlite')!, (source) => {
     await expect(sql({ url: 'ftp://example.com' }).listing('t').execute(undefined, contextOf())).rejects.toMatchObject({ code: 'SYNC_INVALID' })
   })
 })
+
+describeSource('sql: sqlite', async () => {
+  const source = await SOURCES.find(({ name }) => name === 'sqlite')!.open(inject('postgresUrl'))
+  await source.exec('create table items (id integer primary key, name text, updated_at timestamp not null)')
+  const now = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
+  let writes = 0
+  return {
+    source: sql({ url: source.url }).table('items', { cursor: 'updated_at', lagMs: 20, pageSize: 6 }),
+    async create(count) {
+      const ids = Array.from({ length: count }, () => ++writes)
+      await source.exec(`insert into items values ${ids.map((id) => `(${id}, 'write ${id}', ${now})`).join(', ')}`)
+      return ids.map(String)
+    },
+    change: (keys) => source.exec(`update items set name = 'write ${++writes}', updated_at = ${now} where id in (${keys.join(', ')})`),
+    remove: (keys) => source.exec(`delete from items where id in (${keys.join(', ')})`),
+    rows: async () => Object.fromEntries((await source.query('select * from items')).map((row) => [String(row['id']), row])),
+    settle: () => sleep(40),
+    deltaTellsDeletes: false,
+    close: () => source.close(),
+  }
+}, { runner: { describe, test } })

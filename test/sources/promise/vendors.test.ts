@@ -1,0 +1,31 @@
+import { describe, test } from 'vitest'
+import { describeSource } from '../../../src/testing/describe-source.ts'
+import { Stream } from '../../../src/testing/simulation/random.ts'
+import { VENDOR_STREAMS } from '../../../src/testing/simulation/vendors/streams.ts'
+import type { VendorStream } from '../../../src/testing/simulation/vendors/vendor.ts'
+import { asFetch } from '../../../src/testing/simulators/index.ts'
+import { SkippingClock } from '../../../src/testing/skipping-clock.ts'
+import type { SourceHarness } from '../../../src/testing/source-cases/harness.ts'
+
+const CONDITIONS = { pageSize: 6, lag: { share: 0, maxMs: 0 }, limited: false }
+
+/** Every vendor's source against what plays the vendor. */
+function openHarness(stream: VendorStream): SourceHarness {
+  const clock = new SkippingClock()
+  const chance = new Stream(1, 'writes')
+  const simulator = stream.open({ clock, random: new Stream(1, 'vendor') }, CONDITIONS)
+  stream.prepare?.(simulator)
+  const source = stream.source(CONDITIONS)
+  let writes = 0
+  return {
+    source, clock, fetch: asFetch(simulator), secrets: { TOKEN: 'secret' },
+    ...('promise' in source && { cyclesPerRound: source.promise.cyclesPerRound }),
+    create: (count) => Array.from({ length: count }, () => simulator.create(stream.type, { ...stream.home?.(simulator, chance), ...stream.fields(++writes, chance) })),
+    change: (keys) => keys.forEach((key) => simulator.update(stream.type, key, stream.fields(++writes, chance))),
+    remove: (keys) => keys.forEach((key) => simulator.remove(stream.type, key)),
+    rows: () => Object.fromEntries(simulator.truth(stream.type).map((record) => [String(record[stream.keyField]), stream.rowOf(record, simulator)])),
+    settle: () => clock.skip(5 * 60_000),
+  }
+}
+
+for (const stream of VENDOR_STREAMS) describeSource(`${stream.vendor} ${stream.name}`, () => openHarness(stream), { runner: { describe, test } })
