@@ -10,3 +10,8 @@ export function countArgument(text: string): number {
 export function countOrZeroArgument(text: string): number {
   return text === '0' ? 0 : countArgument(text)
 }
+
+export function urlArgument(text: string): string {
+  if (!/^https?:$/.test(URL.canParse(text) ? new URL(text).protocol : '')) throw new InvalidArgumentError('It is a URL such as http://127.0.0.1:9080.')
+  return text
+}

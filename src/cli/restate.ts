@@ -1,10 +1,10 @@
 import { join, resolve } from 'node:path'
-import { Command, InvalidArgumentError, Option } from 'commander'
+import { Command, Option } from 'commander'
 import { isSyncError, SyncError } from '../contract/index.ts'
 import { freePorts } from '../runner/restate/free-ports.ts'
 import { registerService } from '../runner/restate/register.ts'
 import { RestateServer } from '../runner/restate/server.ts'
-import { countOrZeroArgument } from './arguments.ts'
+import { countOrZeroArgument, urlArgument } from './arguments.ts'
 import type { Act, Cli } from './cli.ts'
 import { aborted } from './start.ts'
 
@@ -78,9 +78,4 @@ function show({ terminal }: Cli, { ingress, admin, folder, pid }: RestateServer)
     `Restate takes calls at ${ingress}; its console is at ${admin}. It keeps everything in ${folder}.`,
     `Serve a worker with \`tidemark start --runner restate --restate ${ingress} --restate-port 9080\`, then \`tidemark restate register --admin ${admin}\`.`,
   )
-}
-
-function urlArgument(text: string): string {
-  if (!/^https?:$/.test(URL.canParse(text) ? new URL(text).protocol : '')) throw new InvalidArgumentError('It is a URL such as http://127.0.0.1:9080.')
-  return text
 }

@@ -4,6 +4,7 @@ import type { Store } from '../contract/index.ts'
 import { holderName, isDeadHolder } from '../platform/holder.ts'
 import { syncsOf } from '../runner/declared-sync.ts'
 import { keepLog } from '../runner/keep-log.ts'
+import { serveRestate, type RestateOptions, type ServedRestate } from '../runner/restate/serve.ts'
 import type { RunnerEvent } from '../runner/runner-options.ts'
 import { Runner } from '../runner/runner.ts'
 import { Deliverer } from '../webhooks/deliverer.ts'
@@ -23,30 +24,36 @@ export interface ServiceOptions {
   /** The least time between two cycles of a continuous sync. */
   readonly pauseMs?: number
   readonly keepLogMs?: number | undefined
+  /** Null when this process itself says when a sync runs. */
+  readonly restate?: Pick<RestateOptions, 'ingress' | 'host' | 'port'> | null
   readonly onEvent: (event: RunnerEvent) => void
 }
 
 /** Everything one process does for a worker: its schedules, its feed over HTTP, its webhooks in and out. */
 export interface Service {
   readonly api: ServedApi | null
+  /** Where Restate calls it, once it is started; null when it does not. */
+  restateUrl(): string | null
   start(): Promise<void>
   stop(graceMs: number): Promise<void>
 }
 
 /** Listens at once, so that its address can be told; the rest begins with `start`. */
-export async function openService({ target, store, outside, api, keepLogMs, ...options }: ServiceOptions): Promise<Service> {
+export async function openService({ target, store, outside, api, keepLogMs, restate = null, ...options }: ServiceOptions): Promise<Service> {
   const { ports } = outside
   const holder = holderName()
   const syncs = syncsOf(target.worker)
   const inbound = new InboundWebhooks({ ...outside, store, holder: `webhook:${holder}`, isDead: isDeadHolder, webhooks: target.worker.webhooks?.() ?? [] })
   const served = api === null ? null : await serveApi({ store, ports, syncs, inbound, schemas: schemasOf(target.worker), ...api })
-  const runner = new Runner({ ...outside, ...options, store, syncs, holder, isDead: isDeadHolder })
+  const running = { ...outside, ...options, store, syncs, holder, isDead: isDeadHolder }
+  const runner = restate === null ? new Runner(running) : new RestateRunner({ ...running, ...restate })
   const send = createSender()
   const deliverer = new Deliverer({ store, ports, send, holder, isDead: isDeadHolder })
   const stopping = new AbortController()
   let keeping: Promise<void> | undefined
   return {
     api: served,
+    restateUrl: () => (runner instanceof RestateRunner ? runner.url : null),
     async start() {
       deliverer.start()
       inbound.start()
@@ -57,6 +64,28 @@ export async function openService({ target, store, outside, api, keepLogMs, ...o
       stopping.abort(new Error('the service stops'))
       await Promise.all([runner.stop({ graceMs }), deliverer.stop({ graceMs }).then(() => send.close()), (served?.close() ?? Promise.resolve()).then(() => inbound.stop()), keeping])
     },
+  }
+}
+
+/** Like the other, it begins when it is started. */
+class RestateRunner {
+  readonly #options: RestateOptions
+  #served: ServedRestate | null = null
+
+  constructor(options: RestateOptions) {
+    this.#options = options
+  }
+
+  get url(): string | null {
+    return this.#served?.url ?? null
+  }
+
+  async start(): Promise<void> {
+    this.#served = await serveRestate(this.#options)
+  }
+
+  async stop(options: { graceMs: number }): Promise<void> {
+    await this.#served?.close(options)
   }
 }
 

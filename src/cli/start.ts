@@ -2,7 +2,7 @@ import { Command, Option } from 'commander'
 import type { Log } from '../contract/index.ts'
 import { leavesCoreDumps } from '../platform/core-dumps.ts'
 import type { RunnerEvent } from '../runner/runner-options.ts'
-import { countArgument, countOrZeroArgument } from './arguments.ts'
+import { countArgument, countOrZeroArgument, urlArgument } from './arguments.ts'
 import type { Act, Cli } from './cli.ts'
 import { outsideOf } from './outside.ts'
 import { resultDocument } from './progress.ts'
@@ -22,6 +22,10 @@ interface StartFlags extends TargetFlags {
   readonly corsOrigin?: readonly string[]
   readonly keysOnly?: boolean
   readonly keepLog?: number
+  readonly runner: 'process' | 'restate'
+  readonly restate: string
+  readonly restateHost: string
+  readonly restatePort: number
 }
 
 export function startVerb(): Command {
@@ -36,6 +40,10 @@ export function startVerb(): Command {
     .option('--keys-only', 'control and the console need a key on this machine too, as behind a proxy')
     .option('--no-api', 'serve nothing')
     .addOption(new Option('--keep-log <days>', 'forget older entries of the log that no row stands on, tombstones included; a reader further behind begins anew (default: keep all)').argParser(countArgument))
+    .addOption(new Option('--runner <runner>', 'what says when a sync runs: this process, or Restate').choices(['process', 'restate']).default('process'))
+    .addOption(new Option('--restate <url>', 'where Restate takes calls').argParser(urlArgument).default('http://127.0.0.1:8080'))
+    .addOption(new Option('--restate-port <n>', 'where Restate calls this process; 0 takes any').argParser(countOrZeroArgument).default(9080))
+    .addOption(new Option('--restate-host <address>', 'whose calls to take: with Restate on another machine, an address that it reaches').default('127.0.0.1'))
 }
 
 export const start: Act<[StartFlags]> = async (cli, flags) => {
@@ -50,11 +58,13 @@ export const start: Act<[StartFlags]> = async (cli, flags) => {
       target, store, outside, concurrency: flags.concurrency,
       api: flags.api ? { host: flags.host, port: flags.port, keysOnly: flags.keysOnly === true, ...(flags.corsOrigin !== undefined && { corsOrigins: flags.corsOrigin }) } : null,
       keepLogMs: flags.keepLog === undefined ? undefined : flags.keepLog * 86_400_000,
+      restate: flags.runner === 'restate' ? { ingress: flags.restate, host: flags.restateHost, port: flags.restatePort } : null,
       onEvent: cli.terminal.json ? eventLines(cli) : eventLog(outside.ports.log),
     })
     try {
       showSchedules(cli, target, service.api)
       await service.start()
+      showRestate(cli, flags, service.restateUrl())
       await aborted(stopping)
     } finally {
       await service.stop(flags.grace * 1_000)
@@ -83,6 +93,12 @@ function showSchedules({ terminal }: Cli, target: WorkerTarget, api: ServedApi |
     terminal.document({ event: 'serving', ...targetDocument(target), api: api?.url ?? null, syncs: syncs.map(({ name, mode, schedule, databases }) => ({ sync: name, mode, schedule, databases })) })
   } else terminal.print(...table(['SYNC', 'MODE', 'SCHEDULE', 'INTO'], syncs.map(({ name, mode, schedule, databases }) => [name, mode, describeSchedule(schedule), databases.join(', ')])))
   if (!terminal.json && api !== null) terminal.print(`The console is at ${api.url}/console/.`, `The feed is served at ${api.url}/agents/v1. \`tidemark keys create <name>\` makes a key for it.`)
+}
+
+function showRestate({ terminal }: Cli, { restate: ingress }: StartFlags, url: string | null): void {
+  if (url === null) return
+  if (terminal.json) return terminal.document({ event: 'restate', url, ingress })
+  terminal.print(`Restate at ${ingress} may call ${url}. \`tidemark restate register ${url}\` tells it so, once.`)
 }
 
 export function eventLines({ terminal }: Cli): (event: RunnerEvent) => void {

@@ -1,8 +1,10 @@
+import { once } from 'node:events'
 import { existsSync } from 'node:fs'
+import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { expectGolden } from './golden.ts'
-import { Project, type Running } from './project.ts'
+import { people, Project, type Running } from './project.ts'
 
 const ANY = ['--ingress-port', '0', '--admin-port', '0']
 
@@ -40,6 +42,44 @@ describe('restate register', () => {
     const project = new Project()
     expectGolden('restate-register-nobody', project, await project.run('restate', 'register', 'http://127.0.0.1:9080', '--admin', 'http://127.0.0.1:1', '--json'))
     expectGolden('restate-register-url', project, await project.run('restate', 'register', 'localhost:9080', '--json'))
+  })
+})
+
+describe('start --runner restate', () => {
+  test('the worker file as it is runs on Restate: triggered at the command line it lands, status says who runs it, and a killed one goes on', async () => {
+    const project = Project.withWorker({ people: people(60), slowMs: 1_000 })
+    const up = project.start('restate', 'up', '--json', ...ANY)
+    const { ingress, admin } = await serverOf(up)
+    const begin = async (port: string): Promise<{ service: Running; url: string }> => {
+      const service = project.start('start', '--no-api', '--runner', 'restate', '--restate', ingress, '--restate-port', port, '--json')
+      await service.says('"event":"restate"')
+      return { service, url: JSON.parse(service.stdout.split('\n').find((line) => line.includes('"event":"restate"'))!).url }
+    }
+    const { service, url } = await begin('0')
+    expect(await project.json('restate', 'register', url, '--admin', admin)).toMatchObject({ services: ['tidemark.office'] })
+    await project.run('trigger', 'people-list')
+    await service.says(/"event":"landed".*"sync":"people-list","page":2/)
+    expect((await project.json('status'))['syncs'][0]).toMatchObject({ held_by: expect.stringMatching(/^restate\/people-list:/), runner: { pid: service.process.pid } })
+    service.process.kill('SIGKILL')
+    await service.ended
+    project.source({ people: people(60) })
+    const { service: second } = await begin(new URL(url).port)
+    await second.says(/"event":"started".*"sync":"people-list".*"resumed":true/)
+    await second.says(/"event":"ended".*"sync":"people-list"/)
+    second.process.kill('SIGTERM')
+    expect(await second.ended).toMatchObject({ code: 0 })
+    expect((await project.json('status'))['syncs'][0]).toMatchObject({ health: 'HEALTHY', held_by: null })
+    up.process.kill('SIGTERM')
+    await up.ended
+  })
+
+  test('a port that is taken is an error', async () => {
+    const project = Project.withWorker()
+    const taken = createServer().listen(0, '127.0.0.1')
+    await once(taken, 'listening')
+    const { code, stdout } = await project.run('start', '--no-api', '--runner', 'restate', '--restate-port', String((taken.address() as AddressInfo).port), '--json')
+    expect({ code, ...JSON.parse(stdout.trim().split('\n').at(-1)!) }).toMatchObject({ code: 3, error: { code: 'PORT_TAKEN' } })
+    taken.close()
   })
 })
 

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { createServer, type Http2Server, type ServerHttp2Session } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { SyncError } from '../../contract/index.ts'
@@ -106,12 +107,11 @@ async function call(url: string, body: unknown): Promise<void> {
   if (!response.ok) throw new SyncError(response.status === 404 ? 'RESTATE_REFUSED' : 'RESTATE_UNAVAILABLE', `Restate answered ${response.status}: ${text.slice(0, 200)}`)
 }
 
-function listen(server: Http2Server, port: number, host: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(port, host, () => {
-      server.off('error', reject)
-      resolve()
-    })
-  })
+async function listen(server: Http2Server, port: number, host: string): Promise<void> {
+  try {
+    server.listen(port, host)
+    await once(server, 'listening')
+  } catch (cause) {
+    throw new SyncError('PORT_TAKEN', `Calls of Restate cannot be taken at ${host}:${port} (${(cause as NodeJS.ErrnoException).code ?? 'unknown error'}).`, { cause })
+  }
 }
