@@ -1,11 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer, connect, type AddressInfo, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Store } from '../../src/contract/index.ts'
 import { registerService } from '../../src/runner/restate/register.ts'
 import { RestateServer } from '../../src/runner/restate/server.ts'
 import type { RunnerHarness } from '../../src/testing/runner-cases/harness.ts'
+import { Balancer } from './restate/balancer.ts'
 import { StageFleet, type FleetOptions } from './stage-fleet.ts'
 
 /** Real processes that serve the stage's worker to a real Restate server, behind one address. */
@@ -83,45 +83,5 @@ export class RestateStage implements RunnerHarness {
       body: JSON.stringify({ query: `select id, target_service_key as key, target_handler_name as handler, status, retry_count from sys_invocation where ${where}` }),
     })
     return ((await answer.json()) as { rows: Array<Record<string, unknown>> }).rows
-  }
-}
-
-/** One address for all, as a load balancer gives: each connection goes to the next of them. */
-class Balancer {
-  readonly #server: Server
-  readonly #sockets = new Set<Socket>()
-
-  static async open(urls: () => string[]): Promise<Balancer> {
-    const balancer = new Balancer(urls)
-    await new Promise<void>((resolve) => balancer.#server.listen(0, '127.0.0.1', resolve))
-    return balancer
-  }
-
-  private constructor(urls: () => string[]) {
-    let turn = 0
-    this.#server = createServer((incoming) => {
-      const known = urls()
-      const url = known[turn++ % known.length]
-      if (url === undefined) return incoming.destroy()
-      const outgoing = connect(Number(new URL(url).port), '127.0.0.1')
-      for (const [one, other] of [[incoming, outgoing], [outgoing, incoming]] as const) {
-        this.#sockets.add(one)
-        one.on('error', () => {})
-        one.once('close', () => {
-          this.#sockets.delete(one)
-          other.destroy()
-        })
-        one.pipe(other)
-      }
-    })
-  }
-
-  get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
-  }
-
-  async close(): Promise<void> {
-    for (const socket of this.#sockets) socket.destroy()
-    await new Promise((resolve) => this.#server.close(resolve))
   }
 }

@@ -10,7 +10,7 @@ const MEMBER = fileURLToPath(new URL('stage-member.mjs', import.meta.url))
 export interface FleetOptions extends StartOptions {
   /** Where every commit's outcome is written down. */
   readonly commits?: string
-  /** Whoever takes this file away freezes itself just before it lands a page. */
+  /** Whoever takes this file away freezes itself just before it lands a page, until there is one with its pid at the end. */
   readonly freezing?: string
   /** Of Restate, where that is what runs them, and how long a cycle runs at a time. */
   readonly ingress?: string

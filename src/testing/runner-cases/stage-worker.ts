@@ -13,15 +13,17 @@ export interface StageWorkerOptions {
   /** Continuous syncs, c0 and on; manual ones, m0 and on. */
   readonly continuous?: number
   readonly manual?: number
+  /** More of them on schedule, s0 and on: by turns every minute since the last, and at every full minute. */
+  readonly scheduled?: number
   /** Requests a second that all continuous syncs may make together. */
   readonly perSecond?: number
 }
 
 /**
- * The worker that a runner runs on a stage: `minutely` and `yearly` on schedule, `m0` … by hand, `c0` … all the time, and
- * the pair `items-backfill` and `items`. The tenant is the secret TENANT.
+ * The worker that a runner runs on a stage: `minutely` and `yearly` on schedule, `m0` … by hand, `c0` … all the time, `s0` …
+ * by the minute, and the pair `items-backfill` and `items`. The tenant is the secret TENANT.
  */
-export function stageWorker({ url, process, leaseMs, continuous = 0, manual = 2, perSecond }: StageWorkerOptions): Worker {
+export function stageWorker({ url, process, leaseMs, continuous = 0, manual = 2, scheduled = 0, perSecond }: StageWorkerOptions): Worker {
   const worker = new Worker({ name: 'stage' })
   const database = worker.database('rows')
   const limits = { leaseTtlMs: leaseMs }
@@ -43,6 +45,7 @@ export function stageWorker({ url, process, leaseMs, continuous = 0, manual = 2,
   declare('minutely', '1m')
   declare('yearly', { cron: '0 0 1 1 *' })
   for (let i = 0; i < manual; i++) declare(`m${i}`, 'manual')
+  for (let i = 0; i < scheduled; i++) declare(`s${i}`, i % 2 === 0 ? '1m' : { cron: '* * * * *' })
   for (let i = 0; i < continuous; i++) declare(`c${i}`, 'continuous', paced)
   worker.track('items', {
     database: worker.database('items'), schedule: 'manual', limits,

@@ -1,0 +1,175 @@
+import type { ChildProcess } from 'node:child_process'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { expect } from 'vitest'
+import type { JsonObject, LogEntry, Store } from '../../src/contract/index.ts'
+import type { Stage } from '../../src/testing/runner-cases/stage.ts'
+import { parseJson } from '../../src/values/json.ts'
+import type { FrozenCommit, StageFleet } from './stage-fleet.ts'
+
+/** How long a process that froze itself waits at most for another to take over. */
+const FROZEN_MAX_MS = 18_000
+/** A busy machine is slow and no reason to fail; one on which nothing moves for so long is. */
+const STILL_MS = 90_000
+
+/** Stops processes in the middle of things and sets them going again, some of them just before they land a page. */
+export class Freezer {
+  readonly frozen = new Set<number>()
+  count = 0
+  /** Where every commit's outcome is written down. */
+  readonly commits: string
+  /** Whoever takes this file away freezes: one at a time, so that the others are there to take over. */
+  readonly freezing: string
+  readonly #database: string
+  readonly #stale: string[] = []
+  readonly #thawing: Array<Promise<void>> = []
+  #isFreezing = false
+
+  constructor(fleet: StageFleet, database: string, folder: string) {
+    this.#database = database
+    this.commits = join(folder, 'commits.ndjson')
+    this.freezing = join(folder, 'freezing')
+    writeFileSync(this.commits, '')
+    fleet.onFrozen = ({ pid }, commit) => this.hold(pid!, this.#overtaken(commit), () => {
+      writeFileSync(`${this.freezing}.${pid}`, '')
+      if (this.#isFreezing) writeFileSync(this.freezing, '')
+    })
+  }
+
+  begin(): void {
+    this.#isFreezing = true
+    writeFileSync(this.freezing, '')
+  }
+
+  freeze(member: ChildProcess, until: Promise<unknown>): void {
+    member.kill('SIGSTOP')
+    this.hold(member.pid!, until, () => member.kill('SIGCONT'))
+  }
+
+  /** It is frozen, and is to be set going again then. */
+  hold(pid: number, until: Promise<unknown>, thaw: () => void): void {
+    this.count++
+    this.frozen.add(pid)
+    this.#thawing.push(until.then(() => {}).finally(() => {
+      thaw()
+      this.frozen.delete(pid)
+    }))
+  }
+
+  /** Resolves when nobody is frozen any more. */
+  async end(): Promise<void> {
+    this.#isFreezing = false
+    rmSync(this.freezing, { force: true })
+    for (let all = 0; all < this.#thawing.length; ) await Promise.all(this.#thawing.slice(all, (all = this.#thawing.length)))
+  }
+
+  /** Every commit that was tried after another process had taken the sync over, and there were some. */
+  expectRefused(): { commits: number; stale: number; refused: number } {
+    const outcomes = readFileSync(this.commits, 'utf8').trim().split('\n').map((line) => JSON.parse(line) as FrozenCommit & { outcome: string })
+    const refused = new Set(outcomes.filter(({ outcome }) => outcome === 'fenced').map(nameOf))
+    expect(this.#stale).not.toEqual([])
+    expect(this.#stale.filter((name) => !refused.has(name))).toEqual([])
+    return { commits: outcomes.length, stale: this.#stale.length, refused: refused.size }
+  }
+
+  async #overtaken(commit: FrozenCommit): Promise<void> {
+    for (const end = performance.now() + FROZEN_MAX_MS; performance.now() < end; await sleep(200)) {
+      if ((await this.#epochOf(commit.sync)) > commit.epoch) return void this.#stale.push(nameOf(commit))
+    }
+  }
+
+  /** Of the newest lease. */
+  async #epochOf(sync: string): Promise<number> {
+    const client = new pg.Client({ connectionString: this.#database, options: '-c tidemark.tenant=default' })
+    await client.connect()
+    try {
+      const { rows } = await client.query<{ epoch: string }>('select epoch from tidemark.registry where stream_id = $1', [sync])
+      return Number(rows[0]!.epoch)
+    } finally {
+      await client.end()
+    }
+  }
+}
+
+function nameOf({ sync, epoch, page }: FrozenCommit): string {
+  return `${sync}, lease ${epoch}, page ${page}`
+}
+
+/** Waits until the rows are those of the source; how long that took. */
+export async function expectLanded(store: Store, stage: Stage, syncs: readonly string[]): Promise<number> {
+  const landed = async (): Promise<Record<string, unknown>> => {
+    const rows = await store.rows({ database: 'rows', limit: 1_000_000 })
+    return Object.fromEntries(rows.map(({ key, text }) => [key, (parseJson(text) as JsonObject)['value']]))
+  }
+  const startedAt = performance.now()
+  await untilNone(async () => {
+    const rows = await landed()
+    const wanted = truthOf(stage, syncs)
+    return new Set([...Object.keys(rows), ...Object.keys(wanted)].filter((key) => rows[key] !== wanted[key])).size
+  })
+  const ms = performance.now() - startedAt
+  expect(sorted(await landed()), await troubles(store)).toEqual(sorted(truthOf(stage, syncs)))
+  return ms
+}
+
+/** Replayed it gives the source's rows; nothing is in it twice; a cycle's pages landed in their order, each in one commit, whoever landed them. */
+export async function expectLog(store: Store, stage: Stage, syncs: readonly string[]): Promise<LogEntry[]> {
+  const log = await store.changes({ after: 0, limit: 10_000_000 })
+  expect(sorted(replayed(log))).toEqual(sorted(truthOf(stage, syncs)))
+  const last = new Map<number, { page: number; committedAt: number }>()
+  const texts = new Map<string, string | null>()
+  for (const { cycle, page, committedAt, key, text, sequence } of log) {
+    expect(text, `entry ${sequence}`).not.toBe(texts.get(key) ?? null)
+    texts.set(key, text)
+    const before = last.get(cycle)
+    if (before !== undefined && before.committedAt !== committedAt) expect(page, `cycle ${cycle}`).toBeGreaterThan(before.page)
+    last.set(cycle, { page, committedAt })
+  }
+  return log
+}
+
+/** Nothing under an older lease was written after something under a newer one. The newest lease of each sync. */
+export async function expectLeasesInOrder(store: Store): Promise<Map<string, number>> {
+  const epochs = new Map<string, number>()
+  for (const { sync, epoch } of (await store.trail({ after: 0, limit: 10_000_000 })).entries) {
+    expect(epoch, sync!).toBeGreaterThanOrEqual(epochs.get(sync!) ?? 0)
+    epochs.set(sync!, epoch)
+  }
+  return epochs
+}
+
+/** Gives up only when it has not become less for a while. */
+export async function untilNone(count: () => Promise<number>): Promise<void> {
+  let least = Infinity
+  let movedAt = performance.now()
+  for (let now = await count(); now > 0 && performance.now() - movedAt < STILL_MS; now = await count()) {
+    if (now < least) movedAt = performance.now()
+    least = Math.min(least, now)
+    await sleep(250)
+  }
+}
+
+export async function troubles(store: Store): Promise<string> {
+  const { syncs } = await store.standings({ at: Date.now(), recent: 1 })
+  const failed = syncs.filter(({ checkpoint }) => checkpoint.lastError !== null)
+  return failed.map(({ sync, checkpoint: { lastError, failures } }) => `${sync}: ${failures} × ${lastError!.code} ${lastError!.message}`).join('; ')
+}
+
+function truthOf(stage: Stage, syncs: readonly string[]): Record<string, number> {
+  return Object.assign({}, ...syncs.map((sync) => stage.table(sync).rows)) as Record<string, number>
+}
+
+function sorted(rows: Record<string, unknown>): Array<[string, unknown]> {
+  return Object.entries(rows).toSorted(([a], [b]) => (a < b ? -1 : 1))
+}
+
+function replayed(log: readonly LogEntry[]): Record<string, unknown> {
+  const rows: Record<string, unknown> = {}
+  for (const { key, text } of log) {
+    if (text === null) delete rows[key]
+    else rows[key] = (parseJson(text) as JsonObject)['value']
+  }
+  return rows
+}

@@ -1,0 +1,182 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, inject, test } from 'vitest'
+import type { CycleRecord, Store } from '../../../src/contract/index.ts'
+import { registerService } from '../../../src/runner/restate/register.ts'
+import { ref, RunnerScene } from '../../../src/testing/runner-cases/harness.ts'
+import { Stage } from '../../../src/testing/runner-cases/stage.ts'
+import { chance } from '../../../src/testing/store-cases/harness.ts'
+import { createDatabase, dropDatabase } from '../../setup/postgres-server.ts'
+import { expectLanded, expectLeasesInOrder, expectLog, Freezer, untilNone } from '../chaos.ts'
+import { StageFleet } from '../stage-fleet.ts'
+import { Balancer } from './balancer.ts'
+import { RestateCluster } from './cluster.ts'
+
+const postgres = inject('postgresUrl')
+/** `npm run chaos:restate` is the long one, on one node and then on three. */
+const SECONDS = Number(process.env['TIDEMARK_CHAOS_SECONDS'] ?? 6)
+const SYNCS = Number(process.env['TIDEMARK_CHAOS_SYNCS'] ?? 12)
+const NODES = (process.env['TIDEMARK_CHAOS_NODES'] ?? '1').split(',').map(Number) as Array<1 | 3>
+const SEED = Number(process.env['TIDEMARK_CHAOS_SEED'] ?? Date.now() % 1e9)
+const IS_LONG = SECONDS >= 60
+const PROCESSES = 3
+const MINUTE = 60_000
+/** Processes of one machine agree on the database's clock, but for the time its answer takes. */
+const CLOCK_MS = 150
+/** A worker that says nothing is given up after three seconds instead of a minute. */
+const SETTINGS = { RESTATE_WORKER__INVOKER__HTTP2_KEEP_ALIVE_INTERVAL: '1s', RESTATE_WORKER__INVOKER__HTTP2_KEEP_ALIVE_TIMEOUT: '2s' }
+
+describe.skipIf(postgres === '').each(NODES)('Restate on %i node(s), killed at random like the workers it calls', (nodes) => {
+  test('XA11, XB18: loses and doubles nothing, cycles are taken up again, slots are kept, and stale commits are refused', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'tidemark-chaos-'))
+    const database = await createDatabase(postgres)
+    const stage = await Stage.open()
+    const fleet = await StageFleet.open(database, stage.url)
+    const freezer = new Freezer(fleet, database, folder)
+    const cluster = await RestateCluster.start(nodes, SETTINGS)
+    // Both look before they send somebody on, as balancers do.
+    const workers = await Balancer.open(() => [...fleet.urls].filter(([{ pid }]) => !freezer.frozen.has(pid!)).map(([, url]) => url))
+    const ingress = await Balancer.open(() => cluster.nodes.filter(({ isAlive, pid }) => isAlive && !freezer.frozen.has(pid)).map((node) => node.ingress))
+    const random = chance(SEED)
+    const pick = (count: number): number => Math.floor(random() * count)
+    const scheduled = Array.from({ length: Math.floor(SYNCS * 0.4) }, (_, i) => `s${i}`)
+    const continuous = Array.from({ length: SYNCS - scheduled.length }, (_, i) => `c${i}`)
+    const names = [...continuous, ...scheduled]
+    // What changes after the last slot of a short run would be landed a minute later.
+    const changing = IS_LONG ? names : continuous
+    const options = {
+      concurrency: 8, leaseMs: 30_000, tenants: ['default'], continuous: continuous.length, scheduled: scheduled.length, manual: 0,
+      ingress: ingress.url, commits: freezer.commits, freezing: freezer.freezing,
+    }
+    const counts = { workers: 0, nodes: 0, frozenNodes: 0, changes: 0 }
+    const starting: Array<Promise<void>> = []
+    const killWorker = async (member = [...fleet.members].filter(({ pid }) => !freezer.frozen.has(pid!))[0]): Promise<void> => {
+      if (member === undefined) return
+      counts.workers++
+      await fleet.kill(member)
+      starting.push(fleet.start({ ...options, processes: 1 }))
+    }
+    /** One at a time, and until it is back. */
+    let disturbed = false
+    const disturbNode = async (): Promise<void> => {
+      disturbed = true
+      const index = pick(nodes)
+      const node = cluster.nodes[index]!
+      if (nodes > 1 && random() < 0.5) {
+        counts.frozenNodes++
+        node.freeze()
+        const thawing = sleep(1_000 + pick(7_000))
+        freezer.hold(node.pid, thawing, () => node.thaw())
+        await thawing
+      } else {
+        counts.nodes++
+        await node.kill()
+        await sleep(pick(3_000))
+        await cluster.restart(index)
+      }
+      disturbed = false
+    }
+    try {
+      stage.behave({ pageMs: 30 })
+      for (const name of names) for (let row = 0; row < 15; row++) stage.table(name).put(row, 0)
+      // Those of every minute since the last come due one after the other while things are killed; those of every full minute at once.
+      for (const [index, sync] of scheduled.entries()) await new RunnerScene(fleet, stage).ranAt(sync, Date.now() - MINUTE + (index % 2 === 0 ? 1_000 + pick(SECONDS * 1_000) : 0))
+      for (const sync of ['c0', 'c1']) {
+        for (let row = 100; row < 160; row++) stage.table(sync).put(row, row)
+        stage.behave({ pageMs: 250 }, sync)
+      }
+      await fleet.start({ ...options, processes: PROCESSES })
+      await registerService(cluster.nodes[0]!.admin, workers.url)
+
+      // In the middle of a cycle: first the process that runs it, then what told it to.
+      const first = await inTheMiddle(stage, 'c0')
+      await killWorker([...fleet.members].find(({ pid }) => String(pid) === first.process))
+      const second = await inTheMiddle(stage, 'c1')
+      await Promise.all(cluster.nodes.map((node) => node.kill()))
+      await Promise.all(cluster.nodes.map((_, index) => cluster.restart(index)))
+      counts.nodes += nodes
+      freezer.begin()
+
+      const end = performance.now() + SECONDS * 1_000
+      for (let turn = 1; performance.now() < end; turn++) {
+        for (let i = 0; i < SYNCS / 6; i++, counts.changes++) stage.table(changing[pick(changing.length)]!).put(pick(20), random() < 0.2 ? null : turn * 1_000 + i)
+        await sleep(300 + pick(1_200))
+        const act = random()
+        if (act < 0.35) await killWorker([...fleet.members].filter(({ pid }) => !freezer.frozen.has(pid!))[pick(PROCESSES - freezer.frozen.size)])
+        else if (act < 0.5 && [...fleet.members][0] !== undefined) freezer.freeze([...fleet.members][0]!, sleep(500 + pick(5_000)))
+        else if (!disturbed) starting.push(disturbNode())
+      }
+      await freezer.end()
+      for (let all = 0; all < starting.length; ) await Promise.all(starting.slice(all, (all = starting.length)))
+      const quietAt = Date.now()
+
+      const unserved = async (): Promise<string[]> => (await cyclesOf(fleet.store, scheduled)).filter(([, cycles]) => !hasServed(cycles, quietAt)).map(([sync]) => sync)
+      await untilNone(async () => (await unserved()).length)
+      expect(await unserved()).toEqual([])
+      const convergedMs = await expectLanded(fleet.store, stage, names)
+      await fleet.stop()
+      const slots = (await cyclesOf(fleet.store, scheduled)).map(([sync, own]) => expectSlots(sync, own))
+
+      for (const { cycle, process } of [first, second]) {
+        const record = (await fleet.store.cycles(null, { limit: 1_000_000 })).find((one) => one.cycle === cycle)!
+        expect({ cycle, stopReason: record.stopReason }).toEqual({ cycle, stopReason: 'complete' })
+        expect(record.pages, `${record.sync} began anew`).toBeGreaterThanOrEqual(7)
+        if (process === first.process) expect(stage.log.some((asked) => asked.cycle === cycle && asked.process !== process), 'another went on with it').toBe(true)
+      }
+      const log = await expectLog(fleet.store, stage, names)
+      const leases = await expectLeasesInOrder(fleet.store)
+      const { commits, stale, refused } = freezer.expectRefused()
+      console.info(`seed ${SEED}: ${nodes} node(s), ${PROCESSES} workers, ${SYNCS} syncs, ${SECONDS} s: ${counts.workers} workers and ${counts.nodes} nodes killed, ${counts.frozenNodes} nodes and ${freezer.count - counts.frozenNodes} workers frozen, `
+        + `${stage.log.length} requests, ${stage.overlaps.length} of them beside another, ${resumed(stage)} cycles taken up by another process, ${commits} commits, ${stale} tried after a take-over, ${refused} refused as stale, `
+        + `${log.length} entries in the log of ${counts.changes + SYNCS * 15} changes, ${slots.reduce((sum, count) => sum + count, 0)} slots served, ${Math.max(...leases.values())} leases of one sync at most, all equal after ${(convergedMs / 1_000).toFixed(1)} s`)
+    } catch (error) {
+      throw new Error(`seed ${SEED}: ${error instanceof Error ? error.message : String(error)} ${fleet.errors}`, { cause: error })
+    } finally {
+      for (const member of fleet.members) member.kill('SIGCONT')
+      await fleet.close()
+      await cluster.close()
+      await Promise.all([workers.close(), ingress.close(), stage.close()])
+      await dropDatabase(postgres, database)
+      rmSync(folder, { recursive: true, force: true })
+    }
+  }, 30 * MINUTE)
+})
+
+/** Waits until a cycle of it is under way and some pages are read; which, and by whom. */
+async function inTheMiddle(stage: Stage, sync: string): Promise<{ cycle: number; process: string }> {
+  for (;;) {
+    const last = stage.asked(sync).at(-1)
+    if (last !== undefined && stage.asked(sync).filter(({ cycle }) => cycle === last.cycle).length >= 3) return last
+    await sleep(20)
+  }
+}
+
+async function cyclesOf(store: Store, syncs: readonly string[]): Promise<Array<[string, CycleRecord[]]>> {
+  return await Promise.all(syncs.map(async (sync): Promise<[string, CycleRecord[]]> => [sync, (await store.cycles(ref(sync), { limit: 1_000 })).toSorted((a, b) => a.startedAt - b.startedAt)]))
+}
+
+/** In the long run, a slot that came after all was quiet; in the short one, the slot that came while things were killed. */
+function hasServed(cycles: readonly CycleRecord[], quietAt: number): boolean {
+  const last = cycles.at(-1)
+  return last?.stopReason === 'complete' && (IS_LONG ? last.startedAt >= quietAt : cycles.length > 1)
+}
+
+/** No slot was served twice, and none before its time. How many were. */
+function expectSlots(sync: string, cycles: readonly CycleRecord[]): number {
+  const isInterval = Number(sync.slice(1)) % 2 === 0
+  for (const [index, { startedAt }] of cycles.entries()) {
+    const before = cycles[index - 1]
+    if (before === undefined) continue
+    if (isInterval) expect(startedAt - before.startedAt, `${sync}, its ${index + 1}th cycle`).toBeGreaterThanOrEqual(MINUTE - CLOCK_MS)
+    else expect(Math.floor((startedAt + CLOCK_MS) / MINUTE), `${sync}, its ${index + 1}th cycle`).toBeGreaterThan(Math.floor((before.startedAt + CLOCK_MS) / MINUTE))
+  }
+  return cycles.length
+}
+
+function resumed(stage: Stage): number {
+  const processes = new Map<number, Set<string>>()
+  for (const { cycle, process } of stage.log) processes.set(cycle, (processes.get(cycle) ?? new Set()).add(process))
+  return [...processes.values()].filter(({ size }) => size > 1).length
+}
