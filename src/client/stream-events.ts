@@ -1,3 +1,4 @@
+import { Following } from '../values/following.ts'
 import { parseJson } from '../values/json.ts'
 import { changeOf, type Batch } from './batch.ts'
 import type { Change } from './change.ts'
@@ -15,24 +16,24 @@ export interface StreamOptions extends Pick<PageOptions, 'types' | 'signal'> {
 
 /** The same as server-sent events: what arrives together is a batch. Never ends by itself; a stream that ends has failed. */
 export async function* streamEvents(wire: Wire, from: Query, { types, signal, silenceMaxMs = SILENCE_MAX_MS }: StreamOptions): AsyncGenerator<Batch> {
-  const silence = new AbortController()
-  const either = AbortSignal.any([signal, silence.signal])
+  const listening = new Following(signal)
   const heard = async <T>(answer: Promise<T>): Promise<T> => {
-    const timer = setTimeout(() => silence.abort(), silenceMaxMs)
+    const timer = setTimeout(() => listening.abort(new Error('the server is silent')), silenceMaxMs)
     try {
       return await answer
     } catch (error) {
-      throw translated(error, signal, silence.signal)
+      throw translated(error, signal, listening.signal)
     } finally {
       clearTimeout(timer)
     }
   }
-  const response = await heard(wire.open({ path: CHANGES_PATH, query: { ...from, types }, accept: 'text/event-stream', signal: either }))
-  if (response.body === null || !(response.headers.get('content-type') ?? '').startsWith('text/event-stream')) {
-    throw new ClientError('ANSWER_INVALID', 'The answer is not a stream of events.', { status: response.status, requestId: response.headers.get('x-request-id') ?? undefined })
-  }
-  const reader = response.body.getReader()
+  let reader: ReadableStreamDefaultReader<Uint8Array> | undefined
   try {
+    const response = await heard(wire.open({ path: CHANGES_PATH, query: { ...from, types }, accept: 'text/event-stream', signal: listening.signal }))
+    if (response.body === null || !(response.headers.get('content-type') ?? '').startsWith('text/event-stream')) {
+      throw new ClientError('ANSWER_INVALID', 'The answer is not a stream of events.', { status: response.status, requestId: response.headers.get('x-request-id') ?? undefined })
+    }
+    reader = response.body.getReader()
     const [lines, decoder] = [new EventLines(), new TextDecoder()]
     for (;;) {
       // Only here is the time counted: a slow consumer is not a silent server.
@@ -45,7 +46,8 @@ export async function* streamEvents(wire: Wire, from: Query, { types, signal, si
       if (failure >= 0) throw errorOf(events[failure]!.data ?? '', { status: 200, headers: response.headers }, wire.clock.now())
     }
   } finally {
-    await reader.cancel().catch(() => {})
+    await reader?.cancel().catch(() => {})
+    listening.letGo()
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Clock, JsonObject, Random } from '../contract/index.ts'
+import { Following } from '../values/following.ts'
 import { parseJson, stringifyJson } from '../values/json.ts'
 import { CLIENT_ERRORS, ClientError, type ClientErrorCode } from './client-error.ts'
 import { clock as machineClock, random as machineRandom } from './clock.ts'
@@ -51,13 +52,16 @@ export class Wire {
 
   /** One try, answered with JSON. */
   async json({ timeoutMs, signal, ...ask }: Ask & { readonly timeoutMs: number }): Promise<JsonObject> {
-    const timeout = AbortSignal.timeout(timeoutMs)
-    const either = AbortSignal.any([signal, timeout])
+    const asking = new Following(signal)
+    const timer = setTimeout(() => asking.abort(new Error('no answer in time')), timeoutMs)
     try {
-      const response = await this.open({ ...ask, signal: either })
+      const response = await this.open({ ...ask, signal: asking.signal })
       return objectOf(await response.text(), response)
     } catch (error) {
-      throw translated(error, signal, timeout)
+      throw translated(error, signal, asking.signal)
+    } finally {
+      clearTimeout(timer)
+      asking.letGo()
     }
   }
 
@@ -105,10 +109,10 @@ export class Wire {
 }
 
 /** What went wrong while a body was read, once the answer had begun. */
-export function translated(error: unknown, signal: AbortSignal, timeout: AbortSignal): unknown {
+export function translated(error: unknown, signal: AbortSignal, asking: AbortSignal): unknown {
   if (signal.aborted) return signal.reason
   if (error instanceof ClientError) return error
-  if (timeout.aborted) return new ClientError('TIMEOUT', 'The server did not answer in time.', { cause: error })
+  if (asking.aborted) return new ClientError('TIMEOUT', 'The server did not answer in time.', { cause: error })
   return new ClientError('NETWORK_FAILED', `The answer broke off: ${causeOf(error)}.`, { cause: error })
 }
 

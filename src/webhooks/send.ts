@@ -3,6 +3,7 @@ import type { LookupFunction } from 'node:net'
 import { callbackify } from 'node:util'
 import type { Dispatcher } from 'undici'
 import type { WebhookAllowance } from '../contract/index.ts'
+import { Following } from '../values/following.ts'
 import { isPublicAddress } from './address.ts'
 import { checkWebhookUrl } from './check-url.ts'
 
@@ -54,20 +55,23 @@ export function createSender({ deadlineMs = DEADLINE_MS, resolve = resolveBySyst
     return agent
   }
   const send: Send = async ({ url, allow, headers, body, signal }) => {
-    const deadline = new Deadline(deadlineMs, signal)
+    const sending = new Following(signal)
+    const late = new Error(`no answer within ${deadlineMs / 1_000} s`)
+    const timer = setTimeout(() => sending.abort(late), deadlineMs)
     try {
       // Here as well as when it was added: what was allowed may have changed since, and a literal address is never looked up.
       const checked = checkWebhookUrl(url, allow)
       const { request } = await import('undici')
       const answer = await request(checked, {
         dispatcher: await agentFor(allow.includes('private')), method: 'POST', headers: { 'content-type': 'application/json', 'user-agent': 'tidemark', ...headers }, body,
-        signal: deadline.signal,
+        signal: sending.signal,
       })
       return judge(answer, await readSome(answer.body, checked), now())
     } catch (error) {
-      return { kind: 'failed', status: null, answer: deadline.isOver ? `no answer within ${deadlineMs / 1_000} s` : reasonOf(error), retryAfterMs: null }
+      return { kind: 'failed', status: null, answer: sending.signal.reason === late ? late.message : reasonOf(error), retryAfterMs: null }
     } finally {
-      deadline.clear()
+      clearTimeout(timer)
+      sending.letGo()
     }
   }
   return Object.assign(send, {
@@ -75,35 +79,6 @@ export function createSender({ deadlineMs = DEADLINE_MS, resolve = resolveBySyst
       for (const agent of agents.values()) await (await agent).destroy()
     },
   })
-}
-
-/** Not AbortSignal.any, which on Node 20 leaves something behind for every message at a signal that lives on. */
-class Deadline {
-  readonly #controller = new AbortController()
-  readonly #outer: AbortSignal | undefined
-  readonly #timer: NodeJS.Timeout
-  isOver = false
-
-  constructor(ms: number, outer: AbortSignal | undefined) {
-    this.#outer = outer
-    this.#timer = setTimeout(() => {
-      this.isOver = true
-      this.#abort()
-    }, ms)
-    outer?.addEventListener('abort', this.#abort)
-    if (outer?.aborted === true) this.#abort()
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal
-  }
-
-  clear(): void {
-    clearTimeout(this.#timer)
-    this.#outer?.removeEventListener('abort', this.#abort)
-  }
-
-  readonly #abort = (): void => this.#controller.abort()
 }
 
 async function connect(lookup: LookupFunction, deadlineMs: number, ca: string | undefined): Promise<Dispatcher> {
