@@ -1,4 +1,5 @@
 import { SyncError, type SyncContext } from '../contract/index.ts'
+import { childLog } from '../engine/child-log.ts'
 import { classify } from '../engine/classify.ts'
 import { Pacer } from '../engine/pacer.ts'
 import type { SyncPlan } from '../engine/sync-plan.ts'
@@ -11,15 +12,16 @@ import type { WorkerTarget } from './target.ts'
 export async function askSource<Answer>(
   cli: Cli, stopping: AbortSignal, target: WorkerTarget, plan: SyncPlan, pacers: Readonly<Record<string, number>>, ask: (context: SyncContext) => Promise<Answer>,
 ): Promise<Answer> {
-  const { ports, fetch, secrets } = outsideOf(cli, target)
+  const { ports, fetch, secrets } = await outsideOf(cli, target)
   const ending = new AbortController()
   const signal = AbortSignal.any([stopping, ending.signal])
-  const pacer = new Pacer(ports.clock, signal, plan.pacers, pacers)
+  const pacer = new Pacer(ports, signal, plan.pacers, pacers)
   const late = rejectAfter(ports.clock, plan.limits.deadlineMs, signal, () =>
     new SyncError('SOURCE_TIMEOUT', `${plan.sync}: the source took longer than ${plan.limits.deadlineMs} ms.`))
   try {
     const asking = Promise.resolve().then(() => ask({
-      ...ports, signal, secrets, pacer,
+      clock: ports.clock, random: ports.random, signal, secrets, pacer,
+      log: childLog(ports.log, { tenant: target.tenant, worker: plan.worker, sync: plan.sync }),
       fetch: async (input, init = {}) => {
         await pacer.wait()
         return fetch(input, { ...init, signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal })

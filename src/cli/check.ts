@@ -28,7 +28,7 @@ export const check: Act<[string, string[], CheckFlags]> = async (cli, file, sync
   const signal = cli.listenForStop()
   const target = await workerTarget(cli, { file })
   const result = await checkWorker(target.worker, {
-    ...outsideOf(cli, target), pagesMax: flags.pages, workerFile: resolve(cli.folder, target.file), syncs, signal,
+    ...(await outsideOf(cli, target)), pagesMax: flags.pages, workerFile: resolve(cli.folder, target.file), syncs, signal,
     onProgress: (sync) => {
       if (cli.terminal.isLive) cli.terminal.draw([`▸ ${sync}`])
     },

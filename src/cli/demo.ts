@@ -66,7 +66,7 @@ export const demo: Act<[DemoFlags]> = async (cli, flags) => {
     const backfills = new Backfills(target)
     const show = cli.terminal.json ? eventLines(cli) : liveEvents(cli, target, undo)
     const service = await openService({
-      target, store, outside: outsideOf(cli, target), concurrency: 6, pauseMs: PAUSE_MS, keepLogMs: KEEP_LOG_MS, api: { host: '127.0.0.1', port: flags.port },
+      target, store, outside: await outsideOf(cli, target), concurrency: 6, pauseMs: PAUSE_MS, keepLogMs: KEEP_LOG_MS, api: { host: '127.0.0.1', port: flags.port },
       onEvent: (event) => {
         backfills.note(event)
         show(event)

@@ -1,6 +1,7 @@
 import type { Ports, Secrets } from '../contract/index.ts'
 import { systemClock } from '../platform/clock.ts'
 import { systemFetch, type Fetch } from '../platform/fetch.ts'
+import { openTelemetry } from '../platform/open-telemetry.ts'
 import { systemRandom } from '../platform/random.ts'
 import { createSecrets } from '../platform/secrets.ts'
 import type { Cli } from './cli.ts'
@@ -12,10 +13,11 @@ export interface Outside {
   readonly secrets: Secrets
 }
 
-/** This machine's clock, network and environment, as a sync sees them. */
-export function outsideOf(cli: Cli, { settings }: Target): Outside {
+/** This machine's clock, network and environment, as a sync sees them, and whoever watches it. */
+export async function outsideOf(cli: Cli, { settings }: Target): Promise<Outside> {
+  const telemetry = await openTelemetry({ sendTraceparent: settings.sendTraceparent })
   return {
-    ports: { clock: systemClock, random: systemRandom, log: logOf(cli, settings.logLevel) },
+    ports: { clock: systemClock, random: systemRandom, log: logOf(cli, settings.logLevel, telemetry?.logFields), tracer: telemetry?.tracer, meter: telemetry?.meter },
     fetch: systemFetch,
     secrets: createSecrets(settings.environment),
   }

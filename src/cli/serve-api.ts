@@ -1,6 +1,8 @@
 import type { JsonSchema } from '../config/schema.ts'
 import { SyncError, type Ports, type Store } from '../contract/index.ts'
 import type { DeclaredSync } from '../runner/declared-sync.ts'
+import type { Places } from '../runner/runner-options.ts'
+import type { Metrics } from '../server/metrics.ts'
 import type { InboundWebhooks } from '../webhooks/inbound.ts'
 import { ownVersion } from './own-package.ts'
 
@@ -15,6 +17,8 @@ export interface ApiOptions {
   readonly host: string
   readonly corsOrigins?: readonly string[]
   readonly keysOnly?: boolean
+  readonly metrics: Metrics
+  readonly places?: () => Places
   /** Absent: the default one, or any other when somebody has taken it. */
   readonly port: number | undefined
 }

@@ -1,12 +1,13 @@
 import { jsonSchemaOf, type JsonSchema } from '../config/schema.ts'
 import type { WorkerLike } from '../config/worker.ts'
-import type { Store } from '../contract/index.ts'
+import type { Ports, Store } from '../contract/index.ts'
 import { holderName, isDeadHolder } from '../platform/holder.ts'
 import { syncsOf } from '../runner/declared-sync.ts'
 import { keepLog } from '../runner/keep-log.ts'
 import { serveRestate, type RestateOptions, type ServedRestate } from '../runner/restate/serve.ts'
 import type { RunnerEvent } from '../runner/runner-options.ts'
 import { Runner } from '../runner/runner.ts'
+import type { Metrics } from '../server/metrics.ts'
 import { Deliverer } from '../webhooks/deliverer.ts'
 import { InboundWebhooks } from '../webhooks/inbound.ts'
 import { createSender } from '../webhooks/send.ts'
@@ -39,14 +40,18 @@ export interface Service {
 }
 
 /** Listens at once, so that its address can be told; the rest begins with `start`. */
-export async function openService({ target, store, outside, api, keepLogMs, restate = null, ...options }: ServiceOptions): Promise<Service> {
+export async function openService({ target, store, outside: given, api, keepLogMs, restate = null, ...options }: ServiceOptions): Promise<Service> {
+  const metrics = api === null ? null : await openMetrics()
+  const outside = { ...given, ports: watched(given.ports, metrics) }
   const { ports } = outside
   const holder = holderName()
   const syncs = syncsOf(target.worker)
   const inbound = new InboundWebhooks({ ...outside, store, holder: `webhook:${holder}`, isDead: isDeadHolder, webhooks: target.worker.webhooks?.() ?? [] })
-  const served = api === null ? null : await serveApi({ store, ports, syncs, inbound, schemas: schemasOf(target.worker), ...api })
   const running = { ...outside, ...options, store, syncs, holder, isDead: isDeadHolder }
   const runner = restate === null ? new Runner(running) : new RestateRunner({ ...running, ...restate })
+  // Under Restate the places are Restate's.
+  const places = runner instanceof Runner ? { places: () => runner.places() } : {}
+  const served = api === null || metrics === null ? null : await serveApi({ store, ports, syncs, inbound, schemas: schemasOf(target.worker), metrics, ...places, ...api })
   const send = createSender()
   const deliverer = new Deliverer({ store, ports, send, holder, isDead: isDeadHolder })
   const stopping = new AbortController()
@@ -86,6 +91,27 @@ class RestateRunner {
 
   async stop(options: { graceMs: number }): Promise<void> {
     await this.#served?.close(options)
+  }
+}
+
+/** Loaded only here, as the server is. */
+async function openMetrics(): Promise<Metrics> {
+  const { Metrics } = await import('../server/metrics.ts')
+  return new Metrics()
+}
+
+/** What is noted is told at /metrics, beside whatever the program has set up. */
+function watched(ports: Ports, metrics: Metrics | null): Ports {
+  const { meter } = ports
+  if (metrics === null) return ports
+  return {
+    ...ports,
+    meter: {
+      note(metric, value, labels) {
+        meter?.note(metric, value, labels)
+        metrics.note(metric, value, labels)
+      },
+    },
   }
 }
 

@@ -67,7 +67,7 @@ async function vendorsNamed(text: string): Promise<string[]> {
 async function simWorker(cli: Cli, file: string, flags: SimFlags): Promise<number> {
   const { simulateWorker } = await import('../testing/simulation/simulate-worker.ts')
   const target = await workerTarget(cli, { file })
-  const { fetch, secrets } = outsideOf(cli, target)
+  const { fetch, secrets } = await outsideOf(cli, target)
   const startedAt = systemClock.now()
   const report = await simulateWorker(target.worker.plans(), {
     seeds: flags.seeds, firstSeed: flags.firstSeed, fetch, secrets,

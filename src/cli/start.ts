@@ -1,5 +1,6 @@
 import { Command, Option } from 'commander'
 import type { Log } from '../contract/index.ts'
+import { childLog } from '../engine/child-log.ts'
 import { leavesCoreDumps } from '../platform/core-dumps.ts'
 import type { RunnerEvent } from '../runner/runner-options.ts'
 import { countArgument, countOrZeroArgument, urlArgument } from './arguments.ts'
@@ -52,7 +53,7 @@ export const start: Act<[StartFlags]> = async (cli, flags) => {
   announce(cli, target)
   const store = await openTargetStore(target)
   try {
-    const outside = outsideOf(cli, target)
+    const outside = await outsideOf(cli, target)
     if (leavesCoreDumps()) outside.ports.log.warn('a crash would write the memory of this process to a file, keys included; start it with `ulimit -c 0`')
     const service = await openService({
       target, store, outside, concurrency: flags.concurrency,
@@ -109,32 +110,28 @@ export function eventLines({ terminal }: Cli): (event: RunnerEvent) => void {
   })
 }
 
-function eventLog(log: Log): (event: RunnerEvent) => void {
+function eventLog(own: Log): (event: RunnerEvent) => void {
   return (event) => {
+    // The runner has said so itself.
+    if (event.kind === 'store' || event.kind === 'stray') return
+    const { tenant, worker, sync } = event
+    const log = childLog(own, { tenant, worker, sync })
     switch (event.kind) {
       case 'started':
-        return log.info('cycle started', { ...whose(event), cycle: event.cycle, why: event.why, resumed: event.resumed })
+        return log.info('cycle started', { cycle: event.cycle, why: event.why, resumed: event.resumed })
       case 'landed':
-        return log.debug('page landed', { ...whose(event), page: event.page, position: event.position })
+        return log.debug('page landed', { cycle: event.cycle, page: event.page, position: event.position })
       case 'waiting':
-        return log.info('waiting', { ...whose(event), ms: event.ms, code: event.code })
+        return log.info('waiting', { cycle: event.cycle, ms: event.ms, code: event.code })
       case 'ended': {
-        const { cycle, stopReason, pages, counts, startedAt, endedAt, error } = event.result
-        const fields = { ...whose(event), cycle, stopReason, pages, ...counts, ms: endedAt - startedAt, code: error?.code, error: error?.message }
+        const { cycle, stopReason, pages, counts, startedAt, endedAt, error, trace } = event.result
+        const fields = { cycle, stopReason, pages, ...counts, ms: endedAt - startedAt, code: error?.code, error: error?.message, trace_id: trace?.traceId, span_id: trace?.spanId }
         return error === null ? log.info('cycle ended', fields) : log.error('cycle failed', fields)
       }
       case 'held':
-        return log.debug('held by another runner', { ...whose(event), by: event.by })
-      // The runner has said so itself.
-      case 'store':
-      case 'stray':
-        return
+        return log.debug('held by another runner', { by: event.by })
       default:
         return event satisfies never
     }
   }
-}
-
-function whose({ tenant, worker, sync }: { tenant: string; worker: string; sync: string }): { tenant: string; worker: string; sync: string } {
-  return { tenant, worker, sync }
 }

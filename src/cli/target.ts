@@ -6,7 +6,7 @@ import { openStore } from '../config/open-store.ts'
 import { resolveSettings, type Settings } from '../config/settings.ts'
 import { parseStoreUrl } from '../config/store-url.ts'
 import type { NotRun, WorkerLike } from '../config/worker.ts'
-import type { Log, Store } from '../contract/index.ts'
+import type { Log, LogFields, Store } from '../contract/index.ts'
 import { createLog, type LogLevel } from '../platform/log.ts'
 import type { Cli } from './cli.ts'
 import { printable } from './printable.ts'
@@ -84,8 +84,8 @@ export function openTargetStore({ settings, tenant }: Target): Promise<Store> {
   return openStore(settings.storeUrl, { tenant, folder: settings.folder, environment: settings.environment })
 }
 
-export function logOf({ terminal }: Cli, level: LogLevel): Log {
-  return createLog({ level, write: (line) => terminal.log(line) })
+export function logOf({ terminal }: Cli, level: LogLevel, context?: () => LogFields): Log {
+  return createLog({ level, write: (line) => terminal.log(line), ...(context !== undefined && { context }) })
 }
 
 function targetIn(cli: Cli, flags: TargetFlags, folder: string): Target {

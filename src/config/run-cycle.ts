@@ -6,6 +6,7 @@ import { systemClock } from '../platform/clock.ts'
 import { systemFetch, type Fetch } from '../platform/fetch.ts'
 import { holderName, isDeadHolder } from '../platform/holder.ts'
 import { createLog, parseLogLevel } from '../platform/log.ts'
+import { openTelemetry, type Telemetry } from '../platform/open-telemetry.ts'
 import { systemRandom } from '../platform/random.ts'
 import { createSecrets } from '../platform/secrets.ts'
 import { openStore } from './open-store.ts'
@@ -31,6 +32,8 @@ export interface RunOptions {
   secrets?: Secrets | Readonly<Record<string, string | undefined>>
   holder?: string
   trigger?: string
+  /** Tell vendors the trace that asks them; see the guide on observability. */
+  sendTraceparent?: boolean
 }
 
 /** A sync without a worker around it: its databases and its pacer are declared where they are used. */
@@ -61,14 +64,15 @@ export async function runCycle<State>(first: InlineRunOptions<State> | WorkerLik
 }
 
 async function run(plan: SyncPlan, options: RunOptions): Promise<CycleResult> {
-  const { tenant } = options
+  const { tenant, sendTraceparent = false } = options
+  const telemetry = await openTelemetry({ sendTraceparent })
   if (typeof options.store !== 'string') {
     const store = tenant === undefined || tenant === options.store.tenant ? options.store : options.store.forTenant(tenant)
-    return runEngineCycle(plan, cycleOptions(store, options))
+    return runEngineCycle(plan, cycleOptions(store, options, telemetry))
   }
   const store = await openStore(options.store, tenant === undefined ? {} : { tenant })
   try {
-    return await runEngineCycle(plan, cycleOptions(store, options))
+    return await runEngineCycle(plan, cycleOptions(store, options, telemetry))
   } finally {
     await store.close()
   }
@@ -87,13 +91,13 @@ function inlineWorker<State>(name: string | undefined, sync: InlineSync<State>):
   return worker
 }
 
-function cycleOptions(store: Store, options: RunOptions): CycleOptions {
+function cycleOptions(store: Store, options: RunOptions, telemetry: Telemetry | null): CycleOptions {
   const { signal, fresh, allowDeletes, onProgress } = options
   const { clock = systemClock, random = systemRandom, fetch = systemFetch, holder = `${holderName()}#${++cycles}`, trigger = 'library' } = options
-  const log = options.log ?? createLog({ level: parseLogLevel(process.env['TIDEMARK_LOG'] || 'warn'), now: () => clock.now() })
+  const log = options.log ?? createLog({ level: parseLogLevel(process.env['TIDEMARK_LOG'] || 'warn'), now: () => clock.now(), ...(telemetry !== null && { context: telemetry.logFields }) })
   return {
     store,
-    ports: { clock, random, log },
+    ports: { clock, random, log, tracer: telemetry?.tracer, meter: telemetry?.meter },
     fetch,
     secrets: isSecrets(options.secrets) ? options.secrets : createSecrets(options.secrets ?? process.env),
     holder,

@@ -19,6 +19,8 @@ export interface Settings {
   readonly storeUrl: string
   readonly tenant: string
   readonly logLevel: LogLevel
+  /** Whether vendors are told the trace that asks them. */
+  readonly sendTraceparent: boolean
   readonly folder: string
   /** The environment over `.env`: what secrets are read from. */
   readonly environment: Environment
@@ -36,6 +38,7 @@ export function resolveSettings(input: SettingsInput): Settings {
     storeUrl: flags.store ?? (environment['TIDEMARK_STORE'] || DEFAULT_STORE_URL),
     tenant,
     logLevel: parseLogLevel(flags.log ?? (environment['TIDEMARK_LOG'] || 'warn')),
+    sendTraceparent: environment['TIDEMARK_TRACEPARENT'] === 'send',
     folder,
     environment,
   }

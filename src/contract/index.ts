@@ -1,5 +1,7 @@
 export type { JsonObject, JsonValue } from './json.ts'
 export type { Clock, Log, LogFields, Ports, Random } from './ports.ts'
+export { ATTRIBUTES, METRICS, NO_SPAN, SPANS } from './telemetry.ts'
+export type { AttributeName, Attributes, Meter, Metric, MetricName, Span, SpanIds, SpanName, Tracer } from './telemetry.ts'
 export type { Change, CycleFacts, Execute, Lookup, Mode, Pacing, Page, Secrets, SyncContext } from './page.ts'
 export { NEVER_RUN } from './checkpoint.ts'
 export type { Checkpoint, Inflight, LastError, Lease, Outline, StateText, SyncRef } from './checkpoint.ts'

@@ -1,3 +1,5 @@
+import type { Meter, Tracer } from './telemetry.ts'
+
 /**
  * Everything the engine needs from outside. Time, chance and logging reach it only through these, so that a run under a
  * virtual clock is a pure function of its seed and a crash is a promise that never settles.
@@ -28,4 +30,7 @@ export interface Ports {
   readonly clock: Clock
   readonly random: Random
   readonly log: Log
+  /** Absent where nobody watches, and then it costs nothing. */
+  readonly tracer?: Tracer | undefined
+  readonly meter?: Meter | undefined
 }

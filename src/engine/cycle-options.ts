@@ -1,4 +1,4 @@
-import type { ErrorCode, LandingCounts, Ports, Secrets, StopReason, Store, SyncRef } from '../contract/index.ts'
+import type { ErrorCode, LandingCounts, Ports, Secrets, SpanIds, StopReason, Store, SyncRef } from '../contract/index.ts'
 
 export interface CycleOptions {
   readonly store: Store
@@ -22,8 +22,8 @@ export interface CycleOptions {
 
 export type Progress =
   | { readonly kind: 'begun'; readonly cycle: number; readonly resumed: boolean; readonly page: number }
-  | { readonly kind: 'landed'; readonly page: number; readonly counts: LandingCounts; readonly tidemark: string | null; readonly position: number; readonly left?: number }
-  | { readonly kind: 'waiting'; readonly ms: number; readonly code: ErrorCode }
+  | { readonly kind: 'landed'; readonly cycle: number; readonly page: number; readonly counts: LandingCounts; readonly tidemark: string | null; readonly position: number; readonly left?: number }
+  | { readonly kind: 'waiting'; readonly cycle: number; readonly ms: number; readonly code: ErrorCode }
 
 /** Sums of this run; the cycle's record in the store also counts what was landed before a crash. */
 export interface CycleResult extends SyncRef {
@@ -46,4 +46,6 @@ export interface CycleResult extends SyncRef {
   readonly drift: readonly string[]
   readonly error: { readonly code: ErrorCode; readonly message: string; readonly advice: string } | null
   readonly retryAt: number | null
+  /** Where it can be seen, when somebody watches. */
+  readonly trace?: SpanIds
 }

@@ -1,10 +1,12 @@
 import {
-  SyncError, type Checkpoint, type Commit, type CommitOutcome, type CycleFacts, type Inflight, type Lease, type Move, type StateText, type StopReason, type SyncRef,
+  SyncError, type Checkpoint, type Commit, type CommitOutcome, type CycleFacts, type Inflight, type Lease, type Log, type Move, type StateText, type StopReason, type SyncRef,
 } from '../contract/index.ts'
 import { orderBackfill, settleAnchor } from './anchor.ts'
 import type { CheckedPage } from './check-page.ts'
+import { childLog } from './child-log.ts'
 import { classify } from './classify.ts'
 import type { CycleOptions, CycleResult } from './cycle-options.ts'
+import { CycleTrace } from './cycle-trace.ts'
 import { Drift } from './drift.ts'
 import { keepLease } from './keep-lease.ts'
 import { LateRows } from './late-rows.ts'
@@ -22,18 +24,24 @@ import { noCounts, Tally } from './tally.ts'
  * next is already being read; a failed commit throws it away.
  */
 export async function runCycle(plan: SyncPlan, options: CycleOptions): Promise<CycleResult> {
+  const { ports, store: { tenant }, trigger } = options
+  const trace = new CycleTrace({ plan, ports, tenant, trigger })
+  return trace.around(() => begin(plan, { ...options, ports: { ...ports, log: childLog(ports.log, { tenant, worker: plan.worker, sync: plan.sync }) } }, trace))
+}
+
+async function begin(plan: SyncPlan, options: CycleOptions, trace: CycleTrace): Promise<CycleResult> {
   const startedAt = options.ports.clock.now()
   const tally = new Tally()
   const door = new StoreDoor(options.store, options.ports, tally)
   const taken = await takeLease(plan, options, door)
   if (taken.kind === 'held') {
-    return notRun(plan, 'held', startedAt, options, new SyncError('LEASE_HELD', `${plan.sync} is being run by ${taken.by}.`))
+    return trace.ended(notRun(plan, 'held', startedAt, options, new SyncError('LEASE_HELD', `${plan.sync} is being run by ${taken.by}.`)), null)
   }
   if (taken.checkpoint.paused) {
     await options.store.release(taken.lease)
-    return notRun(plan, 'paused', startedAt, options, new SyncError('PAUSED', `${plan.sync} is paused.`))
+    return trace.ended(notRun(plan, 'paused', startedAt, options, new SyncError('PAUSED', `${plan.sync} is paused.`)), null)
   }
-  return new Cycle(plan, options, door, tally, taken.lease, taken.checkpoint, startedAt).run()
+  return new Cycle(plan, options, door, tally, trace, taken.lease, taken.checkpoint, startedAt).run()
 }
 
 class Cycle {
@@ -44,6 +52,9 @@ class Cycle {
   readonly #stopping = new AbortController()
   readonly #tally: Tally
   readonly #door: StoreDoor
+  readonly #trace: CycleTrace
+  /** Says whose cycle and, once it has begun, which. */
+  #log: Log
   #checkpoint: Checkpoint
   #inflight: Inflight | null = null
   #reader!: PageReader
@@ -58,7 +69,7 @@ class Cycle {
   #scope: string | null
   #stopWord: string | null = null
 
-  constructor(plan: SyncPlan, options: CycleOptions, door: StoreDoor, tally: Tally, lease: Lease, checkpoint: Checkpoint, startedAt: number) {
+  constructor(plan: SyncPlan, options: CycleOptions, door: StoreDoor, tally: Tally, trace: CycleTrace, lease: Lease, checkpoint: Checkpoint, startedAt: number) {
     this.#plan = plan
     this.#options = options
     this.#lease = lease
@@ -68,6 +79,8 @@ class Cycle {
     this.#scope = plan.scope
     this.#door = door
     this.#tally = tally
+    this.#trace = trace
+    this.#log = options.ports.log
   }
 
   async run(): Promise<CycleResult> {
@@ -79,13 +92,13 @@ class Cycle {
     let stopReason: StopReason
     let error: SyncError | null = null
     try {
-      this.#pacer = new Pacer(ports.clock, this.#stopping.signal, this.#plan.pacers, await this.#door.call(() => store.pacers(this.#lease.ref)))
-      this.#reader = new PageReader(this.#plan, this.#options, this.#pacer, keeping, this.#stopping.signal, this.#tally)
+      this.#pacer = new Pacer(ports, this.#stopping.signal, this.#plan.pacers, await this.#door.call(() => store.pacers(this.#lease.ref)))
+      this.#reader = new PageReader(this.#plan, this.#options, this.#pacer, keeping, this.#stopping.signal, this.#tally, this.#trace)
       const inflight = await this.#begin(this.#options.fresh === true)
       if (inflight.page === 0) await settleAnchor(this.#plan, this.#options, this.#reader, this.#door, factsOf(inflight, 1))
       this.#late = await LateRows.of(this.#plan, this.#door)
       stopReason = await this.#readPages(inflight)
-      if (stopReason === 'complete') this.#late?.tell(ports.log, ports.clock.now())
+      if (stopReason === 'complete') this.#late?.tell(this.#log, ports.clock.now())
     } catch (thrown) {
       error = classify(thrown)
       stopReason = stopReasonOf(error)
@@ -120,6 +133,7 @@ class Cycle {
       if (outcome.kind !== 'landed') {
         next?.discard()
         if (outcome.kind === 'braked') return this.#giveUp(inflight, read, outcome)
+        this.#trace.dropped(read.trace, 'overlap')
         if (++overlaps > OVERLAPS_MAX) throw new SyncError('OVERLAP_UNRESOLVED', `${this.#plan.sync}: another sync kept writing the same rows while page ${inflight.page + 1} was read.`)
         this.#position = await this.#door.call((store) => store.position())
         reading = this.#read(inflight, inflight.state, 1)
@@ -146,6 +160,7 @@ class Cycle {
     }))
     if (begun === null) throw new SyncError('LEASE_LOST', `${sync}: another runner took over.`)
     this.#inflight = begun.inflight
+    this.#log = childLog(ports.log, { cycle: begun.inflight.cycle })
     this.#resumed = begun.resumed
     this.#position = begun.position
     // What the pages before an interruption told counts as if there had been none.
@@ -170,7 +185,7 @@ class Cycle {
   #mayRestart(error: unknown, inflight: Inflight): null {
     if (classify(error).code !== 'CURSOR_REJECTED' || inflight.page === 0 || this.#restarted) throw error
     this.#restarted = true
-    this.#options.ports.log.warn('the source rejected the position inside the cycle; starting over from the committed one', { worker: this.#plan.worker, sync: this.#plan.sync })
+    this.#log.warn('the source rejected the position inside the cycle; starting over from the committed one')
     return null
   }
 
@@ -222,10 +237,10 @@ class Cycle {
     return [...words, ...gone.filter((word) => !told.includes(word))]
   }
 
-  async #commit({ request, checked, prepared }: ReadPage, move: Move, drift: readonly string[] = []): ReturnType<StoreDoor['commit']> {
+  async #commit({ request, trace, checked, prepared }: ReadPage, move: Move, drift: readonly string[] = []): ReturnType<StoreDoor['commit']> {
     const ofPair = this.#isOrderedByPair(checked, prepared) ? await this.#ofPair(checked) : {}
     const text = this.#drift.textOf(drift)
-    return this.#door.commit({
+    return this.#trace.commit(trace, () => this.#door.commit({
       lease: this.#lease,
       version: this.#checkpoint.version,
       at: this.#options.ports.clock.now(),
@@ -240,7 +255,7 @@ class Cycle {
       pacers: this.#pacer.slots(),
       ...ofPair,
       ...(text !== null && { drift: text }),
-    })
+    }))
   }
 
   /** Where the source tells times, they order the facts of a backfill and its delta. */
@@ -264,16 +279,17 @@ class Cycle {
   #noteLanded(read: ReadPage, outcome: Extract<CommitOutcome, { kind: 'landed' }>, page: number, drift: readonly string[] = []): void {
     const { checked, prepared } = read
     const text = this.#drift.textOf(drift)
-    if (text !== null) this.#options.ports.log.warn('the records are not as they were before; they have landed', { worker: this.#plan.worker, sync: this.#plan.sync, drift: text })
+    if (text !== null) this.#log.warn('the records are not as they were before; they have landed', { drift: text })
     this.#drift.landed(prepared.columns, drift)
     this.#reader.landed(read)
     this.#tally.landed(outcome.counts)
+    this.#trace.landed(read.trace, checked.changes.length, outcome.counts)
     this.#position = outcome.position
     this.#tidemark = laterTidemark(this.#tidemark, prepared.tidemark)
     this.#scope = this.#scopeWith(checked.scope)
     this.#stopWord = checked.stopWord
     this.#checkpoint = { ...this.#checkpoint, version: outcome.version }
-    this.#options.onProgress?.({ kind: 'landed', page, counts: { ...this.#tally.counts }, tidemark: this.#tidemark, position: outcome.position, ...(checked.left !== null && { left: checked.left }) })
+    this.#options.onProgress?.({ kind: 'landed', cycle: this.#inflight!.cycle, page, counts: { ...this.#tally.counts }, tidemark: this.#tidemark, position: outcome.position, ...(checked.left !== null && { left: checked.left }) })
   }
 
   /** The sweep was refused: land what was read and forget the cycle, so that the next one lists everything anew. */
@@ -290,7 +306,7 @@ class Cycle {
   async #orderBackfill(): Promise<void> {
     await orderBackfill(this.#plan, this.#options, this.#door, this.#lease, this.#checkpoint.version).catch((problem: unknown) => {
       // The position stays, so the next cycle comes here again.
-      this.#options.ports.log.warn('the backfill could not be asked for', { worker: this.#plan.worker, sync: this.#plan.sync, code: classify(problem).code })
+      this.#log.warn('the backfill could not be asked for', { code: classify(problem).code })
     })
   }
 
@@ -303,14 +319,15 @@ class Cycle {
     const totals = this.#tally.totals()
     // What matters has landed; a lease that cannot be given back runs out by itself.
     await store.release(this.#lease, { cycle: this.#inflight?.cycle ?? 0, stopReason, endedAt, ...totals, error, retryAt }).catch((problem: unknown) => {
-      ports.log.warn('the lease could not be released', { worker: this.#plan.worker, sync: this.#plan.sync, code: classify(problem).code })
+      this.#log.warn('the lease could not be released', { code: classify(problem).code })
     })
-    return {
+    const completeSince = stopReason === 'complete' ? this.#inflight!.startedAt : this.#checkpoint.lastSuccessAt
+    return this.#trace.ended({
       ...this.#lease.ref, cycle: this.#inflight?.cycle ?? null, stopReason, stopWord: stopReason === 'complete' ? this.#stopWord : null, resumed: this.#resumed, ...totals, startedAt: this.#startedAt, endedAt,
       version: this.#checkpoint.version, position: this.#position, tidemark: this.#tidemark, drift: [...this.#drift.words],
       error: error === null ? null : { ...error, advice: failure!.advice },
       retryAt,
-    }
+    }, completeSince)
   }
 }
 

@@ -47,7 +47,7 @@ export class LateRows {
   /** Once the cycle is complete. */
   tell(log: Log, nowMs: number): void {
     if (this.#oldest === null) return
-    const { worker, sync, pair } = this.#plan
-    log.warn('late_beyond_window: the backfill found rows that the delta had passed', { worker, sync, delta: pair?.role === 'backfill' ? pair.delta : null, rows: this.#count, lagMs: nowMs - instantMs(this.#oldest) })
+    const { pair } = this.#plan
+    log.warn('late_beyond_window: the backfill found rows that the delta had passed', { delta: pair?.role === 'backfill' ? pair.delta : null, rows: this.#count, lagMs: nowMs - instantMs(this.#oldest) })
   }
 }

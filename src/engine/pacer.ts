@@ -1,4 +1,4 @@
-import { SyncError, type Clock, type Pacing } from '../contract/index.ts'
+import { SyncError, type Clock, type Meter, type Pacing, type Ports } from '../contract/index.ts'
 import type { PacerPlan } from './sync-plan.ts'
 
 /** Slots evenly spaced, each sync its even share of the budget; where it stood is kept across runs. */
@@ -8,9 +8,11 @@ export class Pacer implements Pacing {
   readonly #plans: ReadonlyMap<string, PacerPlan>
   readonly #slots: Map<string, number>
   readonly #waiting = new Map<string, number>()
+  readonly #meter: Meter | undefined
 
-  constructor(clock: Clock, signal: AbortSignal, plans: readonly PacerPlan[], slots: Readonly<Record<string, number>>) {
+  constructor({ clock, meter }: Pick<Ports, 'clock' | 'meter'>, signal: AbortSignal, plans: readonly PacerPlan[], slots: Readonly<Record<string, number>>) {
     this.#clock = clock
+    this.#meter = meter
     this.#signal = signal
     this.#plans = new Map(plans.map((plan) => [plan.name, plan]))
     this.#slots = new Map(plans.map((plan) => [plan.name, slots[plan.name] ?? 0]))
@@ -31,6 +33,7 @@ export class Pacer implements Pacing {
     this.#slots.set(name, slot)
     if (slot <= now) return
     this.#waiting.set(name, waiting + 1)
+    this.#meter?.note('waitDuration', (slot - now) / 1_000, { 'tidemark.reason': 'pacer' })
     try {
       await this.#clock.sleep(slot - now, this.#signal)
     } finally {

@@ -1,10 +1,13 @@
-import { SyncError, type CycleFacts, type Page, type StateText, type SyncContext } from '../contract/index.ts'
+import { SyncError, type CycleFacts, type Log, type Page, type StateText, type SyncContext } from '../contract/index.ts'
 import { checkPage, parseState, type CheckedPage } from './check-page.ts'
+import { childLog } from './child-log.ts'
 import { classify } from './classify.ts'
 import type { CycleOptions } from './cycle-options.ts'
+import type { CycleTrace, PageTrace } from './cycle-trace.ts'
 import type { KeptLease } from './keep-lease.ts'
 import type { Pacer } from './pacer.ts'
 import { PagePreparer, type PreparedPage } from './prepare-page.ts'
+import { requestAttributes, requestIdOf } from './request-attributes.ts'
 import { isWorthRetrying, pageDelayMs } from './retry.ts'
 import type { SyncPlan } from './sync-plan.ts'
 import type { Tally } from './tally.ts'
@@ -19,6 +22,7 @@ export interface PageRequest {
 
 export interface ReadPage {
   readonly request: PageRequest
+  readonly trace: PageTrace
   readonly checked: CheckedPage
   readonly prepared: PreparedPage
 }
@@ -37,102 +41,125 @@ export class PageReader {
   readonly #lease: KeptLease
   readonly #stopping: AbortSignal
   readonly #tally: Tally
+  readonly #trace: CycleTrace
   readonly #preparer: PagePreparer
 
-  constructor(plan: SyncPlan, options: CycleOptions, pacer: Pacer, lease: KeptLease, stopping: AbortSignal, tally: Tally) {
+  constructor(plan: SyncPlan, options: CycleOptions, pacer: Pacer, lease: KeptLease, stopping: AbortSignal, tally: Tally, trace: CycleTrace) {
     this.#plan = plan
     this.#options = options
     this.#pacer = pacer
     this.#lease = lease
     this.#stopping = stopping
     this.#tally = tally
+    this.#trace = trace
     this.#preparer = new PagePreparer(plan.sync, plan.databases, plan.limits)
   }
 
   read(request: PageRequest): Reading {
     const discarding = new AbortController()
-    const page = this.#askWithRetries(request.cycle, AbortSignal.any([this.#stopping, discarding.signal]), async (context) => {
+    const trace = this.#trace.page(request.cycle)
+    const page = trace.span.within(() => this.#askWithRetries(trace, AbortSignal.any([this.#stopping, discarding.signal]), async (context) => {
       const returned = await this.#plan.execute(parseState(this.#plan.sync, request.state), context)
-      return this.#take(request, fromResult(returned))
-    })
-    page.catch(() => {})
-    return { page, discard: () => discarding.abort(new SyncError('CANCELLED', 'The page is no longer wanted.')) }
+      return this.#take(request, trace, fromResult(returned))
+    }))
+    page.catch((thrown: unknown) => this.#trace.failed(trace, thrown))
+    return {
+      page,
+      discard: () => {
+        this.#trace.dropped(trace, 'discarded')
+        discarding.abort(new SyncError('CANCELLED', 'The page is no longer wanted.'))
+      },
+    }
   }
 
   /** Anything else of the source, with the same patience. */
   ask<T>(cycle: CycleFacts, call: (context: SyncContext) => Promise<T>): Promise<T> {
-    return this.#askWithRetries(cycle, this.#stopping, call)
+    return this.#askWithRetries(this.#trace.beside(cycle), this.#stopping, call)
   }
 
   landed({ prepared }: ReadPage): void {
     this.#preparer.landed(prepared)
   }
 
-  async #askWithRetries<T>(cycle: CycleFacts, signal: AbortSignal, call: (context: SyncContext) => Promise<T>): Promise<T> {
-    const { clock, random, log } = this.#options.ports
+  async #askWithRetries<T>(trace: PageTrace, signal: AbortSignal, call: (context: SyncContext) => Promise<T>): Promise<T> {
+    const { clock, random, meter } = this.#options.ports
     const { retriesMax, waitMaxMs } = this.#plan.limits
+    const asking: Asking = { trace, log: childLog(this.#options.ports.log, { cycle: trace.facts.id, page: trace.facts.page }), requestId: undefined }
     for (let attempt = 1; ; attempt++) {
       try {
-        return await this.#askOnce(cycle, signal, call)
+        return await this.#askOnce(asking, signal, call)
       } catch (thrown) {
         const error = classify(signal.aborted ? signal.reason : thrown)
         if (signal.aborted || !isWorthRetrying(error) || attempt > retriesMax) throw error
         const ms = pageDelayMs(error, attempt, random)
         if (ms > waitMaxMs) throw error
         this.#tally.retried(ms)
-        log.warn('page failed, trying again', { worker: this.#plan.worker, sync: this.#plan.sync, code: error.code, attempt, waitMs: ms })
-        this.#options.onProgress?.({ kind: 'waiting', ms, code: error.code })
+        meter?.note('errors', 1, { 'error.type': error.code, 'tidemark.fate': 'retried' })
+        meter?.note('waitDuration', ms / 1_000, { 'tidemark.reason': 'source' })
+        asking.log.warn('page failed, trying again', { code: error.code, attempt, waitMs: ms, requestId: asking.requestId })
+        this.#options.onProgress?.({ kind: 'waiting', cycle: trace.facts.id, ms, code: error.code })
         await clock.sleep(ms, signal)
       }
     }
   }
 
-  async #askOnce<T>(cycle: CycleFacts, signal: AbortSignal, call: (context: SyncContext) => Promise<T>): Promise<T> {
+  async #askOnce<T>(asking: Asking, signal: AbortSignal, call: (context: SyncContext) => Promise<T>): Promise<T> {
     if (this.#lease.isOver()) await this.#lease.renew()
     signal.throwIfAborted()
     const { sync, limits } = this.#plan
     const timing = new AbortController()
-    const context = this.#context(cycle, AbortSignal.any([signal, timing.signal]))
+    const context = this.#context(asking, AbortSignal.any([signal, timing.signal]))
     const late = rejectAfter(this.#options.ports.clock, limits.deadlineMs, signal, () => {
       const error = new SyncError('SOURCE_TIMEOUT', `${sync}: \`execute\` took longer than ${limits.deadlineMs} ms.`)
       timing.abort(error)
       return error
     })
     try {
-      const asking = Promise.resolve().then(() => call(context))
+      const answer = Promise.resolve().then(() => call(context))
       // A source that ignores the signal is left behind; whatever it still answers is never looked at.
-      return await Promise.race([abortable(asking, signal), late.promise])
+      return await Promise.race([abortable(answer, signal), late.promise])
     } finally {
       late.cancel()
     }
   }
 
-  async #take(request: PageRequest, page: Page): Promise<ReadPage> {
+  async #take(request: PageRequest, trace: PageTrace, page: Page): Promise<ReadPage> {
     const checked = checkPage(this.#plan.sync, page, this.#plan.limits.stateBytesMax)
-    return { request, checked, prepared: await this.#preparer.prepare(checked.changes) }
+    return { request, trace, checked, prepared: await this.#preparer.prepare(checked.changes) }
   }
 
-  #context(cycle: CycleFacts, signal: AbortSignal): SyncContext {
+  #context(asking: Asking, signal: AbortSignal): SyncContext {
     const { ports, secrets } = this.#options
-    const pacer = this.#pacer
-    const lease = this.#lease
-    const options = this.#options
     return {
       clock: ports.clock,
       random: ports.random,
-      log: ports.log,
+      log: asking.log,
       signal,
       secrets,
-      pacer,
-      cycle,
-      fetch: async (input, init = {}) => {
-        await pacer.wait()
-        if (lease.isOver()) await lease.renew()
-        signal.throwIfAborted()
-        return options.fetch(input, { ...init, signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal })
-      },
+      pacer: this.#pacer,
+      cycle: asking.trace.facts,
+      fetch: (input, init = {}) => this.#request(asking, input, { ...init, signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal }, signal),
     }
   }
+
+  async #request(asking: Asking, input: string | URL, init: RequestInit, signal: AbortSignal): Promise<Response> {
+    await this.#pacer.wait()
+    if (this.#lease.isOver()) await this.#lease.renew()
+    signal.throwIfAborted()
+    const response = await this.#trace.request(asking.trace, input, init, (sent) => this.#options.fetch(input, sent))
+    asking.requestId = requestIdOf(response)
+    const { 'http.request.method': method, 'server.address': host } = requestAttributes(input, init.method)
+    asking.log.debug('the source answered', { method, host, status: response.status, requestId: asking.requestId })
+    return response
+  }
+}
+
+/** What is under way, for those who watch. */
+interface Asking {
+  readonly trace: PageTrace
+  readonly log: Log
+  /** What the vendor calls the request that it answered last. */
+  requestId: string | undefined
 }
 
 /** A connector may also return its failure instead of throwing it. */

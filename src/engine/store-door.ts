@@ -28,6 +28,7 @@ export class StoreDoor {
         if (!RETRIED.has(error.code) || attempt > RETRIES_MAX) throw error
         const ms = storeDelayMs(attempt, this.#ports.random)
         this.#tally.retried(ms)
+        this.#ports.meter?.note('waitDuration', ms / 1_000, { 'tidemark.reason': 'store' })
         await this.#ports.clock.sleep(ms)
       }
     }

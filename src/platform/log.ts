@@ -8,6 +8,8 @@ export interface LogOptions {
   /** One line, with its newline. Standard error unless said otherwise: standard output belongs to the command's answer. */
   write?: (line: string) => void
   now?: () => number
+  /** Beside what a line says: where it was said. */
+  context?: () => LogFields
 }
 
 const TEXT_MAX = 2_000
@@ -17,11 +19,11 @@ const UNSAFE = /[\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g
 
 /** JSON lines. Only plain values get in: an object might carry state, a record or a secret along (invariant 10). */
 export function createLog(options: LogOptions = {}): Log {
-  const { level = 'warn', write = toStandardError, now = Date.now } = options
+  const { level = 'warn', write = toStandardError, now = Date.now, context } = options
   const threshold = LOG_LEVELS.indexOf(level)
   function writer(name: Exclude<LogLevel, 'silent'>): (message: string, fields?: LogFields) => void {
     if (LOG_LEVELS.indexOf(name) < threshold) return () => {}
-    return (message, fields) => write(line(name, message, fields, now()))
+    return (message, fields) => write(line(name, message, context === undefined ? fields : { ...fields, ...context() }, now()))
   }
   return { debug: writer('debug'), info: writer('info'), warn: writer('warn'), error: writer('error') }
 }

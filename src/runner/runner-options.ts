@@ -52,6 +52,14 @@ export interface RunnerStatus {
   readonly syncs: readonly SyncStatus[]
 }
 
+/** How much one process does at once, and how much more it could. */
+export interface Places {
+  readonly places: number
+  readonly running: number
+  /** Due, and waiting for a place. */
+  readonly waiting: number
+}
+
 export interface RunningCycle extends CycleEvent {
   readonly why: Why
   readonly holder: string

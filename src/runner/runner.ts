@@ -6,7 +6,7 @@ import { markOf, type Why } from './due.ts'
 import { Job } from './job.ts'
 import { oncePerSlot } from './once-per-slot.ts'
 import type { Shares } from './order.ts'
-import type { CycleEvent, RunnerEvent, RunnerOptions, RunnerStatus, RunningCycle } from './runner-options.ts'
+import type { CycleEvent, Places, RunnerEvent, RunnerOptions, RunnerStatus, RunningCycle } from './runner-options.ts'
 import { PAUSE_MS, statusOf } from './status.ts'
 import { guardStrayRejections } from '../platform/stray-rejections.ts'
 import { StoreClock } from './store-clock.ts'
@@ -87,6 +87,10 @@ export class Runner {
     const lost = this.#options.ports.clock.sleep(graceMs, patience.signal).catch(() => {})
     await Promise.race([this.#loop, lost])
     patience.abort(new Error('all have ended'))
+  }
+
+  places(): Places {
+    return { places: this.#concurrency, running: this.#running.size, waiting: this.#agenda.waiting(this.#clock.now()) }
   }
 
   status(): RunnerStatus {

@@ -1,7 +1,7 @@
 import type { AuditEntry, CycleRecord, QuarantineEntry, Signal, Standing, Store, SyncRef } from '../contract/index.ts'
 import { fatesOf, replay } from '../engine/replay.ts'
 import { dueOf } from '../runner/due.ts'
-import { healthOf, type Health } from '../runner/health.ts'
+import { healthOf } from '../runner/health.ts'
 import { PAUSE_MS, readStandings, statusOf, type SyncStatus } from '../runner/status.ts'
 import { canonicalInstant } from '../values/instant.ts'
 import { HttpError } from './http-error.ts'
@@ -78,13 +78,6 @@ export const controlRoutes: readonly Route[] = [
     handle: async ({ caller, reply }) => sendList(reply, await caller.store.databases()),
   },
 ]
-
-/** By health, for metrics and readiness. */
-export async function countHealths(hall: Hall, store: Store): Promise<Record<Health, number>> {
-  const counts: Record<Health, number> = { HEALTHY: 0, INITIALIZING: 0, WARNING: 0, ERROR: 0, PAUSED: 0 }
-  for (const { health } of await syncsOf(hall, store)) counts[health]++
-  return counts
-}
 
 type SyncDocument = ReturnType<typeof declaredDocument> | ReturnType<typeof undeclaredDocument>
 

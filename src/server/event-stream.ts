@@ -3,7 +3,7 @@ import { changeText } from '../feed/item.ts'
 import type { PageRequest } from '../feed/read-page.ts'
 import { HttpError } from './http-error.ts'
 import { readFeed } from './read-feed.ts'
-import type { Ask } from './route.ts'
+import { logOf, type Ask } from './route.ts'
 import { toHttpError } from './to-http-error.ts'
 
 const BEAT_MS = 15_000
@@ -59,7 +59,7 @@ export async function streamChanges(ask: Ask, asked: PageRequest, fields: readon
     }
   } catch (thrown) {
     const error = toHttpError(thrown)
-    if (error.status >= 500) hall.ports.log.warn('a stream of changes ended', { code: error.code, requestId: request.id })
+    if (error.status >= 500) logOf(ask).warn('a stream of changes ended', { code: error.code })
     await say(`event: error\ndata: ${error.body(request.id)}\n\n`)
   } finally {
     const count = (hall.streams.get(who) ?? 1) - 1

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { allows } from './api-key.ts'
 import { encodingFor } from './encoding.ts'
-import type { Hall } from './route.ts'
+import { noteAnswer, type Hall } from './route.ts'
 
 const PATH = '/agents/v1/changes?'
 /** What clients accept who want a page and no stream. */
@@ -24,12 +24,13 @@ export function sendHotPage(hall: Hall, request: IncomingMessage, response: Serv
   if (body === undefined) return false
   const { limit, remaining, resetAt } = hall.callers.charge(key)
   if (remaining < 0) return false
+  const requestId = id()
   response.writeHead(200, [
-    'x-request-id', id(), 'cache-control', 'no-store', 'x-content-type-options', 'nosniff',
+    'x-request-id', requestId, 'cache-control', 'no-store', 'x-content-type-options', 'nosniff',
     'x-ratelimit-limit', String(limit), 'x-ratelimit-remaining', String(remaining), 'x-ratelimit-reset', String(resetAt),
     'content-type', 'application/json; charset=utf-8', 'content-length', String(body.length), 'vary', 'accept-encoding', ...(encoding === null ? [] : ['content-encoding', encoding]),
   ])
   response.end(body)
-  hall.metrics.note('/agents/v1/changes', 200, (performance.now() - started) / 1_000)
+  noteAnswer(hall, { requestId, tenant: key.tenant, method, route: '/agents/v1/changes', status: 200, ms: performance.now() - started })
   return true
 }

@@ -1,11 +1,11 @@
 import { isoTime } from '../feed/read-page.ts'
 import { allows, readScope } from './api-key.ts'
-import { countHealths } from './control-routes.ts'
 import { databaseSchemas } from './database-schemas.ts'
 import { HttpError } from './http-error.ts'
 import { openApiDocument } from './openapi.ts'
 import { sendData, sendJson, type Route } from './route.ts'
 import { LIMIT_DEFAULT, LIMIT_MAX, object, WAIT_MAX_S } from './schemas.ts'
+import { readSyncFigures } from './sync-figures.ts'
 
 const OPEN = { kind: 'public' } as const
 const ANYTHING = { type: 'object', additionalProperties: true }
@@ -32,7 +32,8 @@ export const metaRoutes: readonly Route[] = [
   {
     method: 'GET', path: '/metrics', id: 'getMetrics', access: { kind: 'control', scope: 'sync:read' }, answer: { type: 'string' }, media: 'text/plain', summary: 'Figures for Prometheus.',
     async handle({ reply, caller, hall }) {
-      const text = await hall.metrics.text(await countHealths(hall, caller.store), caller.store, { now: hall.ports.clock.now(), isOwn: caller.store.tenant === hall.tenant })
+      const { store } = caller
+      const text = await hall.metrics.text({ store, figures: await readSyncFigures(hall, store), now: hall.ports.clock.now(), isOwn: store.tenant === hall.tenant, places: hall.places() })
       return reply.type(hall.metrics.contentType).send(text)
     },
   },

@@ -1,20 +1,84 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
-import type { Store, Webhook } from '../contract/index.ts'
+import { METRICS, type AttributeName, type Attributes, type Meter, type Metric, type MetricName, type Store, type Webhook } from '../contract/index.ts'
+import { LabelBounds, labelsOf } from '../platform/label-bounds.ts'
+import type { Places } from '../runner/runner-options.ts'
 import { stateOf, type WebhookState } from '../webhooks/manage.ts'
 import { lagOf, type LagStatus } from './consumer-lag.ts'
+import type { SyncFigures } from './sync-figures.ts'
+
+/** What is looked up when somebody asks, of the caller's tenant alone. */
+export const GAUGES = {
+  tidemark_syncs: { about: 'Syncs by health.', labels: ['health'] },
+  tidemark_sync_lag_seconds: { about: 'Since the last complete cycle of the sync began: what changed in the source since may be missing. Absent before the first.', labels: ['worker', 'sync'] },
+  tidemark_sync_failures: { about: 'Cycles of the sync that failed in a row.', labels: ['worker', 'sync'] },
+  tidemark_sync_running: { about: 'Whether a process is at work on the sync.', labels: ['worker', 'sync'] },
+  tidemark_feed_position: { about: 'The newest sequence of the feed.', labels: [] },
+  tidemark_webhooks: { about: 'Webhooks by state.', labels: ['state'] },
+  tidemark_webhook_deliveries: { about: 'Messages that wait to be tried again, and those that were given up.', labels: ['state'] },
+  tidemark_webhook_behind: { about: 'Entries of the feed that the webhook furthest behind has not read.', labels: [] },
+  tidemark_consumers: { about: 'Consumers that told where they stand, by how far behind they are.', labels: ['status'] },
+} as const satisfies Record<string, { about: string; labels: readonly string[] }>
+
+/** What this process did and does for everybody, for who runs it. */
+export const PROCESS_FIGURES = {
+  tidemark_http_requests_total: { kind: 'counter', about: 'Requests answered.', labels: ['route', 'status'] },
+  tidemark_http_request_seconds: { kind: 'histogram', about: 'Time to answer.', labels: ['route'], buckets: [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10] },
+  tidemark_runner_places: { kind: 'gauge', about: 'Cycles that this process runs at once at most.', labels: [] },
+  tidemark_runner_running: { kind: 'gauge', about: 'Cycles that this process runs now.', labels: [] },
+  tidemark_runner_waiting: { kind: 'gauge', about: 'Syncs that are due and wait for a place.', labels: [] },
+} as const
+
+/** A figure of the contract by the name that OpenTelemetry's own translation gives it. */
+export function prometheusName({ name, kind, unit }: Metric): string {
+  return `${name.replaceAll('.', '_')}${unit === 's' ? '_seconds' : ''}${kind === 'counter' ? '_total' : ''}`
+}
+
+export function prometheusLabel(name: AttributeName): string {
+  return name.replace('tidemark.', '').replaceAll('.', '_')
+}
+
+export interface Asked {
+  readonly store: Store
+  readonly figures: SyncFigures
+  readonly now: number
+  /** Whether it is who runs the process. */
+  readonly isOwn: boolean
+  readonly places: Places | null
+}
 
 /** Labels have few values, whatever is asked: a route by its pattern, a status by its class. Nobody's names (XF16). */
-export class Metrics {
+export class Metrics implements Meter {
   readonly #registry = new Registry()
-  readonly #requests = new Counter({ name: 'tidemark_http_requests_total', help: 'Requests answered.', labelNames: ['route', 'status'], registers: [this.#registry] })
-  readonly #seconds = new Histogram({
-    name: 'tidemark_http_request_seconds', help: 'Time to answer.', labelNames: ['route'], buckets: [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10], registers: [this.#registry],
-  })
-
+  readonly #bounds = new LabelBounds()
+  readonly #notes = new Map<MetricName, (value: number, labels: Readonly<Record<string, string>>) => void>()
+  readonly #requests: Counter
+  readonly #seconds: Histogram
   /** Found once, so that noting costs next to nothing. */
-  readonly #series = new Map<string, { requests: Counter.Internal; seconds: Histogram.Internal<'route'> }>()
+  readonly #series = new Map<string, { requests: Counter.Internal; seconds: Histogram.Internal<string> }>()
 
-  note(route: string, status: number, seconds: number): void {
+  constructor() {
+    const { tidemark_http_requests_total: requests, tidemark_http_request_seconds: seconds } = PROCESS_FIGURES
+    const registers = [this.#registry]
+    this.#requests = new Counter({ name: 'tidemark_http_requests_total', help: requests.about, labelNames: requests.labels, registers })
+    this.#seconds = new Histogram({ name: 'tidemark_http_request_seconds', help: seconds.about, labelNames: seconds.labels, buckets: [...seconds.buckets], registers })
+    for (const [name, metric] of Object.entries<Metric>(METRICS)) {
+      const options = { name: prometheusName(metric), help: metric.about, labelNames: metric.labels.map(prometheusLabel), registers }
+      if (metric.kind === 'counter') {
+        const counter = new Counter(options)
+        this.#notes.set(name as MetricName, (value, labels) => counter.inc(labels, value))
+      } else {
+        const histogram = new Histogram({ ...options, buckets: [...metric.buckets!] })
+        this.#notes.set(name as MetricName, (value, labels) => histogram.observe(labels, value))
+      }
+    }
+  }
+
+  note(metric: MetricName, value: number, labels: Attributes = {}): void {
+    const bounded = Object.entries(this.#bounds.bound(labelsOf(METRICS[metric].labels, labels)))
+    this.#notes.get(metric)!(value, Object.fromEntries(bounded.map(([name, label]) => [prometheusLabel(name as AttributeName), String(label)])))
+  }
+
+  noteRequest(route: string, status: number, seconds: number): void {
     const name = `${route} ${Math.floor(status / 100)}xx`
     let series = this.#series.get(name)
     if (series === undefined) {
@@ -30,27 +94,49 @@ export class Metrics {
   }
 
   /** What is of the caller's tenant is gathered anew for each answer: two tenants that ask at once must not see each other's. */
-  async text(healths: Readonly<Record<string, number>>, store: Store, { now, isOwn }: { now: number; isOwn: boolean }): Promise<string> {
+  async text({ store, figures, now, isOwn, places }: Asked): Promise<string> {
     const position = await store.position()
     const webhooks = await store.webhooks()
     const states: Record<WebhookState, number> = { enabled: 0, failing: 0, disabled: 0 }
     for (const webhook of webhooks) states[stateOf(webhook)]++
     const lags: Record<LagStatus, number> = { healthy: 0, warning: 0, critical: 0 }
     for (const consumer of await store.consumers()) lags[(await lagOf(store, consumer, now)).status]++
-    const own = new Registry()
-    const gauge = (name: string, help: string, value: number): void => new Gauge({ name, help, registers: [own] }).set(value)
-    const gauges = (name: string, help: string, label: string, values: Readonly<Record<string, number>>): void => {
-      const all = new Gauge({ name, help, labelNames: [label], registers: [own] })
-      for (const [value, count] of Object.entries(values)) all.set({ [label]: value }, count)
+
+    const gauges = new Gauges()
+    const ofSyncs = (name: keyof typeof GAUGES, valueOf: (figure: SyncFigures['syncs'][number]) => number | null): void => gauges.set(name, GAUGES[name], figures.syncs.flatMap((figure) => {
+      const value = valueOf(figure)
+      return value === null ? [] : [[{ worker: figure.worker, sync: figure.sync }, value] as const]
+    }))
+    const by = (name: keyof typeof GAUGES, counts: Readonly<Record<string, number>>): void => gauges.set(name, GAUGES[name], Object.entries(counts).map(([value, count]) => [{ [GAUGES[name].labels[0]!]: value }, count]))
+    const one = (name: keyof typeof GAUGES, value: number): void => gauges.set(name, GAUGES[name], [[{}, value]])
+    by('tidemark_syncs', figures.healths)
+    ofSyncs('tidemark_sync_lag_seconds', ({ lagSeconds }) => lagSeconds)
+    ofSyncs('tidemark_sync_failures', ({ failures }) => failures)
+    ofSyncs('tidemark_sync_running', ({ running }) => running)
+    one('tidemark_feed_position', position)
+    by('tidemark_webhooks', states)
+    by('tidemark_webhook_deliveries', { waiting: sum(webhooks, 'waiting'), dead: sum(webhooks, 'dead') })
+    one('tidemark_webhook_behind', Math.max(0, ...webhooks.map((webhook) => position - webhook.position)))
+    by('tidemark_consumers', lags)
+    if (isOwn && places !== null) {
+      for (const [name, value] of Object.entries(places)) gauges.set(`tidemark_runner_${name}`, PROCESS_FIGURES[`tidemark_runner_${name as keyof Places}`], [[{}, value]])
     }
-    gauges('tidemark_syncs', 'Syncs by health.', 'health', healths)
-    gauge('tidemark_feed_position', 'The newest sequence of the feed.', position)
-    gauges('tidemark_webhooks', 'Webhooks by state.', 'state', states)
-    gauges('tidemark_webhook_deliveries', 'Messages that wait to be tried again, and those that were given up.', 'state', { waiting: sum(webhooks, 'waiting'), dead: sum(webhooks, 'dead') })
-    gauge('tidemark_webhook_behind', 'Entries of the feed that the webhook furthest behind has not read.', Math.max(0, ...webhooks.map((webhook) => position - webhook.position)))
-    gauges('tidemark_consumers', 'Consumers that told where they stand, by how far behind they are.', 'status', lags)
     // What all callers together did is for who runs the server.
-    return `${isOwn ? await this.#registry.metrics() : ''}${await own.metrics()}`
+    return `${isOwn ? await this.#registry.metrics() : ''}${await gauges.text()}`
+  }
+}
+
+/** Of one answer. */
+class Gauges {
+  readonly #registry = new Registry()
+
+  set(name: string, { about, labels }: { about: string; labels: readonly string[] }, values: readonly (readonly [Record<string, string>, number])[]): void {
+    const gauge = new Gauge({ name, help: about, labelNames: labels, registers: [this.#registry] })
+    for (const [labelled, value] of values) gauge.set(labelled, value)
+  }
+
+  text(): Promise<string> {
+    return this.#registry.metrics()
   }
 }
 

@@ -1,6 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Ports } from '../contract/index.ts'
+import type { Log, Ports } from '../contract/index.ts'
+import { childLog } from '../engine/child-log.ts'
 import type { DeclaredSync } from '../runner/declared-sync.ts'
+import type { Places } from '../runner/runner-options.ts'
 import type { InboundWebhooks } from '../webhooks/inbound.ts'
 import type { Send } from '../webhooks/send.ts'
 import type { Caller, Callers } from './callers.ts'
@@ -62,6 +64,8 @@ export interface Hall {
   readonly tide: TideWatch
   readonly pages: PageCache
   readonly metrics: Metrics
+  /** Of the runner in this process; null when there is none. */
+  readonly places: () => Places | null
   readonly notes: StateNotes
   /** How long a stream may go unread. */
   readonly patienceMs: number
@@ -69,6 +73,27 @@ export interface Hall {
   readonly streams: Map<string, number>
   readonly stopping: AbortSignal
   readonly routes: readonly Route[]
+}
+
+/** Says which request, and whose. */
+export function logOf({ hall, request, caller }: Pick<Ask, 'hall' | 'request' | 'caller'>): Log {
+  return childLog(hall.ports.log, { tenant: caller.store.tenant, requestId: request.id })
+}
+
+export interface Answered {
+  readonly requestId: string
+  /** Undefined when nobody was let in. */
+  readonly tenant: string | undefined
+  readonly method: string
+  /** By its pattern: the path names records. */
+  readonly route: string
+  readonly status: number
+  readonly ms: number
+}
+
+export function noteAnswer({ metrics, ports }: Hall, answered: Answered): void {
+  metrics.noteRequest(answered.route, answered.status, answered.ms / 1_000)
+  ports.log.debug('answered', { ...answered, ms: Math.round(answered.ms) })
 }
 
 export function sendData(reply: FastifyReply, data: unknown): FastifyReply {

@@ -5,6 +5,7 @@ import compress from '@fastify/compress'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, type HTTPMethods } from 'fastify'
 import type { Ports, Store } from '../contract/index.ts'
 import type { DeclaredSync } from '../runner/declared-sync.ts'
+import type { Places } from '../runner/runner-options.ts'
 import type { InboundWebhooks } from '../webhooks/inbound.ts'
 import { createSender } from '../webhooks/send.ts'
 import { allows, readScope } from './api-key.ts'
@@ -24,7 +25,7 @@ import { metaRoutes } from './meta-routes.ts'
 import { Metrics } from './metrics.ts'
 import { PageCache } from './page-cache.ts'
 import { rateHeaders } from './rate-limit.ts'
-import type { Access, Hall, Route } from './route.ts'
+import { noteAnswer, type Access, type Hall, type Route } from './route.ts'
 import type { JsonSchema } from './schemas.ts'
 import { Seals } from './seals.ts'
 import { TideWatch } from './tide-watch.ts'
@@ -50,6 +51,9 @@ export interface ServerOptions {
   readonly keysOnly?: boolean
   /** How long a request may take to come in whole, and a stream may go unread. */
   readonly patienceMs?: number
+  /** What else is told at /metrics is noted here. */
+  readonly metrics?: Metrics
+  readonly places?: () => Places
 }
 
 export interface Server {
@@ -67,14 +71,15 @@ const BODY_MAX_BYTES = 65_536
 /** A key has at most 1024 bytes, each of which may be written as three. */
 const PATH_PART_MAX = 3_200
 
-export function createServer({ store, ports, version, syncs = [], schemas = {}, inbound, host = '127.0.0.1', corsOrigins = [], keysOnly = false, patienceMs = 30_000 }: ServerOptions): Server {
+export function createServer({ store, ports, version, syncs = [], schemas = {}, inbound, host = '127.0.0.1', corsOrigins = [], keysOnly = false, patienceMs = 30_000, metrics = new Metrics(), places }: ServerOptions): Server {
   const cors = new Cors(corsOrigins)
   const stop = new AbortController()
   const send = createSender()
   const hall: Hall = {
     ports, version, tenant: store.tenant, syncs, schemas, inbound: inbound ?? null, routes: ROUTES, send, patienceMs, stopping: stop.signal, streams: new Map(),
-    callers: new Callers(store, ports.clock, stop.signal), seals: new Seals(ports.clock), tide: new TideWatch(ports.clock, stop.signal), metrics: new Metrics(), notes: new StateNotes(), pages: new PageCache(),
+    callers: new Callers(store, ports.clock, stop.signal), seals: new Seals(ports.clock), tide: new TideWatch(ports.clock, stop.signal), metrics, places: () => places?.() ?? null, notes: new StateNotes(), pages: new PageCache(),
   }
+  const callers: WhoAsks = new WeakMap()
   const nextId = requestIds()
   const app = fastify({
     serverFactory: (handle) => createHttpServer({ maxHeaderSize: HEADERS_MAX_BYTES, headersTimeout: patienceMs, requestTimeout: patienceMs, connectionsCheckingInterval: Math.min(patienceMs, 5_000) }, (request, response) => {
@@ -94,19 +99,19 @@ export function createServer({ store, ports, version, syncs = [], schemas = {}, 
     else void reply.code(204).headers(preflight).send()
   })
   app.addHook('onResponse', (request, reply, next) => {
-    hall.metrics.note(request.routeOptions.url ?? 'none', reply.statusCode, reply.elapsedTime / 1_000)
+    noteAnswer(hall, { requestId: request.id, tenant: callers.get(request)?.store.tenant, method: request.method, route: request.routeOptions.url ?? 'none', status: reply.statusCode, ms: reply.elapsedTime })
     next()
   })
   app.setErrorHandler((thrown, request, reply) => {
     const error = toHttpError(thrown)
-    if (error.code === 'INTERNAL_ERROR') ports.log.error('a request failed', { requestId: request.id, route: request.routeOptions.url, reason: thrown instanceof Error ? thrown.message : String(thrown) })
+    if (error.code === 'INTERNAL_ERROR') ports.log.error('a request failed', { requestId: request.id, tenant: callers.get(request)?.store.tenant, route: request.routeOptions.url, reason: thrown instanceof Error ? thrown.message : String(thrown) })
     return answer(error, request, reply)
   })
   app.setNotFoundHandler((request, reply) => answer(new HttpError('NOT_FOUND', 'There is nothing at this address. /openapi.json describes what there is.'), request, reply))
   void app.register(compress, { global: false, threshold: COMPRESS_MIN_BYTES, encodings: ['br', 'gzip', 'deflate'], brotliOptions: { params: { 1: 4 } }, zlibOptions: { level: 4 } })
   // After the plugin, so that its decorators are there.
   app.after(() => {
-    for (const route of ROUTES) register(app, route, hall, isLoopback(host) && !keysOnly)
+    for (const route of ROUTES) register(app, route, hall, callers, isLoopback(host) && !keysOnly)
     refuseOtherMethods(app)
     serveConsole(app)
   })
@@ -121,19 +126,21 @@ export function createServer({ store, ports, version, syncs = [], schemas = {}, 
   }
 }
 
-function register(app: FastifyInstance, route: Route, hall: Hall, onlyThisMachine: boolean): void {
+/** Those who were let in. */
+type WhoAsks = WeakMap<FastifyRequest, Caller>
+
+function register(app: FastifyInstance, route: Route, hall: Hall, callers: WhoAsks, onlyThisMachine: boolean): void {
   const { rawBytesMax } = route
-  if (rawBytesMax === undefined) return addRoute(app, route, hall, onlyThisMachine)
+  if (rawBytesMax === undefined) return addRoute(app, route, hall, callers, onlyThisMachine)
   // In a scope of its own: how a body is read is said for all the routes of one.
   void app.register(async (scope) => {
     scope.removeAllContentTypeParsers()
     scope.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: rawBytesMax }, async (_request: FastifyRequest, body: Buffer) => body)
-    addRoute(scope, route, hall, onlyThisMachine)
+    addRoute(scope, route, hall, callers, onlyThisMachine)
   })
 }
 
-function addRoute(app: FastifyInstance, route: Route, hall: Hall, onlyThisMachine: boolean): void {
-  const callers = new WeakMap<FastifyRequest, Caller>()
+function addRoute(app: FastifyInstance, route: Route, hall: Hall, callers: WhoAsks, onlyThisMachine: boolean): void {
   app.route({
     method: route.method, url: route.path, ...(route.rawBytesMax !== undefined && { bodyLimit: route.rawBytesMax }),
     schema: { ...(route.params && { params: route.params }), ...(route.query && { querystring: route.query }), ...(route.body && { body: route.body }) },

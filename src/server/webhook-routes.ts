@@ -17,7 +17,7 @@ export const webhookRoutes: readonly Route[] = [
 async function receive({ request, reply, params, hall }: Ask): Promise<unknown> {
   const headers = Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]))
   const rawBody = request.body instanceof Uint8Array ? request.body : new Uint8Array()
-  const reception: Reception = (await hall.inbound?.receive(params['worker']!, params['name']!, { method: request.method, path: request.url, headers, rawBody })) ?? 'unknown'
+  const reception: Reception = (await hall.inbound?.receive(params['worker']!, params['name']!, { method: request.method, path: request.url, headers, rawBody }, request.id)) ?? 'unknown'
   switch (reception) {
     case 'accepted':
     case 'kept':

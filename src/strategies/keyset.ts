@@ -150,7 +150,7 @@ function begin<Item>(state: KeysetState | undefined, untilMs: number, { since, o
   }
   const aheadMs = instantMs(canonicalInstant(stored.timestamp)!) - untilMs
   if (aheadMs > 0) {
-    context.log.warn('the stored position lies ahead of the horizon and was set back to it', { cycle: context.cycle.id, aheadMs })
+    context.log.warn('the stored position lies ahead of the horizon and was set back to it', { aheadMs })
     // The id belonged to the timestamp that is given up: rows of the new one are all still to come.
     stored = { timestamp: isoOf(untilMs), id: '' }
   }

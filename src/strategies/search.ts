@@ -231,9 +231,9 @@ function placed<Item>(item: Item, index: number, options: SearchOptions<Item>): 
 const YEAR_9999_MS = 253_402_300_799_999
 
 /** The first page of a cycle brings no horizon of its own. */
-function begin(state: DeltaState, untilMs: number, { cycle, log }: SyncContext): DeltaState {
+function begin(state: DeltaState, untilMs: number, { log }: SyncContext): DeltaState {
   if (state.untilMs !== undefined || state.cursorMs <= untilMs) return state
-  log.warn('the stored position lies ahead of the horizon and was set back to it', { cycle: cycle.id, aheadMs: state.cursorMs - untilMs })
+  log.warn('the stored position lies ahead of the horizon and was set back to it', { aheadMs: state.cursorMs - untilMs })
   return { phase: 'delta', cursorMs: untilMs }
 }
 

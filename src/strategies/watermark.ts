@@ -120,7 +120,7 @@ export function watermark(options: WatermarkOptions): Execute<WatermarkState> {
       const byPlace = run.after !== undefined || (!end && typeof page !== 'string')
       const fault = faultOf(cursors, run, byPlace, kind)
       if (fault !== null) {
-        context.log.warn('the cursor does not order the stream, so all of it is read', { cycle: context.cycle.id, stream: options.streamId, cursorField: options.cursorField, fault })
+        context.log.warn('the cursor does not order the stream, so all of it is read', { stream: options.streamId, cursorField: options.cursorField, fault })
         return { changes: [], hasMore: true, nextState: { ...input, run: fullRun(options.limit) } }
       }
     }
@@ -201,7 +201,7 @@ async function readPage(query: WatermarkQuery, options: WatermarkOptions, contex
       // A link of the source's own is for a page of its own size.
       const canShrink = isSyncError(error) && SHRINKABLE.includes(error.code) && query.page === undefined
       if (!canShrink || limit === 1 || shrinks === SHRINKS_MAX || context.signal.aborted) throw error
-      context.log.warn('a page failed and is asked for again with fewer records', { cycle: context.cycle.id, stream: options.streamId, code: error.code, limit })
+      context.log.warn('a page failed and is asked for again with fewer records', { stream: options.streamId, code: error.code, limit })
     }
   }
 }

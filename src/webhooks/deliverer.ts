@@ -1,8 +1,10 @@
-import type { Delivery, FeedPage, Ports, Store, Webhook, WebhookClaim } from '../contract/index.ts'
+import { NO_SPAN, type Delivery, type FeedPage, type Log, type Ports, type Store, type Webhook, type WebhookClaim } from '../contract/index.ts'
+import { childLog } from '../engine/child-log.ts'
+import { requestAttributes, secondsBetween } from '../engine/request-attributes.ts'
 import { deliveryOf } from './message.ts'
 import { Round, STREAK_MAX, WAITING_MAX, type Chain } from './round.ts'
 import { secretsOf } from './secrets.ts'
-import type { Send } from './send.ts'
+import type { Outcome, Send } from './send.ts'
 import { signatureHeaders } from './sign.ts'
 
 export interface DelivererOptions {
@@ -36,8 +38,11 @@ export class Deliverer {
   readonly #ending = new AbortController()
   #loop: Promise<void> = Promise.resolve()
 
+  readonly #log: Log
+
   constructor(options: DelivererOptions) {
     this.#options = options
+    this.#log = childLog(options.ports.log, { tenant: options.store.tenant })
   }
 
   start(): void {
@@ -56,25 +61,25 @@ export class Deliverer {
   }
 
   async #keepLooking(): Promise<void> {
-    const { ports: { clock, log }, pollMs = 1_000 } = this.#options
+    const { ports: { clock }, pollMs = 1_000 } = this.#options
     while (!this.#stopping.signal.aborted) {
       try {
         await this.#lookAround()
       } catch (error) {
-        log.warn('the webhooks could not be looked at', { reason: messageOf(error) })
+        this.#log.warn('the webhooks could not be looked at', { reason: messageOf(error) })
       }
       await clock.sleep(pollMs, this.#stopping.signal).catch(() => {})
     }
   }
 
   async #lookAround(): Promise<void> {
-    const { store, ports: { clock, log } } = this.#options
+    const { store, ports: { clock } } = this.#options
     const webhooks = await store.webhooks()
     if (webhooks.length === 0) return
     const position = await store.position()
     for (const webhook of webhooks) {
       if (this.#busy.has(webhook.id) || !isDue(webhook, position, clock.now())) continue
-      const work = this.#deliver(webhook).catch((error: unknown) => log.warn('a webhook could not be served', { webhook: webhook.id, reason: messageOf(error) }))
+      const work = this.#deliver(webhook).catch((error: unknown) => this.#logOf(webhook).warn('a webhook could not be served', { reason: messageOf(error) }))
       this.#busy.set(webhook.id, work.finally(() => this.#busy.delete(webhook.id)))
     }
   }
@@ -101,7 +106,7 @@ export class Deliverer {
 
   /** Where the webhook stands after it; null when there is nothing more to do for now. */
   async #round(webhook: Webhook, claim: WebhookClaim, cut: AbortSignal): Promise<Webhook | null> {
-    const { store, ports: { clock, random, log } } = this.#options
+    const { store, ports: { clock, random } } = this.#options
     const now = clock.now()
     if (webhook.disabled !== null || (webhook.retryAt ?? 0) > now) return null
     const waiting = await store.deliveries({ webhook: webhook.id, dead: false, limit: WAITING_MAX + BATCH })
@@ -117,7 +122,7 @@ export class Deliverer {
     }))
     const { note } = round
     if (!(await store.noteDeliveries(claim, note))) return null
-    if (note.standing.disabled !== null) log.error('a webhook was disabled', { webhook: webhook.id, reason: note.standing.disabled })
+    if (note.standing.disabled !== null) this.#logOf(webhook).error('a webhook was disabled', { reason: note.standing.disabled })
     return { ...webhook, ...note.standing, dead: webhook.dead + note.kept.filter(({ dead }) => dead).length }
   }
 
@@ -128,23 +133,44 @@ export class Deliverer {
   }
 
   async #sendChain(webhook: Webhook, round: Round, chain: Chain, cut: AbortSignal): Promise<void> {
-    const { ports: { clock }, send } = this.#options
+    const { ports: { clock } } = this.#options
     for (const [at, delivery] of chain.entries()) {
       const startedAt = clock.now()
       if (round.isOver || this.#stopping.signal.aborted || cut.aborted) return round.leave(chain.slice(at), startedAt)
-      const { messageId, body } = delivery
-      const secrets = secretsOf(webhook.secrets, startedAt).map(({ secret }) => secret)
-      const outcome = await send({ url: webhook.url, allow: webhook.allow, body, headers: signatureHeaders(secrets, messageId, startedAt, body), signal: cut })
+      const outcome = await this.#send(webhook, delivery, startedAt, cut)
       // Cut off by ourselves: nobody can say whether it arrived, and it is no fault of the receiver.
       if (outcome.status === null && cut.aborted) return round.leave(chain.slice(at), clock.now())
       if (!round.settle(delivery, chain.slice(at + 1), outcome, startedAt, clock.now())) return
     }
   }
 
+  /** One try, as it is seen from outside. */
+  async #send(webhook: Webhook, { messageId, body, attempts }: Delivery, startedAt: number, cut: AbortSignal): Promise<Outcome> {
+    const { store, ports: { clock, tracer, meter }, send } = this.#options
+    const attempt = attempts + 1
+    const span = tracer?.start('delivery', {
+      'tidemark.tenant': store.tenant, 'tidemark.webhook': webhook.id, 'tidemark.attempt': attempt, 'tidemark.request_id': messageId, ...requestAttributes(webhook.url, 'POST'),
+    }, null) ?? NO_SPAN
+    const secrets = secretsOf(webhook.secrets, startedAt).map(({ secret }) => secret)
+    return span.within(async () => {
+      const outcome = await send({ url: webhook.url, allow: webhook.allow, body, headers: { ...span.headers, ...signatureHeaders(secrets, messageId, startedAt, body) }, signal: cut })
+      const { kind, status } = outcome
+      meter?.note('deliveryDuration', secondsBetween(startedAt, clock.now()), { 'tidemark.outcome': kind })
+      const tell = kind === 'delivered' ? 'debug' : 'info'
+      this.#logOf(webhook)[tell](kind === 'delivered' ? 'a message was delivered' : 'a message was not delivered', { requestId: messageId, attempt, status })
+      span.set({ 'tidemark.outcome': kind, 'http.response.status_code': status ?? undefined })
+      span.end(kind === 'delivered' ? null : String(status ?? 'no_answer'))
+      return outcome
+    })
+  }
+
+  #logOf({ id }: Webhook): Log {
+    return childLog(this.#log, { webhook: id })
+  }
+
   async #disable(webhook: Webhook, claim: WebhookClaim, reason: string): Promise<null> {
-    const { store, ports: { log } } = this.#options
-    log.error('a webhook was disabled', { webhook: webhook.id, reason })
-    await store.noteDeliveries(claim, { standing: { ...webhook, disabled: reason }, delivered: [], kept: [] })
+    this.#logOf(webhook).error('a webhook was disabled', { reason })
+    await this.#options.store.noteDeliveries(claim, { standing: { ...webhook, disabled: reason }, delivered: [], kept: [] })
     return null
   }
 

@@ -1,4 +1,5 @@
 import { isSyncError, SyncError, type Change, type Clock, type JsonValue, type Log, type Ports, type Secrets, type Store } from '../contract/index.ts'
+import { childLog } from '../engine/child-log.ts'
 import { runCycle } from '../engine/cycle.ts'
 import type { CycleOptions } from '../engine/cycle-options.ts'
 import type { SyncPlan } from '../engine/sync-plan.ts'
@@ -87,27 +88,28 @@ export class InboundWebhooks {
     this.#options = options
   }
 
-  async receive(worker: string, name: string, delivery: InboundDelivery): Promise<Reception> {
-    const { ports: { clock, log }, store, secrets } = this.#options
+  /** `requestId`: what the caller calls the request that brought it. */
+  async receive(worker: string, name: string, delivery: InboundDelivery, requestId?: string): Promise<Reception> {
+    const { ports: { clock }, store, secrets } = this.#options
     const webhook = this.#options.webhooks.find((known) => known.worker === worker && known.name === name)
     if (webhook === undefined) return 'unknown'
-    const fields = { tenant: store.tenant, worker, webhook: name }
+    const log = childLog(this.#logOf(webhook), { requestId })
     let id: string
     try {
       id = (await webhook.verify(delivery, { now: clock.now(), secrets })).id
     } catch (error) {
       if (isRefusal(error)) {
-        log.warn('a webhook was refused', { ...fields, reason: error.message })
+        log.warn('a webhook was refused', { reason: error.message })
         return 'refused'
       }
-      log.error('a webhook could not be checked', { ...fields, reason: reasonOf(error) })
+      log.error('a webhook could not be checked', { reason: reasonOf(error) })
       return 'failed'
     }
     const event = eventOf(id, delivery)
     try {
       if (webhook.wants?.(event) === false) return 'ignored'
     } catch (error) {
-      log.error('a webhook failed', { ...fields, reason: reasonOf(error) })
+      log.error('a webhook failed', { reason: reasonOf(error) })
       return 'failed'
     }
     const message = { source: sourceOf(webhook), id }
@@ -123,7 +125,7 @@ export class InboundWebhooks {
     try {
       await this.#inTurn(message.source, () => this.#act(webhook, event))
     } catch (error) {
-      log.error('a webhook failed', { ...fields, reason: reasonOf(error) })
+      log.error('a webhook failed', { reason: reasonOf(error) })
       await store.settleInbound(message, { done: false, at: clock.now() })
       return isRefusal(error) ? 'refused' : 'failed'
     }
@@ -150,14 +152,14 @@ export class InboundWebhooks {
       try {
         for (const webhook of webhooks) await this.#takeUp(webhook)
       } catch (error) {
-        log.warn('kept webhooks could not be looked at', { tenant: store.tenant, reason: reasonOf(error) })
+        childLog(log, { tenant: store.tenant }).warn('kept webhooks could not be looked at', { reason: reasonOf(error) })
       }
       await clock.sleep(LOOK_MS, this.#stopping.signal).catch(() => {})
     }
   }
 
   async #takeUp(webhook: DeclaredWebhook): Promise<void> {
-    const { ports: { clock, log }, store } = this.#options
+    const { ports: { clock }, store } = this.#options
     const source = sourceOf(webhook)
     for (const { id, payload } of await store.keptInbound({ source, before: clock.now() - BUSY_MS, limit: KEPT_BATCH })) {
       const now = clock.now()
@@ -165,26 +167,26 @@ export class InboundWebhooks {
       const { event, keptAt } = eventIn(id, payload)
       if (now - keptAt <= KEEP_MS) this.#actLater(webhook, event)
       else {
-        log.error('a kept webhook was given up', { tenant: store.tenant, worker: webhook.worker, webhook: webhook.name, id })
+        this.#logOf(webhook).error('a kept webhook was given up', { id })
         await store.settleInbound({ source, id }, { done: true, at: now })
       }
     }
   }
 
   #actLater(webhook: DeclaredWebhook, event: WebhookEvent): void {
-    const { ports: { clock, log }, store } = this.#options
+    const { ports: { clock }, store } = this.#options
     const source = sourceOf(webhook)
     const act = this.#inTurn(source, async () => {
       await this.#act(webhook, event)
       await store.settleInbound({ source, id: event.id }, { done: true, at: clock.now() })
-    }).catch((error: unknown) => log.error('a webhook failed', { tenant: store.tenant, worker: webhook.worker, webhook: webhook.name, reason: reasonOf(error) }))
+    }).catch((error: unknown) => this.#logOf(webhook).error('a webhook failed', { reason: reasonOf(error) }))
     this.#acting.add(act)
     void act.finally(() => this.#acting.delete(act))
   }
 
   async #act(webhook: DeclaredWebhook, event: WebhookEvent): Promise<void> {
-    const { ports: { clock, log }, secrets, fetch, store } = this.#options
-    const { changes = [], trigger } = (await webhook.execute(event, { clock, log, secrets, fetch })) ?? {}
+    const { ports: { clock }, secrets, fetch, store } = this.#options
+    const { changes = [], trigger } = (await webhook.execute(event, { clock, log: this.#logOf(webhook), secrets, fetch })) ?? {}
     if (changes.length > 0) await this.#land(webhook, changes)
     if (trigger === undefined) return
     if (!webhook.syncs.includes(trigger)) throw new SyncError('SYNC_UNKNOWN', `Webhook "${webhook.name}" triggers ${JSON.stringify(trigger)}, which worker "${webhook.worker}" has not declared.`)
@@ -204,6 +206,11 @@ export class InboundWebhooks {
       await ports.clock.sleep(HELD_WAIT_MS)
     }
     throw new SyncError('LEASE_HELD', `Webhook "${name}" was held by another process for too long.`)
+  }
+
+  #logOf({ worker, name }: DeclaredWebhook): Log {
+    const { ports: { log }, store: { tenant } } = this.#options
+    return childLog(log, { tenant, worker, webhook: name })
   }
 
   #inTurn(source: string, act: () => Promise<void>): Promise<void> {

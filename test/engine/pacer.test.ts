@@ -109,7 +109,7 @@ describe('a pacer', () => {
 
   test('wakes when the cycle is stopped', async () => {
     const stopping = new AbortController()
-    const pacing = new Pacer(scene.clock, stopping.signal, [pacer()], {})
+    const pacing = new Pacer(scene.ports, stopping.signal, [pacer()], {})
     await pacing.wait()
     const waiting = pacing.wait()
     stopping.abort(new SyncError('CANCELLED', 'stopped'))

@@ -16,7 +16,7 @@ export class Stand {
   readonly url: string
   /** Reads everything, and may ask often. */
   readonly key: string
-  /** What the server logged. */
+  /** What the server logged that somebody should know of. */
   readonly lines: string[]
   /** Added to the machine's clock. */
   shift: { ms: number }
@@ -38,7 +38,7 @@ export class Stand {
     const note = (message: string, fields?: object): void => void lines.push(JSON.stringify({ message, ...fields }))
     const ports: Ports = {
       clock: { now: () => systemClock.now() + shift.ms, sleep: (ms, signal) => systemClock.sleep(ms, signal) },
-      random: systemRandom, log: { debug: note, info: note, warn: note, error: note },
+      random: systemRandom, log: { debug: () => {}, info: note, warn: note, error: note },
     }
     const server = createServer({ store: harness.store, ports, version: '0.0.0', ...options })
     const url = await server.listen(0)

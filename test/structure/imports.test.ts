@@ -36,7 +36,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   'stores/kit': { folders: ['contract', 'values'], packages: ['node:crypto'] },
   'stores/sqlite': { folders: ['contract', 'values', 'registry', 'stores/kit'], packages: ['node:crypto', 'node:fs', 'node:path', 'node:worker_threads', '@photostructure/sqlite'] },
   'stores/postgres': { folders: ['contract', 'values', 'registry', 'stores/kit'], packages: ['node:crypto', 'pg'] },
-  platform: { folders: ['contract', 'values'], packages: ['node:crypto', 'node:os', 'node:timers/promises', 'node:fs', 'node:process', 'node:stream', 'node:stream/web', 'node:zlib', 'undici'] },
+  platform: { folders: ['contract', 'values'], packages: ['node:async_hooks', 'node:crypto', 'node:os', 'node:timers/promises', 'node:fs', 'node:process', 'node:stream', 'node:stream/web', 'node:zlib', 'undici', '@opentelemetry/api'] },
   'config/manifest': {
     folders: [
       'contract', 'config', 'sources/kit', 'sources/airtable', 'sources/bookmarks', 'sources/files', 'sources/github', 'sources/github-stars', 'sources/hubspot', 'sources/kafka', 'sources/kraken',

@@ -6,7 +6,7 @@ import { parseJson, stringifyJson } from '../../values/json.ts'
 import { allows, DEFAULT_RATE_LIMIT, isScope, newApiKey } from '../api-key.ts'
 import { readChanges } from '../feed-routes.ts'
 import { HttpError } from '../http-error.ts'
-import { sendData, sendJson, type Ask, type Route } from '../route.ts'
+import { logOf, sendData, sendJson, type Ask, type Route } from '../route.ts'
 import { CHANGES_ANSWER, CHANGES_QUERY, DATABASE_PARAMS, object, RECENT_QUERY, ROW_PARAMS, SYNC_PARAMS, type JsonSchema } from '../schemas.ts'
 import { activityOf } from './activity.ts'
 import type { CheckpointDocument, KeyDocument, SessionDocument, SyncDocument, TrailDocument, TrailEntryDocument, VerdictDocument } from './documents.ts'
@@ -125,11 +125,11 @@ async function activity({ caller, hall, query }: Ask) {
 }
 
 async function checkpoints(ask: Ask): Promise<CheckpointDocument[]> {
-  const { caller, hall, query, params } = ask
+  const { caller, query } = ask
   const reveal = String(query['reveal']) === 'true'
   if (reveal && !allows(caller.scopes, 'admin')) throw new HttpError('FORBIDDEN', 'The key lacks the scope `admin`, which it takes to see states as they are.')
   const { worker, sync } = await findSync(ask)
-  if (reveal) hall.ports.log.info('states were revealed', { ...params, by: caller.name })
+  if (reveal) logOf(ask).info('states were revealed', { worker, sync, by: caller.name })
   return (await caller.store.audit({ worker, sync }, { limit: Number(query['limit']) })).map((entry) => checkpointDocument(entry, reveal))
 }
 

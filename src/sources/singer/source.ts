@@ -305,11 +305,11 @@ class Run {
   }
 
   /** A listing is swept at its end, which is what a new version means. Elsewhere nobody knows what the old one had more. */
-  #noteVersion(stream: string, version: string, { log, cycle }: SyncContext): void {
+  #noteVersion(stream: string, version: string, { log }: SyncContext): void {
     const before = this.#versions[stream]
     if (this.#isListing || this.#targetOf(stream) === undefined || before === version) return
     this.#versions[stream] = version
-    if (before !== undefined) log.warn('the tap began to tell a stream anew; what is gone from it stays until it is read as a listing', { cycle: cycle.id, stream })
+    if (before !== undefined) log.warn('the tap began to tell a stream anew; what is gone from it stays until it is read as a listing', { stream })
   }
 
   /** What cannot be read is set apart with the reason. In a listing it may be any record, and the sweep would take that for gone. */

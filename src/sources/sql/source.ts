@@ -146,12 +146,12 @@ async function begin(database: Database, plan: TablePlan, state: SqlState | unde
   const from = (text: string | null, bound: '>' | '>='): Lower | null => (text === null ? null : { columns: [cursor], texts: [text], bound })
   const field = { cursorField: cursor.name }
   if (options.strict === true) return { lower: from(known, '>'), until: null, state: { ...field, cursorValue: known } }
-  if (cursor.nullable && !table.isView) context.log.warn('rows whose cursor is null are seen by the backfill alone', { cycle: context.cycle.id, table: table.id })
+  if (cursor.nullable && !table.isView) context.log.warn('rows whose cursor is null are seen by the backfill alone', { table: table.id })
 
   const { now, settled, until } = await database.horizon(table, cursor, options.lagMs ?? LAG_MS)
   if (cursor.kind === 'instant') {
     const isAhead = known !== null && (instantIn(known) ?? '') > instantIn(until)!
-    if (isAhead) context.log.warn('the stored position lies ahead of the horizon and was set back to it', { cycle: context.cycle.id, table: table.id })
+    if (isAhead) context.log.warn('the stored position lies ahead of the horizon and was set back to it', { table: table.id })
     const frontier = isAhead ? until : known
     return { lower: from(frontier === null ? null : earlier(frontier, overlapMs), '>='), until, state: { ...field, cursorValue: frontier } }
   }

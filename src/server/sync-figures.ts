@@ -1,0 +1,42 @@
+import type { Store } from '../contract/index.ts'
+import { LABEL_MAX, OTHER } from '../platform/label-bounds.ts'
+import { healthOf, type Health } from '../runner/health.ts'
+import { completeSince } from '../runner/lag.ts'
+import { readStandings, type KnownSync } from '../runner/status.ts'
+import type { Hall } from './route.ts'
+
+/** Where one sync stands, or the worst of many. */
+export interface SyncFigure {
+  readonly worker: string
+  readonly sync: string
+  /** Null when there was no complete cycle yet. */
+  readonly lagSeconds: number | null
+  readonly failures: number
+  /** How many of them are being run, by whichever process. */
+  readonly running: number
+}
+
+export interface SyncFigures {
+  readonly healths: Readonly<Record<Health, number>>
+  readonly syncs: readonly SyncFigure[]
+}
+
+/** Of the syncs of one tenant. The first so many by name, in the order they are declared; of the rest the worst. */
+export async function readSyncFigures(hall: Hall, store: Store): Promise<SyncFigures> {
+  const { now, syncs } = await readStandings(store, hall.syncs, hall.ports.clock.now())
+  const healths: Record<Health, number> = { HEALTHY: 0, INITIALIZING: 0, WARNING: 0, ERROR: 0, PAUSED: 0 }
+  for (const { checkpoint } of syncs) healths[healthOf(checkpoint)]++
+  const figures = syncs.map((sync) => figureOf(sync, now))
+  const rest = figures.slice(LABEL_MAX.syncs)
+  return { healths, syncs: [...figures.slice(0, LABEL_MAX.syncs), ...(rest.length === 0 ? [] : [rest.reduce(worst, { worker: OTHER, sync: OTHER, lagSeconds: null, failures: 0, running: 0 })])] }
+}
+
+function figureOf({ worker, sync, checkpoint, recent }: KnownSync, now: number): SyncFigure {
+  const since = completeSince(checkpoint, recent)
+  return { worker, sync, lagSeconds: since === null ? null : Math.max(0, now - since) / 1_000, failures: checkpoint.failures, running: (checkpoint.heldUntil ?? 0) > now ? 1 : 0 }
+}
+
+function worst(a: SyncFigure, b: SyncFigure): SyncFigure {
+  const lags = [a.lagSeconds, b.lagSeconds].filter((lag) => lag !== null)
+  return { ...a, lagSeconds: lags.length === 0 ? null : Math.max(...lags), failures: Math.max(a.failures, b.failures), running: a.running + b.running }
+}
