@@ -87,7 +87,7 @@ test('no span stays open: a commit that fails, a page read ahead that nobody wan
   const failing = new Proxy(store, { get: (of, name: keyof Store) => (name === 'commit' ? () => Promise.reject(new SyncError('STORE_FAILED', 'the disk is full')) : typeof of[name] === 'function' ? (of[name] as () => unknown).bind(of) : of[name]) })
   await run(failing, twoPages, { fetch: ok })
   expect(watcher.spans('tidemark.commit')).toMatchObject([{ isError: true, attributes: { 'error.type': 'STORE_FAILED', 'tidemark.outcome': 'failed' } }])
-  expect(watcher.spans('tidemark.page').map(({ attributes }) => attributes['tidemark.outcome']).toSorted()).toEqual(['discarded', 'failed'])
+  expect(watcher.spans('tidemark.page').map(({ attributes }) => String(attributes['tidemark.outcome'])).toSorted()).toEqual(['discarded', 'failed'])
   expect(watcher.open).toBe(0)
 
   await store.acquire({ worker: 'shop', sync: 'things' }, { holder: 'somebody', ttlMs: 60_000, at: Date.now() })

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { context, metrics, propagation, ROOT_CONTEXT, SpanKind, trace, type Context, type ContextManager } from '@opentelemetry/api'
+import { context, metrics, propagation, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace, type Context, type ContextManager } from '@opentelemetry/api'
 import { W3CTraceContextPropagator } from '@opentelemetry/core'
 import { AggregationTemporality, DataPointType, InMemoryMetricExporter, MeterProvider, PeriodicExportingMetricReader, type HistogramMetricData } from '@opentelemetry/sdk-metrics'
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor, type ReadableSpan, type SpanProcessor } from '@opentelemetry/sdk-trace-base'
@@ -76,7 +76,7 @@ function seen(span: ReadableSpan): SeenSpan {
   const { name, kind, attributes, status, parentSpanContext, startTime, endTime } = span
   const { spanId, traceId } = span.spanContext()
   return {
-    name, kind: kind === SpanKind.CLIENT ? 'client' : 'internal', id: spanId, trace: traceId, parent: parentSpanContext?.spanId ?? null, attributes, isError: status.code === 2,
+    name, kind: kind === SpanKind.CLIENT ? 'client' : 'internal', id: spanId, trace: traceId, parent: parentSpanContext?.spanId ?? null, attributes, isError: status.code === SpanStatusCode.ERROR,
     startedAt: startTime[0] * 1e3 + startTime[1] / 1e6, endedAt: endTime[0] * 1e3 + endTime[1] / 1e6,
   }
 }
