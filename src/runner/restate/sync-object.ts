@@ -118,7 +118,7 @@ export function syncObject({ sdk, worker, find, turns, clock, pauseMs, turnMaxMs
 
   const wake = async (ctx: ObjectSharedContext, { at }: { at: number }): Promise<void> => {
     const kept = await keptOf(ctx)
-    if (kept.next !== null && (kept.next.isOwed || kept.next.at <= at)) return
+    if (kept.next !== null && kept.next.at <= at) return
     rouse(ctx, kept)
   }
 

@@ -1,0 +1,284 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { SyncError, type Page, type SyncContext } from '../../../src/contract/index.ts'
+import { chance } from '../../../src/testing/store-cases/harness.ts'
+import { declare, HOUR, MINUTE, noting, oneRow, ref, Scene, SECOND } from '../scene.ts'
+import { FakeRestate } from './fake-restate.ts'
+
+let scene: Scene
+let restate: FakeRestate
+beforeEach(async () => {
+  scene = await Scene.open('2026-03-01T00:00:00Z')
+  restate = new FakeRestate(scene)
+})
+afterEach(() => scene.close())
+
+const at = (): number => scene.time.now()
+const runs = (): number => restate.calls.filter(({ method }) => method === 'run').length
+
+describe('a schedule is a timer of the object', () => {
+  test.each([1, 2, 3])('XB18 every slot of a day is run once and when it comes, whatever wakes it, dies or is cancelled too late (seed %i)', async (seed) => {
+    const random = chance(seed)
+    restate.losesCancels = true
+    const syncs = declare({ tens: { schedule: { cron: '*/10 * * * *' }, execute: noting([], at(), 30 * SECOND) } })
+    restate.serve(syncs)
+    await restate.call('tens', 'wake', { at: at() })
+    const end = at() + 24 * HOUR
+    while (at() < end) {
+      await scene.time.advance(Math.round(random() * 5 * MINUTE))
+      const dice = random()
+      if (dice < 0.3) void restate.call('tens', 'wake', { at: at() - Math.round(random() * HOUR) })
+      else if (dice < 0.5) restate.crash('tens')
+      else if (dice < 0.55) restate.serve(syncs)
+    }
+    const starts = (await scene.store.cycles(ref('tens'), { limit: 1_000 })).map(({ startedAt }) => startedAt).toReversed()
+    const slots = starts.map((start) => Math.floor(start / (10 * MINUTE)))
+    expect(slots).toEqual(slots.map((_, index) => slots[0]! + index))
+    expect(slots.length).toBeGreaterThanOrEqual(144)
+    expect(Math.max(...starts.map((start) => start % (10 * MINUTE)))).toBeLessThan(5 * SECOND)
+    // And of all the timers that were set on the way, one is left.
+    await scene.time.advance(10 * MINUTE)
+    expect(restate.pending('tens').length).toBe(1)
+  })
+
+  test('XB18 a slot that came while nothing could run is made up for, also by one that never ran before', async () => {
+    const asked: number[] = []
+    const start = at()
+    const syncs = declare({ daily: { schedule: { cron: '0 6 * * *' }, execute: noting(asked, start) } })
+    const first = restate.serve(syncs)
+    await restate.call('daily', 'wake', { at: start + 6 * HOUR })
+    await scene.time.advance(6 * HOUR - MINUTE)
+    first.die()
+    await scene.time.advance(2 * MINUTE)
+    restate.serve(syncs)
+    await scene.time.advance(MINUTE)
+    expect(asked).toEqual([6 * 3_600 + 60])
+  })
+
+  test('one timer at a time: what is set for later is taken back when something comes before it', async () => {
+    restate.serve(declare({ yearly: { schedule: { cron: '0 0 1 1 *' }, execute: oneRow() } }))
+    await restate.call('yearly', 'wake', { at: at() + 300 * 24 * HOUR })
+    for (let times = 0; times < 3; times++) {
+      await restate.call('yearly', 'trigger')
+      await scene.time.advance(SECOND)
+    }
+    expect((await scene.store.read(ref('yearly'))).version).toBe(3)
+    expect(restate.pending('yearly')).toMatchObject([{ method: 'run', at: Date.parse('2027-01-01T00:00:00Z') }])
+  })
+
+  test('a timer that could not be taken back does nothing, and sets no other', async () => {
+    restate.losesCancels = true
+    restate.serve(declare({ hourly: { schedule: '1h', execute: oneRow() } }))
+    await restate.call('hourly', 'wake', { at: at() })
+    for (let times = 0; times < 5; times++) {
+      await scene.time.advance(10 * MINUTE)
+      await restate.call('hourly', 'trigger')
+    }
+    expect(restate.pending('hourly').length).toBeGreaterThan(4)
+    await scene.time.advance(3 * HOUR)
+    expect(restate.pending('hourly').length).toBe(1)
+  })
+
+  test('told of a time that it knows, it does nothing; of an earlier one, it looks', async () => {
+    restate.serve(declare({ hourly: { schedule: '1h', execute: oneRow() } }))
+    await restate.call('hourly', 'wake', { at: at() })
+    await scene.time.advance(SECOND)
+    const before = runs()
+    await restate.call('hourly', 'wake', { at: at() + HOUR })
+    expect(runs()).toBe(before)
+    await restate.call('hourly', 'wake', { at: at() })
+    expect(runs()).toBe(before + 1)
+  })
+
+  test('however often it is woken while it runs, it looks once more', async () => {
+    restate.serve(declare({ slow: { schedule: 'manual', execute: noting([], at(), MINUTE) } }))
+    await restate.call('slow', 'trigger')
+    await scene.time.advance(SECOND)
+    const before = runs()
+    for (let times = 0; times < 10; times++) await restate.call('slow', 'wake', { at: at() })
+    expect(runs()).toBe(before + 1)
+    await scene.time.advance(2 * MINUTE)
+    expect((await scene.store.read(ref('slow'))).version).toBe(1)
+  })
+
+  test('a sync that the worker file no longer has leaves no timer behind; declared again, it goes on', async () => {
+    const both = declare({ gone: { schedule: '1h', execute: oneRow() }, kept: { schedule: '1h', execute: oneRow() } })
+    restate.serve(both)
+    for (const sync of ['gone', 'kept']) await restate.call(sync, 'wake', { at: at() })
+    await scene.time.advance(MINUTE)
+    restate.serve(both.filter(({ plan }) => plan.sync === 'kept'))
+    await scene.time.advance(2 * HOUR)
+    expect([restate.pending('gone').length, restate.pending('kept').length]).toEqual([0, 1])
+    await expect(restate.call('gone', 'trigger')).rejects.toThrow('has no sync')
+    restate.serve(both)
+    await restate.call('gone', 'wake', { at: at() })
+    await scene.time.advance(MINUTE)
+    expect((await scene.store.read(ref('gone'))).version).toBe(2)
+    expect(restate.pending('gone').length).toBe(1)
+  })
+
+  test('another schedule counts from the next look on', async () => {
+    restate.serve(declare({ changing: { schedule: '1d', execute: oneRow() } }))
+    await restate.call('changing', 'wake', { at: at() })
+    await scene.time.advance(MINUTE)
+    restate.serve(declare({ changing: { schedule: '1h', execute: oneRow() } }))
+    await restate.call('changing', 'wake', { at: at() + HOUR - MINUTE })
+    await scene.time.advance(HOUR)
+    expect((await scene.store.read(ref('changing'))).version).toBe(2)
+    restate.serve(declare({ changing: { schedule: 'manual', execute: oneRow() } }))
+    await scene.time.advance(2 * HOUR)
+    expect(restate.pending('changing')).toEqual([])
+  })
+})
+
+describe('a cycle goes on, whoever dies', () => {
+  const pages = (asked: number[], ms = 10 * SECOND) => async (state: { page: number } | undefined, { clock, signal }: SyncContext): Promise<Page> => {
+    const page = (state?.page ?? 0) + 1
+    asked.push(page)
+    await clock.sleep(ms, signal)
+    return { changes: [{ type: 'upsert', key: String(page), record: { page } }], hasMore: page < 6, nextState: { page } }
+  }
+
+  test('XA11 in the middle of a page, it is taken over at once and no landed page is asked for again', async () => {
+    const asked: number[] = []
+    restate.serve(declare({ long: { schedule: 'manual', execute: pages(asked) } }))
+    await restate.call('long', 'trigger')
+    await scene.time.advance(25 * SECOND)
+    restate.crash('long')
+    await scene.time.advance(2 * MINUTE)
+    expect(asked).toEqual([1, 2, 3, 3, 4, 5, 6])
+    expect((await scene.store.cycles(ref('long'))).length).toBe(1)
+    expect((await scene.store.read(ref('long'))).version).toBe(1)
+  })
+
+  test('an attempt that Restate gave up stops asking', async () => {
+    const aborted: boolean[] = []
+    restate.serve(declare({ deaf: { schedule: 'manual', execute: async (_, { clock, signal }) => {
+      const index = aborted.push(false) - 1
+      signal.addEventListener('abort', () => (aborted[index] = true))
+      await clock.sleep(MINUTE, signal)
+      return { changes: [], hasMore: false }
+    } } }))
+    await restate.call('deaf', 'trigger')
+    await scene.time.advance(SECOND)
+    restate.crash('deaf')
+    await scene.time.advance(SECOND)
+    expect(aborted).toEqual([true, false])
+  })
+
+  test('it runs in slices, each page once, and is one cycle', async () => {
+    const asked: number[] = []
+    restate.serve(declare({ long: { schedule: 'manual', execute: pages(asked) } }), { sliceMs: 15 * SECOND })
+    await restate.call('long', 'trigger')
+    await scene.time.advance(2 * MINUTE)
+    expect(asked).toEqual([1, 2, 3, 4, 5, 6])
+    expect(scene.ended('long').map(({ result }) => result.stopReason)).toEqual(['timeout', 'timeout', 'complete'])
+    expect((await scene.store.cycles(ref('long'))).length).toBe(1)
+  })
+
+  test('a store that cannot be reached for hours stops nothing for good', async () => {
+    restate.serve(declare({ hourly: { schedule: '1h', execute: oneRow() } }))
+    await restate.call('hourly', 'wake', { at: at() })
+    await scene.time.advance(MINUTE)
+    const down = vi.spyOn(scene.store, 'standings').mockRejectedValue(new SyncError('STORE_BUSY', 'down'))
+    await scene.time.advance(5 * HOUR)
+    const waits = scene.events.filter((event) => event.kind === 'store').map(({ waitMs }) => waitMs)
+    expect(waits.slice(0, 7)).toEqual([1, 2, 4, 8, 16, 30, 30].map((seconds) => seconds * SECOND))
+    down.mockRestore()
+    await scene.time.advance(MINUTE)
+    expect((await scene.store.read(ref('hourly'))).version).toBe(2)
+  })
+})
+
+describe('a wait that the source asks for costs no process', () => {
+  const limited = (asked: number[], from: number, until: number) => async (): Promise<Page> => {
+    asked.push((at() - from) / SECOND)
+    if (asked.length <= until) throw new SyncError('RATE_LIMITED', 'too many', { retryAfterMs: 30 * SECOND })
+    return { changes: [], hasMore: false }
+  }
+
+  test('nobody holds it meanwhile, and not even news end it', async () => {
+    const asked: number[] = []
+    restate.serve(declare({ limited: { schedule: 'manual', execute: limited(asked, at(), 1) } }))
+    await restate.call('limited', 'trigger')
+    await scene.time.advance(SECOND)
+    expect(restate.pending('limited').map(({ isRunning }) => isRunning)).toEqual([false])
+    expect((await scene.store.read(ref('limited'))).heldBy).toBe(null)
+    await restate.call('limited', 'wake', { at: at() })
+    await restate.call('limited', 'trigger')
+    await scene.time.advance(28 * SECOND)
+    expect(asked).toEqual([0])
+    await scene.time.advance(2 * SECOND)
+    expect(asked[1]).toBe(30)
+  })
+
+  test('it is not asked for ever: the tries of a page are counted across its waits, and then the cycle has failed', async () => {
+    const asked: number[] = []
+    restate.serve(declare({ limited: { schedule: 'manual', execute: limited(asked, at(), Infinity) } }))
+    await restate.call('limited', 'trigger')
+    await scene.time.advance(160 * SECOND)
+    expect(asked).toEqual([0, 30, 60, 90, 120, 150])
+    expect(await scene.store.read(ref('limited'))).toMatchObject({ failures: 1, lastError: { code: 'RATE_LIMITED' } })
+  })
+
+  test('a page that lands has its tries anew', async () => {
+    let calls = 0
+    const execute = async (state: { page: number } | undefined): Promise<Page> => {
+      const page = (state?.page ?? 0) + 1
+      if (++calls % 4 !== 0) throw new SyncError('RATE_LIMITED', 'too many', { retryAfterMs: 30 * SECOND })
+      return { changes: [], hasMore: page < 3, nextState: { page } }
+    }
+    restate.serve(declare({ limited: { schedule: 'manual', execute } }))
+    await restate.call('limited', 'trigger')
+    await scene.time.advance(HOUR)
+    expect(await scene.store.read(ref('limited'))).toMatchObject({ failures: 0, version: 1 })
+    expect(calls).toBe(12)
+  })
+})
+
+describe('control is calls of the object', () => {
+  test('F.2 pause, resume and trigger write to the registry, also while a cycle runs', async () => {
+    restate.serve(declare({ slow: { schedule: 'manual', execute: noting([], at(), MINUTE) } }))
+    await restate.call('slow', 'trigger')
+    await scene.time.advance(SECOND)
+    await restate.call('slow', 'pause')
+    expect((await scene.store.read(ref('slow'))).paused).toBe(true)
+    await scene.time.advance(2 * MINUTE)
+    await restate.call('slow', 'trigger')
+    await scene.time.advance(2 * MINUTE)
+    expect((await scene.store.read(ref('slow'))).version).toBe(1)
+    await restate.call('slow', 'resume')
+    await scene.time.advance(2 * MINUTE)
+    expect(await scene.store.read(ref('slow'))).toMatchObject({ version: 2, paused: false })
+    expect((await scene.store.audit(ref('slow'), { limit: 10 })).map(({ actor }) => actor)).toContain('restate')
+  })
+
+  test('cancel ends the cycle without waiting for its page, keeps what landed, and nobody goes on until it is resumed', async () => {
+    const asked: number[] = []
+    const execute = async (state: { page: number } | undefined, { clock, signal }: SyncContext): Promise<Page> => {
+      const page = (state?.page ?? 0) + 1
+      asked.push(page)
+      if (page === 3 && asked.length === 3) await clock.sleep(90 * SECOND, signal)
+      return { changes: [{ type: 'upsert', key: String(page), record: {} }], hasMore: page < 4, nextState: { page } }
+    }
+    restate.serve(declare({ stuck: { schedule: '1h', execute } }))
+    await restate.call('stuck', 'trigger')
+    await scene.time.advance(10 * SECOND)
+    await restate.call('stuck', 'cancel')
+    await scene.time.advance(2 * SECOND)
+    expect(await scene.store.read(ref('stuck'))).toMatchObject({ heldBy: null, paused: true, failures: 0, inflight: { page: 2 } })
+    await scene.time.advance(3 * HOUR)
+    expect([asked, restate.pending('stuck')]).toEqual([[1, 2, 3], []])
+    await restate.call('stuck', 'resume')
+    await scene.time.advance(MINUTE)
+    expect(asked.slice(0, 5)).toEqual([1, 2, 3, 3, 4])
+    expect(restate.pending('stuck').length).toBe(1)
+  })
+
+  test('status tells where it stands and when the object looks next', async () => {
+    restate.serve(declare({ hourly: { schedule: '1h', execute: oneRow() } }))
+    const start = at()
+    await restate.call('hourly', 'wake', { at: start })
+    await scene.time.advance(MINUTE)
+    expect(await restate.call('hourly', 'status')).toMatchObject({ sync: 'hourly', health: 'HEALTHY', timer: start + HOUR, due: { kind: 'at', at: start + HOUR } })
+  })
+})

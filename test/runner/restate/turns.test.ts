@@ -1,0 +1,125 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { Page, SyncContext } from '../../../src/contract/index.ts'
+import { Places } from '../../../src/runner/restate/places.ts'
+import type { Turned } from '../../../src/runner/restate/turns.ts'
+import { declare, MINUTE, noting, ref, Scene, SECOND } from '../scene.ts'
+import { FakeProcess } from './fake-restate.ts'
+
+let scene: Scene
+beforeEach(async () => {
+  scene = await Scene.open()
+})
+afterEach(() => scene.close())
+
+const AT_FIRST = { since: null, tries: 0, stumbles: 0 }
+const FOR_EVER = new AbortController().signal
+
+function take(process: FakeProcess, sync: string, signal = FOR_EVER): Promise<Turned> {
+  return process.turns.take([...process.jobs.values()].find(({ name }) => name.sync === sync)!, AT_FIRST, signal)
+}
+
+describe('who holds the lease', () => {
+  test('XB1 another runner is left alone, and looked after again before long', async () => {
+    const asked: number[] = []
+    const process = new FakeProcess(scene, declare({ held: { schedule: '1h', execute: noting(asked, 0) } }), {})
+    await scene.store.acquire(ref('held'), { holder: 'elsewhere:7:ab#1', ttlMs: 10 * MINUTE, at: scene.time.now() })
+    expect((await take(process, 'held')).next).toMatchObject({ inMs: 30 * SECOND, isOwed: false })
+    expect(asked).toEqual([])
+  })
+
+  test('XB1 so is a backfill that takes the lease of its delta for a moment', async () => {
+    const asked: number[] = []
+    const process = new FakeProcess(scene, declare({ items: { schedule: '1h', execute: noting(asked, 0) } }), {})
+    await scene.store.acquire(ref('items'), { holder: 'restate/items-backfill:elsewhere:7:ab#1', ttlMs: 10 * MINUTE, at: scene.time.now() })
+    await take(process, 'items')
+    expect(asked).toEqual([])
+  })
+
+  test('XB2 an earlier turn of the same object is taken over at once; deaf as it may be, it lands nothing more', async () => {
+    const deaf = (row: string, ms: number) => async (_: unknown, { clock }: SyncContext): Promise<Page> => {
+      await clock.sleep(ms)
+      return { changes: [{ type: 'upsert', key: row, record: {} }], hasMore: false, nextState: { row } }
+    }
+    const first = new FakeProcess(scene, declare({ one: { schedule: '1h', execute: deaf('old', 20 * SECOND) } }), {})
+    const second = new FakeProcess(scene, declare({ one: { schedule: '1h', execute: deaf('new', 5 * SECOND) } }), {})
+    const turns = [take(first, 'one')]
+    await scene.time.advance(10 * SECOND)
+    turns.push(take(second, 'one'))
+    await scene.time.advance(MINUTE)
+    await Promise.all(turns)
+    expect((await scene.store.rows({ database: 'rows', limit: 10 })).map(({ key }) => key)).toEqual(['new'])
+    expect(scene.ended('one').map(({ result }) => result.stopReason).toSorted()).toEqual(['complete', 'lease_lost'])
+  })
+})
+
+describe('the places of a process', () => {
+  const many = Object.fromEntries(Array.from({ length: 10 }, (_, index) => [`s${index}`, { schedule: '1h' }]))
+  const counted = (ms: number) => {
+    const counts = { now: 0, most: 0 }
+    return { counts, execute: async (_: unknown, { clock, signal }: SyncContext): Promise<Page> => {
+      counts.most = Math.max(counts.most, ++counts.now)
+      await clock.sleep(ms, signal).finally(() => counts.now--)
+      return { changes: [], hasMore: false }
+    } }
+  }
+
+  test('so many cycles run at once, and everybody gets a place in the end', async () => {
+    const { counts, execute } = counted(SECOND)
+    const syncs = declare(Object.fromEntries(Object.entries(many).map(([name, options]) => [name, { ...options, execute }])))
+    const process = new FakeProcess(scene, syncs, { concurrency: 3 })
+    const turns = Promise.all(Object.keys(many).map((sync) => take(process, sync)))
+    await scene.time.advance(10 * SECOND)
+    expect((await turns).every(({ next }) => next!.inMs > 50 * MINUTE)).toBe(true)
+    expect(counts.most).toBe(3)
+  })
+
+  test('who stands in line for long lets go of the connection, and comes again', async () => {
+    const { execute } = counted(MINUTE)
+    const process = new FakeProcess(scene, declare({ first: { schedule: '1h', execute }, second: { schedule: '1h', execute } }), { concurrency: 1 })
+    const first = take(process, 'first')
+    const second = take(process, 'second')
+    await scene.time.advance(30 * SECOND)
+    expect((await second).next).toMatchObject({ inMs: SECOND })
+    await scene.time.advance(MINUTE)
+    expect((await first).next!.inMs).toBeGreaterThan(50 * MINUTE)
+  })
+
+  test('XB19 tenants take turns, whoever came first', async () => {
+    const places = new Places(1, scene.time)
+    const order: string[] = []
+    const come = async (tenant: string): Promise<void> => {
+      const waiting = { tenant, since: 0, priority: 0, lot: 0 }
+      expect(await places.take(waiting, MINUTE, FOR_EVER)).toBe(true)
+      order.push(tenant)
+      await scene.time.sleep(SECOND)
+      places.leave(waiting)
+    }
+    const all = Promise.all(['large', 'large', 'large', 'large', 'small', 'small'].map(come))
+    await scene.time.drive(all)
+    expect(order).toEqual(['large', 'small', 'large', 'small', 'large', 'large'])
+  })
+
+  test('who gives up in line takes no place with him', async () => {
+    const places = new Places(1, scene.time)
+    const [first, second, third] = ['a', 'b', 'c'].map((tenant) => ({ tenant, since: 0, priority: 0, lot: 0 }))
+    await places.take(first!, SECOND, FOR_EVER)
+    const giving = new AbortController()
+    const late = places.take(second!, MINUTE, giving.signal)
+    giving.abort(new Error('given up'))
+    expect(await late).toBe(false)
+    places.leave(first!)
+    expect(await places.take(third!, SECOND, FOR_EVER)).toBe(true)
+  })
+
+  test('XA10 told to stop, those who run leave off between pages and those in line go; both are to come again at once, and nobody new is taken', async () => {
+    const { execute } = counted(MINUTE)
+    const process = new FakeProcess(scene, declare({ first: { schedule: '1h', execute }, second: { schedule: '1h', execute } }), { concurrency: 1 })
+    const turns = Promise.all([take(process, 'first'), take(process, 'second')])
+    await scene.time.advance(SECOND)
+    const stopped = process.turns.stop()
+    expect((await turns).map(({ next }) => next!.inMs)).toEqual([0, 0])
+    await stopped
+    expect((await scene.store.read(ref('first'))).heldBy).toBe(null)
+    expect(() => take(process, 'first')).toThrow('the runner stops')
+  })
+})

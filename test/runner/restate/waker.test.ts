@@ -1,0 +1,105 @@
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { SyncError } from '../../../src/contract/index.ts'
+import type { DeclaredSync } from '../../../src/runner/declared-sync.ts'
+import { Waker } from '../../../src/runner/restate/waker.ts'
+import { declare, HOUR, MINUTE, nothing, ref, Scene, SECOND } from '../scene.ts'
+import { FakeProcess } from './fake-restate.ts'
+
+let scene: Scene
+let waker: Waker
+let process: FakeProcess
+let woken: Array<{ sync: string; inMs: number }>
+let isDown: boolean
+beforeEach(async () => {
+  scene = await Scene.open('2026-03-01T00:00:00Z')
+  woken = []
+  isDown = false
+})
+afterEach(async () => {
+  await Promise.all([waker.stop(), scene.time.advance(SECOND)])
+  await scene.close()
+})
+
+async function watch(syncs: readonly DeclaredSync[]): Promise<void> {
+  process = new FakeProcess(scene, syncs, {})
+  waker = new Waker([...process.jobs.values()], {
+    clock: process.clock, ports: scene.ports(), pollMs: SECOND, pauseMs: SECOND, isDead: () => false, onTrouble: () => {},
+    wake: async ({ name }, at) => {
+      if (isDown) throw new SyncError('RESTATE_UNAVAILABLE', 'down')
+      woken.push({ sync: name.sync, inMs: at - scene.time.now() })
+    },
+  })
+  await waker.start()
+  await scene.time.advance(10)
+}
+
+/** What an object does when it is due. */
+async function turn(sync: string): Promise<void> {
+  await process.turns.take([...process.jobs.values()].find(({ name }) => name.sync === sync)!, { since: null, tries: 0, stumbles: 0 }, new AbortController().signal)
+}
+
+test('at first every object is told when it is due; one that never is by itself is not', async () => {
+  await watch(declare({ hourly: { schedule: '1h' }, daily: { schedule: { cron: '0 6 * * *' } }, byHand: { schedule: 'manual' } }))
+  expect(woken.map(({ sync }) => sync).toSorted()).toEqual(['daily', 'hourly'])
+  expect(woken.find(({ sync }) => sync === 'daily')!.inMs).toBeGreaterThan(5 * HOUR)
+})
+
+test('N17 a trigger is told once, within a round', async () => {
+  await watch(declare({ byHand: { schedule: 'manual' } }))
+  await scene.trigger('byHand')
+  await scene.time.advance(2 * SECOND)
+  expect(woken.map(({ sync }) => sync)).toEqual(['byHand'])
+  await turn('byHand')
+  await scene.time.advance(5 * MINUTE)
+  expect(woken.length).toBe(1)
+})
+
+test('what a cycle of the object itself moved is not told to it; a resume is', async () => {
+  await watch(declare({ hourly: { schedule: '1h' } }))
+  await turn('hourly')
+  await scene.time.advance(30 * MINUTE)
+  expect(woken.length).toBe(1)
+  await scene.pause('hourly')
+  await scene.time.advance(MINUTE)
+  expect(woken.length).toBe(1)
+  await scene.resume('hourly')
+  await scene.time.advance(2 * SECOND)
+  expect(woken.length).toBe(2)
+  expect(woken[1]!.inMs).toBeGreaterThan(28 * MINUTE)
+})
+
+test('a trigger that comes with the end of a cycle is not taken for its doing', async () => {
+  await watch(declare({ hourly: { schedule: '1h' } }))
+  await turn('hourly')
+  await scene.trigger('hourly')
+  await scene.time.advance(2 * SECOND)
+  expect(woken.length).toBe(2)
+})
+
+test('one that is overdue is told again, less and less often; one that somebody holds is not', async () => {
+  await watch(declare({ free: { schedule: 'manual' }, held: { schedule: 'manual' } }))
+  await scene.store.acquire(ref('held'), { holder: 'elsewhere:7:ab#1', ttlMs: 10 * MINUTE, at: scene.time.now() })
+  for (const sync of ['free', 'held']) await scene.trigger(sync)
+  await scene.time.advance(110 * SECOND)
+  expect(woken.filter(({ sync }) => sync === 'free').map(({ inMs }) => Math.round(-inMs / 5_000) * 5)).toEqual([0, 10, 30, 60, 90])
+  expect(woken.some(({ sync }) => sync === 'held')).toBe(false)
+  await scene.time.advance(10 * MINUTE)
+  expect(woken.some(({ sync }) => sync === 'held')).toBe(true)
+})
+
+test('a slot that Restate let pass is told of', async () => {
+  await watch(declare({ daily: { schedule: { cron: '0 6 * * *' }, execute: nothing } }))
+  await scene.time.advance(6 * HOUR + MINUTE)
+  expect(woken.length).toBeGreaterThan(1)
+})
+
+test('Restate that cannot be reached is told when it can', async () => {
+  await watch(declare({ byHand: { schedule: 'manual' } }))
+  isDown = true
+  await scene.trigger('byHand')
+  await scene.time.advance(MINUTE)
+  expect(woken).toEqual([])
+  isDown = false
+  await scene.time.advance(31 * SECOND)
+  expect(woken.length).toBe(1)
+})
