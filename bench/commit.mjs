@@ -27,7 +27,7 @@ for (const [name, versionOf] of Object.entries(PASSES)) {
       : { kind: 'continue', cycle: inflight.cycle, page, state: `${from}`, tidemark: null, scope: null }
     const startedAt = performance.now()
     const outcome = await store.commit({
-      lease, version, at: Date.now(), move, owner: 'bench', landings, quarantined: [], columns: {}, readFrom: 0, upstreamToleranceMs: 0, pacers: {},
+      lease, version, at: Date.now(), move, owner: 'bench', landings, quarantined: [], columns: {}, readFrom: 0, upstreamToleranceMs: 0,
     })
     ms += performance.now() - startedAt
     if (outcome.kind !== 'landed') throw new Error(outcome.kind)

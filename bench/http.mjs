@@ -28,7 +28,7 @@ const time = async (part, body) => {
     }))
     const outcome = await time('land', () => landStore.commit({
       lease: taken.lease, version: 0, at: Date.now(), move: { kind: 'continue', cycle: begun.inflight.cycle, page: page + 1, state: '1', tidemark: null, scope: null },
-      owner: 'bench', landings, quarantined: [], columns: {}, readFrom: 0, upstreamToleranceMs: 0, pacers: {},
+      owner: 'bench', landings, quarantined: [], columns: {}, readFrom: 0, upstreamToleranceMs: 0,
     }))
     if (outcome.kind !== 'landed') throw new Error(outcome.kind)
   }

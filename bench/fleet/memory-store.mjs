@@ -19,7 +19,7 @@ export class MemoryStore {
   door(process, tenant = 'default') {
     const own = this.#tenant(tenant)
     const reach = (method) => (...args) => (process.dead ? new Promise(() => {}) : Promise.resolve(this[method](own, ...args)))
-    const methods = ['standings', 'acquire', 'renew', 'release', 'begin', 'commit', 'read', 'signal', 'pacers', 'position']
+    const methods = ['standings', 'acquire', 'renew', 'release', 'begin', 'commit', 'read', 'signal', 'position']
     return {
       ...Object.fromEntries(methods.map((method) => [method, reach(method)])),
       tenant,
@@ -120,10 +120,6 @@ export class MemoryStore {
 
   read(tenant, ref) {
     return this.#row(tenant, ref).checkpoint
-  }
-
-  pacers() {
-    return {}
   }
 
   position() {

@@ -1,7 +1,7 @@
 import { SyncError, type SyncContext } from '../contract/index.ts'
 import { childLog } from '../engine/child-log.ts'
 import { classify } from '../engine/classify.ts'
-import { Pacer } from '../engine/pacer.ts'
+import { Pacer, type TakeSlots } from '../engine/pacer.ts'
 import type { SyncPlan } from '../engine/sync-plan.ts'
 import { abortable, rejectAfter } from '../engine/waiting.ts'
 import type { Cli } from './cli.ts'
@@ -15,7 +15,7 @@ export async function askSource<Answer>(
   const { ports, fetch, secrets } = await outsideOf(cli, target)
   const ending = new AbortController()
   const signal = AbortSignal.any([stopping, ending.signal])
-  const pacer = new Pacer(ports, signal, plan.pacers, pacers)
+  const pacer = new Pacer(ports, signal, plan.pacers, takeAside(pacers))
   const late = rejectAfter(ports.clock, plan.limits.deadlineMs, signal, () =>
     new SyncError('SOURCE_TIMEOUT', `${plan.sync}: the source took longer than ${plan.limits.deadlineMs} ms.`))
   try {
@@ -34,5 +34,15 @@ export async function askSource<Answer>(
   } finally {
     late.cancel()
     ending.abort(new SyncError('CANCELLED', 'The asking is over.'))
+  }
+}
+
+/** After the last slot given to anybody; what is taken here nobody else knows of. */
+function takeAside(given: Readonly<Record<string, number>>): TakeSlots {
+  const last = new Map(Object.entries(given))
+  return async ({ pacer, count, paceMs, at: now }) => {
+    const first = Math.max((last.get(pacer) ?? -Infinity) + paceMs, now)
+    last.set(pacer, first + (count - 1) * paceMs)
+    return { now, first }
   }
 }

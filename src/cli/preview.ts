@@ -87,7 +87,7 @@ async function askedWith(target: WorkerTarget, plan: SyncPlan, given: StateText 
   if (store === null) return { from: 'start', state: null, pacers: {} }
   try {
     const ref = { worker: plan.worker, sync: plan.sync }
-    return { ...stored(plan, await store.read(ref)), pacers: await store.pacers(ref) }
+    return { ...stored(plan, await store.read(ref)), pacers: await store.pacers(plan.worker) }
   } finally {
     await store.close()
   }

@@ -57,7 +57,7 @@ async function ask(cli: Cli, stopping: AbortSignal, target: WorkerTarget, store:
   const plan = plans.find(({ databases, lookup }) => lookup != null && databases[0]!.name === database)
   if (plan === undefined) return { kind: 'unasked', reason: 'it cannot be asked for one record.' }
   try {
-    const pacers = (await store?.pacers({ worker: plan.worker, sync: plan.sync })) ?? {}
+    const pacers = (await store?.pacers(plan.worker)) ?? {}
     const change = await askSource(cli, stopping, target, plan, pacers, (context) => plan.lookup!(key, context))
     return change?.type === 'upsert' ? { kind: 'has', sync: plan.sync, updatedAt: change.upstreamUpdatedAt ?? null } : { kind: 'has_not', sync: plan.sync }
   } catch (error) {

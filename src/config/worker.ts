@@ -266,8 +266,7 @@ export class Worker {
   }
 
   #pacerPlan(name: string): PacerPlan {
-    const users = [...this.#syncs.values()].filter((sync) => sync.pacers.includes(name)).length
-    return { name, ...this.#pacers.get(name)!.options, sharedBy: Math.max(1, users) }
+    return { name, ...this.#pacers.get(name)!.options }
   }
 
   #resolve<Kind extends 'database' | 'pacer'>(

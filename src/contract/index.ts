@@ -8,7 +8,7 @@ export type { Checkpoint, Inflight, LastError, Lease, Outline, StateText, SyncRe
 export type {
   Acquired, AcquireRequest, Action, AuditEntry, BeginRequest, Begun, ChangesQuery, Column, ColumnKind, Commit,
   CommitOutcome, CycleRecord, CycleReport, DatabaseInfo, Ear, Erased, Held, Landing, LandingCounts, Listening, LogEntry, Move, Occupied, Quarantined,
-  QuarantineEntry, Row, Signal, Standing, Standings, StandingsQuery, StopReason, Store, Sweep, Trail, TrailEntry, TrailQuery, WrappedKey,
+  QuarantineEntry, Row, Signal, SlotRequest, Slots, Standing, Standings, StandingsQuery, StopReason, Store, Sweep, Trail, TrailEntry, TrailQuery, WrappedKey,
 } from './store.ts'
 export type { Consumer, ConsumerName } from './consumers.ts'
 export type {

@@ -65,8 +65,13 @@ export interface Store {
   putDataKey(key: WrappedKey, by: { actor: string; at: number; replaces?: string }): Promise<boolean>
   /** Newest first; without a ref, of every sync. */
   cycles(ref: SyncRef | null, options?: { limit?: number }): Promise<CycleRecord[]>
-  /** Where each pacer of the worker stands: pacer → ms of the last slot given, for this sync. */
-  pacers(ref: SyncRef): Promise<Record<string, number>>
+  /**
+   * Gives the next slots of a pacer to the caller alone, evenly spaced after the last one given to anybody, and none in the
+   * past. What is never used is lost.
+   */
+  takeSlots(request: SlotRequest): Promise<Slots>
+  /** Where each pacer of a worker stands: pacer → ms of the last slot given. */
+  pacers(worker: string): Promise<Record<string, number>>
 
   // ── what has landed ────────────────────────────────────────────────────────────────────────────────────────────────
   /** The newest sequence; 0 when nothing has landed. */
@@ -160,6 +165,20 @@ export interface Standings {
 export interface Standing extends SyncRef {
   readonly checkpoint: Outline
   readonly recent: readonly CycleRecord[]
+}
+
+export interface SlotRequest {
+  readonly worker: string
+  readonly pacer: string
+  readonly count: number
+  readonly paceMs: number
+  readonly at: number
+}
+
+/** By the clock that says `now`: the store's own, or else the `at` of the request. */
+export interface Slots {
+  readonly now: number
+  readonly first: number
 }
 
 export interface Ear {
@@ -266,7 +285,6 @@ export interface Commit {
   readonly restateSince?: number
   /** Two source times this close count as equal (a source whose clock may step back). */
   readonly upstreamToleranceMs: number
-  readonly pacers: Readonly<Record<string, number>>
   /** How the records differ from those before, in words: put on record with them. */
   readonly drift?: string
 }

@@ -28,7 +28,7 @@ export async function settleAnchor(plan: SyncPlan, options: CycleOptions, reader
         if (checkpoint.committed !== null || checkpoint.inflight !== null) return
         await door.commit({
           lease, version: checkpoint.version, at: clock.now(), owner: plan.owner, landings: [], quarantined: [], columns: {}, readFrom: 0,
-          upstreamToleranceMs: 0, pacers: {}, move: { kind: 'set', state, actor: 'engine', reason: `anchor taken before ${plan.sync} began` },
+          upstreamToleranceMs: 0, move: { kind: 'set', state, actor: 'engine', reason: `anchor taken before ${plan.sync} began` },
         })
         return
       } finally {
@@ -48,7 +48,7 @@ export async function orderBackfill(plan: SyncPlan, options: CycleOptions, door:
   const { backfill } = plan.pair
   const at = options.ports.clock.now()
   await door.commit({
-    lease, version, at, owner: plan.owner, landings: [], quarantined: [], columns: {}, readFrom: 0, upstreamToleranceMs: 0, pacers: {},
+    lease, version, at, owner: plan.owner, landings: [], quarantined: [], columns: {}, readFrom: 0, upstreamToleranceMs: 0,
     move: { kind: 'set', state: null, actor: 'engine', reason: `history lost; ${backfill} was asked to run` },
   })
   await door.call((store) => store.signal({ worker: plan.worker, sync: backfill }, { kind: 'trigger', actor: 'engine', at }))

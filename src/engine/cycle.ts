@@ -58,7 +58,6 @@ class Cycle {
   #checkpoint: Checkpoint
   #inflight: Inflight | null = null
   #reader!: PageReader
-  #pacer!: Pacer
   #guard!: LoopGuard
   #drift = new Drift({})
   #position = 0
@@ -92,8 +91,9 @@ class Cycle {
     let stopReason: StopReason
     let error: SyncError | null = null
     try {
-      this.#pacer = new Pacer(ports, this.#stopping.signal, this.#plan.pacers, await this.#door.call(() => store.pacers(this.#lease.ref)))
-      this.#reader = new PageReader(this.#plan, this.#options, this.#pacer, keeping, this.#stopping.signal, this.#tally, this.#trace)
+      const { pacers, worker } = this.#plan
+      const pacer = new Pacer(ports, this.#stopping.signal, pacers, (request) => this.#door.call(() => store.takeSlots({ worker, ...request })))
+      this.#reader = new PageReader(this.#plan, this.#options, pacer, keeping, this.#stopping.signal, this.#tally, this.#trace)
       const inflight = await this.#begin(this.#options.fresh === true)
       if (inflight.page === 0) await settleAnchor(this.#plan, this.#options, this.#reader, this.#door, factsOf(inflight, 1))
       this.#late = await LateRows.of(this.#plan, this.#door)
@@ -252,7 +252,6 @@ class Cycle {
       columns: prepared.columns,
       readFrom: request.readFrom,
       upstreamToleranceMs: this.#plan.upstreamToleranceMs,
-      pacers: this.#pacer.slots(),
       ...ofPair,
       ...(text !== null && { drift: text }),
     }))

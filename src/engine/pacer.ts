@@ -1,51 +1,112 @@
-import { SyncError, type Clock, type Meter, type Pacing, type Ports } from '../contract/index.ts'
+import { SyncError, type Clock, type Meter, type Pacing, type Ports, type SlotRequest, type Slots } from '../contract/index.ts'
 import type { PacerPlan } from './sync-plan.ts'
 
-/** Slots evenly spaced, each sync its even share of the budget; where it stood is kept across runs. */
+/** Where slots come from: the store, which all who share a budget ask, or whoever stands in for it. */
+export type TakeSlots = (request: Omit<SlotRequest, 'worker'>) => Promise<Slots>
+
+/** Every request waits for a slot of its own. Slots are evenly spaced, whoever takes them, so that no window holds more of them than are allowed. */
 export class Pacer implements Pacing {
   readonly #clock: Clock
   readonly #signal: AbortSignal
-  readonly #plans: ReadonlyMap<string, PacerPlan>
-  readonly #slots: Map<string, number>
-  readonly #waiting = new Map<string, number>()
   readonly #meter: Meter | undefined
+  readonly #lines: ReadonlyMap<string, Line>
 
-  constructor({ clock, meter }: Pick<Ports, 'clock' | 'meter'>, signal: AbortSignal, plans: readonly PacerPlan[], slots: Readonly<Record<string, number>>) {
+  constructor({ clock, meter }: Pick<Ports, 'clock' | 'meter'>, signal: AbortSignal, plans: readonly PacerPlan[], take: TakeSlots) {
     this.#clock = clock
     this.#meter = meter
     this.#signal = signal
-    this.#plans = new Map(plans.map((plan) => [plan.name, plan]))
-    this.#slots = new Map(plans.map((plan) => [plan.name, slots[plan.name] ?? 0]))
+    this.#lines = new Map(plans.map((plan) => [plan.name, new Line(clock, signal, plan, take)]))
   }
 
   async wait(name?: string): Promise<void> {
     if (name === undefined) {
-      for (const plan of this.#plans.keys()) await this.wait(plan)
+      for (const pacer of this.#lines.keys()) await this.wait(pacer)
       return
     }
-    const plan = this.#plans.get(name)
-    if (plan === undefined) throw new SyncError('PACER_UNKNOWN', `This sync does not use a pacer named ${JSON.stringify(name)}.`)
-    const now = this.#clock.now()
-    const waiting = this.#waiting.get(name) ?? 0
-    // No slot lies further ahead than those who wait for one reach, unless the clock was set back since.
-    const last = Math.min(this.#slots.get(name)!, now + waiting * paceMs(plan))
-    const slot = Math.max(last + paceMs(plan), now)
-    this.#slots.set(name, slot)
-    if (slot <= now) return
-    this.#waiting.set(name, waiting + 1)
-    this.#meter?.note('waitDuration', (slot - now) / 1_000, { 'tidemark.reason': 'pacer' })
-    try {
-      await this.#clock.sleep(slot - now, this.#signal)
-    } finally {
-      this.#waiting.set(name, this.#waiting.get(name)! - 1)
-    }
-  }
-
-  slots(): Record<string, number> {
-    return Object.fromEntries(this.#slots)
+    const line = this.#lines.get(name)
+    if (line === undefined) throw new SyncError('PACER_UNKNOWN', `This sync does not use a pacer named ${JSON.stringify(name)}.`)
+    const ms = (await line.next()) - this.#clock.now()
+    if (ms <= 0) return
+    this.#meter?.note('waitDuration', ms / 1_000, { 'tidemark.reason': 'pacer' })
+    await this.#clock.sleep(ms, this.#signal)
   }
 }
 
-function paceMs(plan: PacerPlan): number {
-  return Math.ceil(plan.intervalMs / plan.allowedRequests) * plan.sharedBy
+/** Slots are taken no further ahead than this, or one by one: so much at the most is lost with a process that dies, and waited for by others. */
+const AHEAD_MS = 1_000
+/** One that is taken before it is asked for comes after so many that were wanted: a cycle that ends leaves few behind. */
+const WANTED_PER_SPARE = 8
+
+/** Those who wait for one pacer, in their order. Where requests wait for slots and not for the source, slots are taken many at a time. */
+class Line {
+  readonly #clock: Clock
+  readonly #signal: AbortSignal
+  readonly #plan: PacerPlan
+  readonly #paceMs: number
+  readonly #take: TakeSlots
+  readonly #waiting: Array<{ resolve(slot: number): void; reject(error: unknown): void }> = []
+  /** Ours and not used yet. A slot that has passed is gone: used later, it would stand too close to the next. */
+  #spare: number[] = []
+  #asking = false
+  #askedAt = -Infinity
+  /** The last one given to a request, and how many in a row came for theirs before it would have passed. */
+  #last = -Infinity
+  #inTime = 0
+  /** The last one taken, by the store's clock. */
+  #lastTaken: number | null = null
+
+  constructor(clock: Clock, signal: AbortSignal, plan: PacerPlan, take: TakeSlots) {
+    this.#clock = clock
+    this.#signal = signal
+    this.#plan = plan
+    this.#paceMs = Math.ceil(plan.intervalMs / plan.allowedRequests)
+    this.#take = take
+  }
+
+  next(): number | Promise<number> {
+    const now = this.#clock.now()
+    const isSetBack = now < this.#askedAt
+    this.#askedAt = now
+    this.#spare = isSetBack ? [] : this.#spare.filter((slot) => slot >= now)
+    this.#inTime = !isSetBack && now <= this.#last + this.#paceMs ? this.#inTime + 1 : 0
+    const spare = this.#spare.shift()
+    if (spare !== undefined) return (this.#last = spare)
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ resolve, reject })
+      if (!this.#asking) void this.#ask()
+    })
+  }
+
+  async #ask(): Promise<void> {
+    this.#asking = true
+    try {
+      while (this.#waiting.length > 0) {
+        this.#signal.throwIfAborted()
+        const slots = await this.#takeMore()
+        for (const slot of slots) {
+          const first = this.#waiting.shift()
+          if (first === undefined) this.#spare.push(slot)
+          else first.resolve((this.#last = slot))
+        }
+        const aheadMs = slots.at(-1)! - this.#clock.now() - AHEAD_MS
+        if (this.#waiting.length > 0 && aheadMs > 0) await this.#clock.sleep(aheadMs, this.#signal)
+      }
+    } catch (error) {
+      for (const { reject } of this.#waiting.splice(0)) reject(error)
+    } finally {
+      this.#asking = false
+    }
+  }
+
+  /** By our own clock, counted from when the answer came: so never early, whatever the store's clock says. */
+  async #takeMore(): Promise<number[]> {
+    const wanted = Math.max(this.#waiting.length, Math.floor(this.#inTime / WANTED_PER_SPARE))
+    const count = Math.max(1, Math.min(wanted, Math.floor(AHEAD_MS / this.#paceMs)))
+    const { now, first } = await this.#take({ pacer: this.#plan.name, count, paceMs: this.#paceMs, at: this.#clock.now() })
+    // Others took so many in between that our turns come too seldom: smaller ones come sooner.
+    if (this.#lastTaken !== null && first - this.#lastTaken > 2 * AHEAD_MS) this.#inTime = Math.floor(this.#inTime / 2)
+    this.#lastTaken = first + (count - 1) * this.#paceMs
+    const start = this.#clock.now() + (first - now)
+    return Array.from({ length: count }, (_, i) => start + i * this.#paceMs)
+  }
 }

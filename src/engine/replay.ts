@@ -131,7 +131,7 @@ class Replay {
       const rest = landings.filter((landing) => !late.includes(landing))
       const outcome = await this.#door.commit({
         lease, version: this.#version, at: ports.clock.now(), owner: this.#plan.owner, landings: rest, quarantined, columns, readFrom,
-        upstreamToleranceMs: this.#plan.upstreamToleranceMs, pacers: {}, owners: ownersOf(this.#plan),
+        upstreamToleranceMs: this.#plan.upstreamToleranceMs, owners: ownersOf(this.#plan),
         move: { kind: 'replay', actor, reason: `${rest.length} out of quarantine`, superseded: supersededBy(late) },
       })
       if (outcome.kind === 'landed') return late

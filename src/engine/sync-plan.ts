@@ -39,8 +39,6 @@ export interface PacerPlan {
   readonly name: string
   readonly allowedRequests: number
   readonly intervalMs: number
-  /** How many syncs share the budget evenly. */
-  readonly sharedBy: number
 }
 
 export interface Limits {

@@ -32,7 +32,7 @@ export async function moveState(store: Store, ref: SyncRef, move: StateMove, mov
     const outcome = await store.commit({
       lease, version: move.version, at: mover.clock.now(), owner: move.owner,
       move: { kind: 'set', state: move.state, actor: mover.actor, reason: move.reason },
-      landings: [], quarantined: [], columns: {}, readFrom: await store.position(), upstreamToleranceMs: 0, pacers: {},
+      landings: [], quarantined: [], columns: {}, readFrom: await store.position(), upstreamToleranceMs: 0,
     })
     if (outcome.kind === 'conflict') throw moved(ref, move.version, outcome.checkpoint.version)
     if (outcome.kind !== 'landed') throw new SyncError('LEASE_LOST', `${ref.sync}: another runner took over. Its state was not changed.`)

@@ -154,19 +154,19 @@ describe('a plan', () => {
     })
     expect(worker.plan('all', { limits: { pagesMax: 9, retriesMax: 1 } })).toMatchObject({
       worker: 'crm', sync: 'all', mode: 'replace', databases: [{ name: 'contacts' }, { name: 'notes' }], owner: 'crm/all', execute,
-      pacers: [{ name: 'api', allowedRequests: 100, intervalMs: 60_000, sharedBy: 1 }], scope: 'eu', upstreamToleranceMs: 5,
+      pacers: [{ name: 'api', allowedRequests: 100, intervalMs: 60_000 }], scope: 'eu', upstreamToleranceMs: 5,
       limits: { pagesMax: 7, retriesMax: 1, emptyPagesMax: 1_000 }, sweep: { maxShare: 0.1, allowEmpty: false },
     })
   })
 
-  test('a pacer is shared by the syncs that use it', () => {
+  test('a pacer is the same for all syncs that use it', () => {
     const worker = new Worker()
     worker.database('contacts')
     worker.pacer('api', { allowedRequests: 100, intervalMs: 60_000 })
     worker.pacer('idle', { allowedRequests: 1, intervalMs: 1 })
     for (const name of ['a', 'b', 'c', 'd']) worker.sync(name, { database: 'contacts', pacer: 'api', execute })
-    expect(worker.plan('a').pacers).toEqual([{ name: 'api', allowedRequests: 100, intervalMs: 60_000, sharedBy: 4 }])
-    expect(worker.manifest.pacers.map((pacer) => pacer.sharedBy)).toEqual([4, 1])
+    for (const { pacers } of worker.plans()) expect(pacers).toEqual([{ name: 'api', allowedRequests: 100, intervalMs: 60_000 }])
+    expect(worker.manifest.pacers.map(({ name }) => name)).toEqual(['api', 'idle'])
   })
 
   test('an unknown sync is answered with the nearest one', () => {

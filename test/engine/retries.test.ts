@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { ERROR_CODES, SyncError, type ErrorCode, type Page, type Store } from '../../src/contract/index.ts'
+import { ERROR_CODES, SyncError, type ErrorCode, type Page, type Store, type SyncContext } from '../../src/contract/index.ts'
 import { counts, HOUR, listing, MINUTE, planOf, ref, Scene, scripted, SECOND, storeWith, upsert } from './scene.ts'
 
 let scene: Scene
@@ -193,7 +193,7 @@ describe('a source that does not come back', () => {
 })
 
 /** Each call of the method first meets the next of these; null lets it through. */
-function meeting<M extends 'commit' | 'begin' | 'acquire' | 'renew' | 'pacers'>(method: M, ...faults: Array<((call: () => Promise<unknown>) => Promise<unknown>) | null>): Store {
+function meeting<M extends 'commit' | 'begin' | 'acquire' | 'renew' | 'takeSlots'>(method: M, ...faults: Array<((call: () => Promise<unknown>) => Promise<unknown>) | null>): Store {
   return storeWith(scene.store, {
     [method]: (...args: unknown[]) => {
       const call = (): Promise<unknown> => (scene.store[method] as (...args: unknown[]) => Promise<unknown>)(...args)
@@ -212,9 +212,10 @@ const answerLost = async (call: () => Promise<unknown>): Promise<never> => {
 }
 
 describe('a store that is busy', () => {
-  test.each(['acquire', 'begin', 'pacers', 'commit'] as const)('XB8 at %s is asked again, and the page is not', async (method) => {
+  test.each(['acquire', 'begin', 'takeSlots', 'commit'] as const)('XB8 at %s is asked again, and the page is not', async (method) => {
     const source = scripted(more('a', 1), last('b', 2))
-    const result = await scene.run(planOf(source), { store: meeting(method, busy, busy, busy) })
+    const paced = async (state: unknown, context: SyncContext): Promise<Page> => (await context.pacer.wait(), source.execute(state as never, context) as Promise<Page>)
+    const result = await scene.run(planOf({ execute: paced, pacers: [{ name: 'api', allowedRequests: 1, intervalMs: 1 }] }), { store: meeting(method, busy, busy, busy) })
     expect(result).toMatchObject({ stopReason: 'complete', pages: 2, retries: 3, counts: counts({ created: 2 }) })
     expect(result.waitedMs).toBe(50 + 100 + 200)
     expect(source.asked).toHaveLength(2)
@@ -286,7 +287,7 @@ describe('a commit whose answer is lost', () => {
       const { lease, version } = await holding()
       await scene.store.commit({
         lease, version, at: scene.clock.now(), move: { kind: 'set', state: '"elsewhere"', actor: 'somebody', reason: 'test' },
-        owner: 'o', landings: [], quarantined: [], columns: {}, readFrom: 0, upstreamToleranceMs: 0, pacers: {},
+        owner: 'o', landings: [], quarantined: [], columns: {}, readFrom: 0, upstreamToleranceMs: 0,
       })
       throw unknown
     })
@@ -438,7 +439,7 @@ describe('two runners', () => {
       const { lease, version } = await holding()
       await scene.store.commit({
         lease, version, at: scene.clock.now(), move: { kind: 'set', state: '"set by hand"', actor: 'somebody', reason: 'test' },
-        owner: 'o', landings: [], quarantined: [], columns: {}, readFrom: 0, upstreamToleranceMs: 0, pacers: {},
+        owner: 'o', landings: [], quarantined: [], columns: {}, readFrom: 0, upstreamToleranceMs: 0,
       })
       return last('a', 'from the cycle')
     })

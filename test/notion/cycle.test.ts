@@ -39,7 +39,7 @@ describe('what is declared', () => {
     expect(manifest).toMatchObject({
       name: 'tasks',
       databases: [{ name: 'projects', schema: 'json' }, { name: 'tasks', schema: 'json' }],
-      pacers: [{ name: 'api', allowedRequests: 100, intervalMs: 1_000, sharedBy: 3 }],
+      pacers: [{ name: 'api', allowedRequests: 100, intervalMs: 1_000 }],
       notRun: [],
     })
     expect(manifest.syncs.map(({ name, mode, schedule, databases, owner }) => [name, mode, schedule, databases, owner])).toEqual([
@@ -102,9 +102,10 @@ describe('a pacer', () => {
     const started = clock.now()
     const results = await clock.drive(Promise.all(['left', 'right', 'rare'].map((sync) => runCycle(worker, sync, { store, clock, random: { next: () => 0.5 } }))))
     expect(results.map(({ stopReason, error }) => [stopReason, error])).toEqual([['complete', null], ['complete', null], ['complete', null]])
-    // Six a second, in three parts: each may ask every half second.
-    const every = (ms: number) => Array.from({ length: 9 }, (_, n) => started + n * ms)
-    expect(times).toEqual({ left: every(501), right: every(501), rare: every(60_000) })
+    // Six a second, of two who both want more than that.
+    const every = (ms: number, count: number) => Array.from({ length: count }, (_, n) => started + n * ms)
+    expect([...times['left']!, ...times['right']!].toSorted((a, b) => a - b)).toEqual(every(167, 18))
+    expect(times['rare']).toEqual(every(20_000, 9))
   })
 
   test('lets go at once when the cycle is stopped', async () => {

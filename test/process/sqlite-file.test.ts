@@ -117,6 +117,8 @@ test('a store of the first version is brought up to date where it stands, and ke
     insert into tidemark_tenants (name, sequence, committed_at) values ('default', 1, 7);
     insert into tidemark_databases (tenant_id, name, view_name) values (1, 'things', 'things');
     insert into tidemark_registry (tenant_id, connector_id, stream_id, version) values (1, 'w', 's', 3);
+    insert into tidemark_registry (tenant_id, connector_id, stream_id) values (1, 'w', 't');
+    insert into tidemark_pacers (tenant_id, sync_id, pacer, slot_at) values (1, 1, 'api', 500), (1, 2, 'api', 700), (1, 2, 'slow', 600);
     insert into tidemark_commits (tenant_id, sync_id, cycle_id, page, committed_at) values (1, 1, 1, 1, 7);
     insert into tidemark_log (position, commit_id, database_id, key, action, record) values (${2 ** 40 + 1}, 1, 1, 'a', 1, '{"n":1}');
     insert into tidemark_rows (tenant_id, database_id, key, position, status, hash, writer_id, owner_id) values (1, 1, 'a', ${2 ** 40 + 1}, 0, 'h', 1, 1);
@@ -126,6 +128,9 @@ test('a store of the first version is brought up to date where it stands, and ke
   expect(await store.rows({ database: 'things', limit: 10 })).toMatchObject([{ key: 'a', text: '{"n":1}' }])
   await store.signal({ worker: 'w', sync: 's' }, { kind: 'pause', actor: 'ana', at: 8 })
   expect(await verifyTrail(store)).toMatchObject({ intact: true, entries: 1 })
+  // A budget is one for all syncs since: what any of them had of it counts.
+  expect(await store.pacers('w')).toEqual({ api: 700, slow: 600 })
+  expect(await store.takeSlots({ worker: 'w', pacer: 'api', count: 1, paceMs: 10, at: 9 })).toEqual({ now: 9, first: 710 })
   await store.close()
 })
 

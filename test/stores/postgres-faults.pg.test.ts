@@ -215,12 +215,32 @@ describe.skipIf(server === '')('postgres store, when the server or the way to it
     const client = await connect(fresh)
     await client.query(`create schema tidemark; ${MIGRATIONS[0]!}; create function tidemark.schema_version() returns integer language sql immutable as 'select 1'`)
     await client.query(`set tidemark.tenant = 'default'; insert into tidemark.registry (tenant_id, connector_id, stream_id, version, committed) values ('default', 'w', 's', 1, '7');
-      insert into tidemark.audit (tenant_id, sync_id, version, at, actor, action, reason, state) values ('default', 1, 1, 0, 'engine', 'complete', '', '7')`)
+      insert into tidemark.audit (tenant_id, sync_id, version, at, actor, action, reason, state) values ('default', 1, 1, 0, 'engine', 'complete', '', '7');
+      insert into tidemark.registry (tenant_id, connector_id, stream_id) values ('default', 'w', 't');
+      insert into tidemark.pacers (tenant_id, sync_id, pacer, slot_at) values ('default', 1, 'api', 500), ('default', 2, 'api', 700), ('default', 2, 'slow', 600)`)
     const store = await open({ url: fresh })
     expect((await client.query('select tidemark.schema_version() as version')).rows).toEqual([{ version: SCHEMA_VERSION }])
     expect(await store.read({ worker: 'w', sync: 's' })).toMatchObject({ version: 1, committed: '7' })
     await store.signal({ worker: 'w', sync: 's' }, { kind: 'pause', actor: 'ana', at: 1 })
     expect(await verifyTrail(store)).toMatchObject({ intact: true, entries: 1 })
+    // A budget is one for all syncs since: what any of them had of it counts.
+    expect(await store.pacers('w')).toEqual({ api: 700, slow: 600 })
+    expect(await store.forTenant('other').pacers('w')).toEqual({})
+  })
+
+  test('XC26 a server whose clock was set back does not hold pacers up', async () => {
+    const store = await open({ url })
+    const request = { worker: 'w', pacer: 'api', count: 1, paceMs: 10, at: 0 }
+    await store.takeSlots(request)
+    const superuser = await connect(asSuperuser())
+    const shift = async (ms: number): Promise<number> => {
+      await superuser.query('update tidemark.pacers set slot_at = slot_at + $1, taken_at = taken_at + $1', [ms])
+      const { now, first } = await store.takeSlots(request)
+      return first - now
+    }
+    expect(await shift(3_600_000)).toBeLessThanOrEqual(20)
+    // As far behind as one who waited for its turn may be.
+    expect(await shift(30_000)).toBeGreaterThan(25_000)
   })
 
   test('a schema of that name that is not ours is STORE_FOREIGN, and left alone', async () => {

@@ -33,7 +33,7 @@ describe.skipIf(server === '')('postgres store, its walls and views', () => {
       await tenant.claimInbound({ source: 's', id: 'i' }, { at: 1, busyMs: 1, forgetBefore: 0 })
       const driver = await SyncDriver.take(tenant, { mode: 'replace' })
       await driver.begin()
-      await driver.page([upsert('a', { of: tenant.tenant })], { pacers: { api: 1 }, quarantined: [poison('q')] })
+      await driver.page([upsert('a', { of: tenant.tenant })], { quarantined: [poison('q')] })
       await driver.page([upsert('a', { of: tenant.tenant })])
       const other = await SyncDriver.take(tenant, { mode: 'replace', sync: 'other' })
       await other.begin()

@@ -43,7 +43,7 @@ export async function setState(scene: Scene, value: unknown, sync = 'sync'): Pro
   if (taken.kind !== 'acquired') throw new Error('held')
   await scene.store.commit({
     lease: taken.lease, version: taken.checkpoint.version, at: scene.clock.now(), move: { kind: 'set', state: JSON.stringify(value), actor: 'test', reason: 'test' },
-    owner: 'shop', landings: [], quarantined: [], columns: {}, readFrom: 0, upstreamToleranceMs: 0, pacers: {},
+    owner: 'shop', landings: [], quarantined: [], columns: {}, readFrom: 0, upstreamToleranceMs: 0,
   })
   await scene.store.release(taken.lease)
 }

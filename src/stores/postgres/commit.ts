@@ -87,13 +87,6 @@ async function land(transaction: Transaction, commit: Commit, { entry, tenant, o
       )
     }
   }
-  for (const [pacer, slotAt] of Object.entries(commit.pacers)) {
-    transaction.send(
-      `insert into tidemark.pacers (tenant_id, sync_id, pacer, slot_at) values ($1, $2, $3, $4)
-       on conflict (tenant_id, sync_id, pacer) do update set slot_at = excluded.slot_at`,
-      transaction.tenant, entry.sync_id, pacer, slotAt,
-    )
-  }
   if (inflight !== null) addToCycle(transaction, inflight.cycle, plan.counts)
   if (commit.drift !== undefined) writeAudit(transaction, entry, { version: entry.version, at: commit.at, actor: 'engine', action: 'drift', reason: commit.drift, cycle: inflight?.cycle ?? null, state: null })
   const version = moveCheckpoint(transaction, entry, commit)

@@ -200,15 +200,6 @@ export function toCycleRecord(row: CycleRow): CycleRecord {
   }
 }
 
-export async function pacers(session: Session, ref: SyncRef): Promise<Record<string, number>> {
-  const rows = await session.connection.read(session.tenant, (transaction) => transaction.all<{ pacer: string; slot_at: number }>(
-    `select p.pacer, p.slot_at from tidemark.pacers p join tidemark.registry g using (tenant_id, sync_id)
-     where p.tenant_id = $1 and g.connector_id = $2 and g.stream_id = $3`,
-    session.tenant, ref.worker, ref.sync,
-  ))
-  return Object.fromEntries(rows.map((row) => [row.pacer, row.slot_at]))
-}
-
 // ── what the commit needs too ────────────────────────────────────────────────────────────────────────────────────────
 
 export interface RegistryEntry {

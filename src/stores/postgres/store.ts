@@ -6,6 +6,7 @@ import * as consumers from './consumers.ts'
 import * as served from './feed.ts'
 import { listen } from './listen.ts'
 import { migrate } from './migrate.ts'
+import * as pacers from './pacers.ts'
 import * as reading from './reading.ts'
 import * as registry from './registry.ts'
 import { standings } from './standings.ts'
@@ -51,7 +52,8 @@ function storeOf(session: Session, options: ConnectionOptions): Store {
     dataKeys: () => registry.dataKeys(session),
     putDataKey: (key, by) => registry.putDataKey(session, key, by),
     cycles: (ref, { limit = 100 } = {}) => registry.cycles(session, ref, limit),
-    pacers: (ref) => registry.pacers(session, ref),
+    takeSlots: (request) => pacers.takeSlots(session, request),
+    pacers: (worker) => pacers.pacers(session, worker),
     position: () => reading.position(session),
     changes: (query) => reading.changes(session, query),
     rows: (query) => reading.rows(session, query),

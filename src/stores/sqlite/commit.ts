@@ -73,12 +73,6 @@ function land(session: Session, entry: RegistryEntry, commit: Commit): CommitOut
   if (position > tenant.sequence) {
     connection.run('update tidemark_tenants set sequence = ?, committed_at = ? where tenant_id = ?', position, plan.counts.swept > 0 ? sweptAt : committedAt, tenantId)
   }
-  for (const [pacer, slotAt] of Object.entries(commit.pacers)) {
-    connection.run(
-      'insert into tidemark_pacers (tenant_id, sync_id, pacer, slot_at) values (?, ?, ?, ?) on conflict do update set slot_at = excluded.slot_at',
-      tenantId, entry.sync_id, pacer, slotAt,
-    )
-  }
   if (inflight !== null) addToCycle(session, inflight.cycle, plan.counts)
   if (commit.drift !== undefined) writeAudit(session, entry, { version: entry.version, at: commit.at, actor: 'engine', action: 'drift', reason: commit.drift, cycle: inflight?.cycle ?? null, state: null })
   const version = moveCheckpoint(session, entry, commit)

@@ -1,7 +1,7 @@
 import type {
   Acquired, AcquireRequest, ApiKey, AuditEntry, BeginRequest, Begun, ChangesQuery, Checkpoint, Commit, CommitOutcome, Compacted, Consumer, ConsumerName,
   CompactRequest, CursorSecret, CursorSecretOffer, CycleRecord, CycleReport, DatabaseInfo, Delivery, DeliveryNote, Erased, FeedPage, FeedQuery,
-  Held, InboundClaim, InboundMessage, KeptMessage, Lease, LogEntry, Occupied, QuarantineEntry, Row, Signal, Standings, StandingsQuery, SyncRef, Trail, TrailQuery, Webhook, WebhookClaim, WebhookPlace,
+  Held, InboundClaim, InboundMessage, KeptMessage, Lease, LogEntry, Occupied, QuarantineEntry, Row, Signal, SlotRequest, Slots, Standings, StandingsQuery, SyncRef, Trail, TrailQuery, Webhook, WebhookClaim, WebhookPlace,
   WebhookSettings, WrappedKey,
 } from '../../contract/index.ts'
 import * as keys from './api-keys.ts'
@@ -9,6 +9,7 @@ import { commit } from './commit.ts'
 import type { Session } from './connection.ts'
 import * as readers from './consumers.ts'
 import * as served from './feed.ts'
+import * as slots from './pacers.ts'
 import * as reading from './reading.ts'
 import * as registry from './registry.ts'
 import { standings } from './standings.ts'
@@ -87,8 +88,12 @@ export class Ledger {
     return this.#read(() => registry.cycles(this.#session, ref, limit))
   }
 
-  pacers(ref: SyncRef): Record<string, number> {
-    return this.#read(() => registry.pacers(this.#session, ref))
+  takeSlots(request: SlotRequest): Slots {
+    return slots.takeSlots(this.#session, request)
+  }
+
+  pacers(worker: string): Record<string, number> {
+    return this.#read(() => slots.pacers(this.#session, worker))
   }
 
   position(): number {

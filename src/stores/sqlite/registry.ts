@@ -194,15 +194,6 @@ export function toCycleRecord(row: CycleRow): CycleRecord {
   }
 }
 
-export function pacers(session: Session, ref: SyncRef): Record<string, number> {
-  const entry = findEntry(session, ref)
-  if (entry === undefined) return {}
-  const rows = session.connection.all<{ pacer: string; slot_at: number }>(
-    'select pacer, slot_at from tidemark_pacers where tenant_id = ? and sync_id = ?', session.tenantId, entry.sync_id,
-  )
-  return Object.fromEntries(rows.map((row) => [row.pacer, row.slot_at]))
-}
-
 // ── what the commit needs too ────────────────────────────────────────────────────────────────────────────────────────
 
 export interface RegistryEntry {

@@ -1,5 +1,5 @@
 /** Version of the tables below; a file with a higher one was written by a newer tidemark and is left alone. */
-export const SCHEMA_VERSION = 9
+export const SCHEMA_VERSION = 10
 
 /**
  * `position` = tenant × 2^40 + sequence: one integer key that clusters the log by tenant, so that a tenant's feed is a
@@ -337,5 +337,21 @@ const HELD_SINCE = 'alter table tidemark_registry add column held_since integer'
 
 const KEPT = 'alter table tidemark_inbound add column payload text'
 
+/** A budget is one for all syncs of a worker, so that none has a share which nobody uses. What was given so far counts. */
+const SHARED_PACERS = `
+alter table tidemark_pacers rename to tidemark_pacers_of_syncs;
+create table tidemark_pacers (
+  tenant_id integer not null,
+  connector_id text not null,
+  pacer text not null,
+  slot_at integer not null,
+  taken_at integer not null,
+  primary key (tenant_id, connector_id, pacer)
+) strict, without rowid;
+insert into tidemark_pacers (tenant_id, connector_id, pacer, slot_at, taken_at)
+  select p.tenant_id, g.connector_id, p.pacer, max(p.slot_at), 0 from tidemark_pacers_of_syncs p join tidemark_registry g on g.sync_id = p.sync_id group by 1, 2, 3;
+drop table tidemark_pacers_of_syncs;
+`
+
 /** What takes the tables from version n to n + 1; the first makes them. All that are needed run in one transaction. */
-export const MIGRATIONS: readonly string[] = [TABLES, STOP_WORD, SERVED, CHAIN, WEBHOOKS, CONSUMERS, ERASURE, HELD_SINCE, KEPT]
+export const MIGRATIONS: readonly string[] = [TABLES, STOP_WORD, SERVED, CHAIN, WEBHOOKS, CONSUMERS, ERASURE, HELD_SINCE, KEPT, SHARED_PACERS]

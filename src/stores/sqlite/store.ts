@@ -62,6 +62,7 @@ function bindStore(tenant: string, calls: LedgerCalls): Store {
     dataKeys: (...args) => calls.call(tenant, 'dataKeys', ...args),
     putDataKey: (...args) => calls.call(tenant, 'putDataKey', ...args),
     cycles: (...args) => calls.call(tenant, 'cycles', ...args),
+    takeSlots: (...args) => calls.call(tenant, 'takeSlots', ...args),
     pacers: (...args) => calls.call(tenant, 'pacers', ...args),
     position: (...args) => calls.call(tenant, 'position', ...args),
     changes: (...args) => calls.call(tenant, 'changes', ...args),

@@ -82,7 +82,7 @@ export class RunnerScene {
     const { lease, checkpoint: { version } } = taken
     const { inflight: { cycle } } = (await store.begin(lease, { at, mode: 'incremental', trigger: 'schedule', fresh: false, databases: ['rows'] }))!
     const outcome = await store.commit({
-      lease, version, at, owner: 'stage', landings: [], quarantined: [], columns: {}, readFrom: 0, upstreamToleranceMs: 0, pacers: {},
+      lease, version, at, owner: 'stage', landings: [], quarantined: [], columns: {}, readFrom: 0, upstreamToleranceMs: 0,
       move: { kind: 'complete', cycle, page: 1, state: '{"after":0}', tidemark: null, scope: null, sweep: null },
     })
     assert.equal(outcome.kind, 'landed')

@@ -1,3 +1,4 @@
+import type { Execute } from '../../contract/index.ts'
 import { runCycle } from '../../engine/cycle.ts'
 import { DEFAULT_LIMITS, DEFAULT_SWEEP, type SyncPlan } from '../../engine/sync-plan.ts'
 import { openSqliteStore } from '../../stores/sqlite/store.ts'
@@ -140,8 +141,15 @@ function write(source: AdversarialSource, id: string, hour: number, deleted = fa
 function planOf(sync: string, line: Line): SyncPlan {
   return {
     worker: WORKER, sync, mode: sync === 'list' ? 'replace' : 'incremental', databases: [{ name: DATABASE }], owner: 'owner',
-    execute: sync === 'list' ? listing(line, { listing: 'a', stamped: true }) : delta(line, { windowMs: 1_000, deletions: 'apart', asksTime: false }),
-    pacers: [], limits: { ...DEFAULT_LIMITS, leaseTtlMs: 10_000 }, sweep: DEFAULT_SWEEP, scope: null, upstreamToleranceMs: 0,
+    execute: paced(sync === 'list' ? listing(line, { listing: 'a', stamped: true }) : delta(line, { windowMs: 1_000, deletions: 'apart', asksTime: false })),
+    pacers: [{ name: 'budget', allowedRequests: 1_000, intervalMs: 1_000 }], limits: { ...DEFAULT_LIMITS, leaseTtlMs: 10_000 }, sweep: DEFAULT_SWEEP, scope: null, upstreamToleranceMs: 0,
+  }
+}
+
+function paced(execute: Execute<any>): Execute<any> {
+  return async (state, context) => {
+    await context.pacer.wait()
+    return execute(state, context)
   }
 }
 

@@ -12,7 +12,7 @@ export const atomicityCases: readonly StoreCase[] = [
     const before = await snapshot(store)
     for (const move of [driver.nextPage(), driver.lastPage()]) {
       const commit = await driver.draft(move, [upsert('a', { n: 2 }), remove('b'), upsert('c', { n: 1, extra: true }), impossible], {
-        quarantined: [poison('q')], pacers: { api: 1 },
+        quarantined: [poison('q')],
       })
       await assert.rejects(store.commit(commit))
       assert.deepEqual(await snapshot(store), before)
@@ -30,7 +30,7 @@ export const atomicityCases: readonly StoreCase[] = [
       const driver = await SyncDriver.take(store, { mode: 'replace' })
       await driver.cycle(['a', 'b', 'c', 'd', 'e'].map((key) => upsert(key, { n: 1 }, { at: 1 })), { quarantined: [poison('a'), poison('f')] })
       await driver.begin()
-      await driver.page([upsert('e', { n: 1 }, { at: 1 })], { pacers: { api: 1 } })
+      await driver.page([upsert('e', { n: 1 }, { at: 1 })], {})
 
       const commit = await driver.draft(moveOf(driver, kind), kind === 'set' ? [] : [
         upsert('a', { n: 2 }, { at: 2 }), // updated, and out of quarantine
@@ -39,7 +39,7 @@ export const atomicityCases: readonly StoreCase[] = [
         remove('never', { at: 2 }), // buried
         upsert('shared', { n: 1 }), // listed beside its owner
         ...Array.from({ length: 25 }, (_, n) => upsert(`new${n}`, { n, drifted: true })),
-      ], { quarantined: kind === 'set' ? [] : [poison('g')], pacers: { api: 2 } })
+      ], { quarantined: kind === 'set' ? [] : [poison('g')] })
       await crashEverywhere(harness, commit)
       assert.equal((await live(store)).some(([key]) => key === 'd'), kind !== 'complete')
     },

@@ -10,7 +10,7 @@ export const beginCases: readonly StoreCase[] = [
     assert.deepEqual(await store.syncs(), [])
     assert.deepEqual(await store.audit({ worker: 'crm', sync: 'delta' }), [])
     assert.deepEqual(await store.cycles({ worker: 'crm', sync: 'delta' }), [])
-    assert.deepEqual(await store.pacers({ worker: 'crm', sync: 'delta' }), {})
+    assert.deepEqual(await store.pacers('crm'), {})
     assert.equal(await store.position(), 0)
   }),
   rule('a first cycle begins at page 0 without state, and committed stays as it is', async ({ store }) => {

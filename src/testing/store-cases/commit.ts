@@ -117,7 +117,7 @@ export const commitCases: readonly StoreCase[] = [
     ]
     const before = await snapshot(store)
     for (const { move, version = driver.version } of wrong) {
-      const outcome = await driver.send(await driver.draft(move, [upsert('b', { n: 2 })], { version, quarantined: [poison('q')], pacers: { api: 5 } }))
+      const outcome = await driver.send(await driver.draft(move, [upsert('b', { n: 2 })], { version, quarantined: [poison('q')] }))
       if (outcome.kind !== 'conflict') assert.fail(`${JSON.stringify(move)} on version ${version}: ${outcome.kind}`)
       assert.deepEqual(outcome.checkpoint, await store.read(driver.ref))
       assert.deepEqual(await snapshot(store), before)
@@ -173,14 +173,6 @@ export const commitCases: readonly StoreCase[] = [
       assert.equal((await store.read(driver.ref)).committed, state)
       assert.equal((await store.audit(driver.ref))[0]!.state, state)
     }
-  }),
-  rule('the slots of the pacers move with the page, each sync having its own', async ({ store }) => {
-    const driver = await SyncDriver.take(store)
-    await driver.begin()
-    await driver.page([], { pacers: { api: START + 10, search: START + 20 } })
-    await driver.page([], { pacers: { api: START + 30 } })
-    assert.deepEqual(await store.pacers(driver.ref), { api: START + 30, search: START + 20 })
-    assert.deepEqual(await store.pacers({ worker: 'crm', sync: 'other' }), {})
   }),
   rule('the record of a cycle adds up its pages as they land, so that a crash loses none', async ({ store }) => {
     const driver = await SyncDriver.take(store)

@@ -222,7 +222,7 @@ export class SyncDriver {
     const { state: _, sweep: _s, tidemark: _t, scope: _c, ...rest } = overrides
     return {
       lease: this.lease, version: this.version, at: this.tick(), move, owner: this.owner, landings, quarantined: [], columns: columnsOf(landings),
-      readFrom: await this.store.position(), upstreamToleranceMs: 0, pacers: {}, ...rest,
+      readFrom: await this.store.position(), upstreamToleranceMs: 0, ...rest,
     }
   }
 
@@ -275,7 +275,7 @@ export async function snapshot(store: Store): Promise<Record<string, unknown>> {
     databases,
     rows: await Promise.all(databases.map(({ name }) => store.rows({ database: name, limit: ALL }))),
     quarantined: await store.quarantined(),
-    checkpoints: await Promise.all(syncs.map(async (ref) => ({ ref, checkpoint: await store.read(ref), pacers: await store.pacers(ref), audit: await store.audit(ref) }))),
+    checkpoints: await Promise.all(syncs.map(async (ref) => ({ ref, checkpoint: await store.read(ref), audit: await store.audit(ref) }))),
     cycles: await store.cycles(null),
   }
 }

@@ -7,6 +7,7 @@ import type { StoreCase } from './harness.ts'
 import { jsonCases } from './json.ts'
 import { landingCases } from './landing.ts'
 import { leaseCases } from './leases.ts'
+import { pacerCases } from './pacers.ts'
 import { registryCases } from './registry.ts'
 import { servedCases } from './served.ts'
 import { standingCases } from './standings.ts'
@@ -30,6 +31,7 @@ export const storeCases: readonly StoreCase[] = [
   ...tenantCases,
   ...registryCases,
   ...standingCases,
+  ...pacerCases,
   ...servedCases,
   ...trailCases,
   ...webhookCases,

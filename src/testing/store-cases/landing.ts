@@ -231,7 +231,7 @@ export const landingCases: readonly StoreCase[] = [
       upsert('d', { v: 2 }, { at: 7 }), // later by its time: no overlap
       upsert('e', { v: 2 }), // new
     ]
-    const overrides = { readFrom, quarantined: [poison('q')], pacers: { api: 1 } }
+    const overrides = { readFrom, quarantined: [poison('q')] }
     const outcome = await other.send(await other.draft(other.nextPage(), landings, overrides))
     if (outcome.kind !== 'overlap') assert.fail(`expected an overlap, got ${JSON.stringify(outcome)}`)
     assert.deepEqual([...outcome.keys].toSorted(), ['a', 'b', 'c'])

@@ -199,7 +199,7 @@ export const sweepCases: readonly StoreCase[] = [
     await driver.cycle(one('a', 'b'))
     await driver.begin()
     const before = await snapshot(store)
-    const commit = await driver.draft(driver.lastPage({ sweep: { maxShare: 1, allowEmpty: false } }), [], { quarantined: [poison(null)], pacers: { api: 1 } })
+    const commit = await driver.draft(driver.lastPage({ sweep: { maxShare: 1, allowEmpty: false } }), [], { quarantined: [poison(null)] })
     assert.deepEqual(await driver.send(commit), { kind: 'braked', database: 'things', owned: 2, doomed: 2 })
     assert.deepEqual(await snapshot(store), before)
 

@@ -11,7 +11,7 @@ export const tenantCases: readonly StoreCase[] = [
     assert.notEqual(store.tenant, 'acme')
     const driver = await SyncDriver.take(store)
     const empty = await snapshot(other)
-    await driver.cycle([upsert('a', { n: 1 })], { pacers: { api: 1 }, quarantined: [{ database: 'things', key: 'q', code: 'RECORD_INVALID', message: '', text: '' }] })
+    await driver.cycle([upsert('a', { n: 1 })], { quarantined: [{ database: 'things', key: 'q', code: 'RECORD_INVALID', message: '', text: '' }] })
     assert.deepEqual(await snapshot(other), empty)
     assert.equal(await other.row('things', 'a'), null)
     assert.deepEqual(await other.history('things', 'a'), [])
@@ -56,6 +56,7 @@ export const tenantCases: readonly StoreCase[] = [
     for (const seen of [acme, (await reopen()).forTenant('acme')]) {
       assert.deepEqual(await snapshot(seen), { position, feed: [], databases: [], rows: [], quarantined: [], checkpoints: [], cycles: [] })
       assert.deepEqual([await seen.dataKeys(), await seen.apiKeys(), await seen.webhooks(), await seen.deliveries({ webhook: 'w', dead: false, limit: 9 })], [[], [], [], []])
+      assert.deepEqual(await seen.pacers('crm'), {})
       assert.equal(await seen.apiKey('key-acme'), null)
       const { entries } = await seen.trail({ after: 0, limit: 9 })
       assert.deepEqual(entries.map(({ action, actor, sync }) => [action, actor, sync]), [['erase', 'ana', null]])
@@ -109,10 +110,11 @@ async function fill(store: Store): Promise<void> {
     standing: { position: 1, floor: 0, streak: 0, retryAt: null, succeededAt: null, failedAt: null, lastStatus: null, lastAnswer: null, disabled: null }, delivered: [],
     kept: [{ sequence: 1, messageId: 'm', database: 'd', key: 'k', body: '', attempts: 0, firstAt: null, nextAt: START, dead: false, lastStatus: null, lastAnswer: null }],
   })
+  await store.takeSlots({ worker: 'crm', pacer: 'api', count: 1, paceMs: 1, at: START })
   await store.claimInbound({ source: 's', id: 'i' }, { at: START, busyMs: 1, forgetBefore: 0 })
   const driver = await SyncDriver.take(store, { mode: 'replace' })
   await driver.begin()
-  await driver.page([upsert('a', { n: 1 })], { pacers: { api: 1 }, quarantined: [poison('q')] })
+  await driver.page([upsert('a', { n: 1 })], { quarantined: [poison('q')] })
   await driver.page([upsert('a', { n: 1 })])
   await driver.release()
   // A store may have made one as it went.

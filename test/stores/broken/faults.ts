@@ -11,11 +11,70 @@ export interface Fault {
   readonly caughtBy: readonly string[]
 }
 
-const [COMMIT, LOOKUP, SWEEP, REGISTRY, READING, SCHEMA, WEBHOOKS] = ['commit', 'lookup', 'sweep', 'registry', 'reading', 'schema', 'webhooks']
-  .map((name) => `stores/sqlite/${name}.ts`) as [string, string, string, string, string, string, string]
+const [COMMIT, LOOKUP, SWEEP, REGISTRY, READING, SCHEMA, WEBHOOKS, STANDINGS, PACERS] = ['commit', 'lookup', 'sweep', 'registry', 'reading', 'schema', 'webhooks', 'standings', 'pacers']
+  .map((name) => `stores/sqlite/${name}.ts`) as [string, string, string, string, string, string, string, string, string]
 const [JUDGE, PLAN] = ['stores/kit/judge.ts', 'stores/kit/plan-landing.ts']
 
 export const faults: readonly Fault[] = [
+  // ── where all stand ──
+  {
+    name: 'tells where syncs stand once, and nothing of what moves later',
+    patches: [{ file: STANDINGS, from: 'if (mark === since)', to: 'if (since !== undefined)' }],
+    caughtBy: ['whatever moves a sync since the mark', 'XB2 asked again and again while others write'],
+  },
+  {
+    name: 'tells fewer cycles of a sync than were asked for',
+    patches: [{ file: STANDINGS, from: 'recent, tenantId', to: '1, tenantId' }],
+    caughtBy: ['where all syncs stand is told at once'],
+  },
+  {
+    name: 'tells the cycles of a sync oldest first',
+    patches: [{ file: STANDINGS, from: 'order by c.cycle_id desc`', to: 'order by c.cycle_id`' }],
+    caughtBy: ['where all syncs stand is told at once'],
+  },
+  {
+    name: 'tells where all stand when asked for one',
+    patches: [{ file: STANDINGS, from: "'g.connector_id = ? and g.stream_id = ?'", to: "'(true or ? = ?)'" }],
+    caughtBy: ['where all syncs stand is told at once'],
+  },
+  {
+    name: 'tells where the syncs of other tenants stand',
+    patches: [{ file: STANDINGS, from: 'from tidemark_registry g where g.tenant_id = ? and', to: 'from tidemark_registry g where ? > 0 and' }],
+    caughtBy: ['the standings of a tenant are its own'],
+  },
+
+  // ── slots of pacers ──
+  {
+    name: 'gives one slot to two',
+    patches: [{ file: PACERS, from: 'before.slot_at + paceMs', to: 'before.slot_at' }],
+    caughtBy: ['NX1 a pacer that was never asked', 'NX1 several slots', 'NX1 of many who ask'],
+  },
+  {
+    name: 'gives the slots of those who took several to others too',
+    patches: [{ file: PACERS, from: 'first + (count - 1) * paceMs, now', to: 'first, now' }],
+    caughtBy: ['NX1 several slots', 'NX1 of many who ask'],
+  },
+  {
+    name: 'saves up the slots of a rest',
+    patches: [{ file: PACERS, from: ': Math.max(before.slot_at', to: ': Math.min(before.slot_at' }],
+    caughtBy: ['NX1 slots are never in the past'],
+  },
+  {
+    name: 'has one budget for all workers',
+    wrap: (store) => ({ ...store, takeSlots: (request) => store.takeSlots({ ...request, worker: 'any' }), pacers: () => store.pacers('any') }),
+    caughtBy: ['NX1 pacers of another name'],
+  },
+  {
+    name: 'waits for the clock that was set back',
+    patches: [{ file: PACERS, from: '(behind > CLOCK_SET_BACK_MS ? behind : 0)', to: '0' }],
+    caughtBy: ['XC26 a clock that was set back'],
+  },
+  {
+    name: 'gives slots anew to whoever comes with an earlier time',
+    patches: [{ file: PACERS, from: 'behind > CLOCK_SET_BACK_MS', to: 'behind > 0' }],
+    caughtBy: ['XC26 a clock that was set back'],
+  },
+
   // ── leases and checkpoints ──
   {
     name: 'ignores the epoch',
