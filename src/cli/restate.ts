@@ -6,12 +6,16 @@ import { registerService } from '../runner/restate/register.ts'
 import { RestateServer } from '../runner/restate/server.ts'
 import { countOrZeroArgument, urlArgument } from './arguments.ts'
 import type { Act, Cli } from './cli.ts'
-import { aborted } from './start.ts'
+import { DEFAULT_PORT } from './serve-api.ts'
+import { aborted, serveWorker } from './start.ts'
+import { withStoreFlags, workerTarget, type TargetFlags, type WorkerTarget } from './target.ts'
 
-interface UpFlags {
+interface UpFlags extends TargetFlags {
   readonly folder?: string
   readonly ingressPort?: number
   readonly adminPort?: number
+  readonly workerPort: number
+  readonly port?: number
 }
 
 interface RegisterFlags {
@@ -21,18 +25,20 @@ interface RegisterFlags {
 /** Restate's own, which its documents and its console use. */
 const INGRESS_PORT = 8080
 const ADMIN_PORT = 9070
-/** Where a worker is served to it. */
-const WORKER_URL = 'http://127.0.0.1:9080'
+/** Where a worker is served to it. What it has begun there it ends there: the next start must be at the same address. */
+const WORKER_PORT = 9080
+const WORKER_URL = `http://127.0.0.1:${WORKER_PORT}`
 
 export function restateVerbs(): Record<'up' | 'register', Command> {
   return {
-    up: new Command('up')
-      .summary('start a Restate server on this machine, for development')
-      .description('Starts a Restate server on this machine, from the npm package @restatedev/restate-server, and prints its addresses. Ctrl-C ends it and leaves nothing but its folder, in which the next one goes on.')
-      .option('--folder <folder>', 'what it keeps, and its log (default: .tidemark/restate)')
+    up: withStoreFlags(new Command('up'))
+      .summary('a Restate server on this machine and the worker on it, for development')
+      .description('Starts a Restate server on this machine, from the npm package @restatedev/restate-server, serves the worker to it as `tidemark start --runner restate` does, and registers it. Without a worker file the server alone. Ctrl-C ends all of it and leaves nothing but its folder, in which the next one goes on.')
+      .option('--folder <folder>', 'what Restate keeps, and its log (default: .tidemark/restate beside the worker)')
       .addOption(new Option('--ingress-port <n>', `where it takes calls; 0 takes any (default: ${INGRESS_PORT}, or any when it is taken)`).argParser(countOrZeroArgument))
       .addOption(new Option('--admin-port <n>', `where workers are registered, and its own console; 0 takes any (default: ${ADMIN_PORT}, or any when it is taken)`).argParser(countOrZeroArgument))
-      .option('--json', 'answer in JSON, for programs'),
+      .addOption(new Option('--worker-port <n>', 'where it calls the worker; what was begun at one port goes on at the same').argParser(countOrZeroArgument).default(WORKER_PORT))
+      .addOption(new Option('--port <n>', `where to serve the feed; 0 takes any (default: ${DEFAULT_PORT}, or any when it is taken)`).argParser(countOrZeroArgument)),
     register: new Command('register')
       .summary('tell Restate where a worker is served')
       .description('Tells Restate where a worker is served, as `tidemark start --runner restate` says when it starts. Restate asks there at once what is offered. Said again of the same address, it looks anew.')
@@ -43,22 +49,43 @@ export function restateVerbs(): Record<'up' | 'register', Command> {
 }
 
 export const restateUp: Act<[UpFlags]> = async (cli, flags) => {
-  const stopping = cli.listenForStop('Stopping Restate: what it has in hand goes on when it is started again.')
+  const stopping = cli.listenForStop('Stopping: what was begun goes on when it is started again.')
+  const target = await workerIfAny(cli, flags)
   const ports = { ingress: flags.ingressPort ?? (await unlessTaken(INGRESS_PORT)), admin: flags.adminPort ?? (await unlessTaken(ADMIN_PORT)) }
-  const server = await RestateServer.start({ folder: resolve(cli.folder, flags.folder ?? join('.tidemark', 'restate')), ports })
-  try {
-    show(cli, server)
+  const folder = flags.folder === undefined ? join(target?.settings.folder ?? cli.folder, '.tidemark', 'restate') : resolve(cli.folder, flags.folder)
+  const server = await RestateServer.start({ folder, ports })
+  const untilEnded = async (): Promise<void> => {
     await Promise.race([aborted(stopping), server.ended()])
     if (!stopping.aborted) throw new SyncError('RESTATE_UNAVAILABLE', `restate-server ended by itself. Its last words:\n${server.lastWords()}`)
+  }
+  try {
+    showServer(cli, server)
+    if (target === null) return await untilEnded()
+    const restate = { ingress: server.ingress, host: '127.0.0.1', port: flags.workerPort }
+    await serveWorker(cli, { target, restate, concurrency: 4, grace: 10, api: true, host: '127.0.0.1', ...(flags.port !== undefined && { port: flags.port }) }, async (service) => {
+      await register(cli, server.admin, service.restateUrl()!)
+      await untilEnded()
+    })
   } finally {
     await server.stop()
   }
 }
 
-export const restateRegister: Act<[string, RegisterFlags]> = async ({ terminal }, url, { admin }) => {
+export const restateRegister: Act<[string, RegisterFlags]> = (cli, url, { admin }) => register(cli, admin, url)
+
+async function register({ terminal }: Cli, admin: string, url: string): Promise<void> {
   const { deployment, services } = await registerService(admin, url)
-  if (terminal.json) terminal.document({ url, admin, deployment, services })
+  if (terminal.json) terminal.document({ event: 'registered', url, admin, deployment, services })
   else terminal.print(`Restate at ${admin} calls ${services.join(', ')} at ${url} (${deployment}).`)
+}
+
+async function workerIfAny(cli: Cli, flags: UpFlags): Promise<WorkerTarget | null> {
+  try {
+    return await workerTarget(cli, flags)
+  } catch (error) {
+    if (flags.file === undefined && isSyncError(error) && error.code === 'WORKER_NOT_FOUND') return null
+    throw error
+  }
 }
 
 /** Several of these on one machine are welcome; only who asks for a port must have that one. */
@@ -72,10 +99,7 @@ async function unlessTaken(port: number): Promise<number> {
   }
 }
 
-function show({ terminal }: Cli, { ingress, admin, folder, pid }: RestateServer): void {
+function showServer({ terminal }: Cli, { ingress, admin, folder, pid }: RestateServer): void {
   if (terminal.json) return terminal.document({ event: 'restate', ingress, admin, folder, pid })
-  terminal.print(
-    `Restate takes calls at ${ingress}; its console is at ${admin}. It keeps everything in ${folder}.`,
-    `Serve a worker with \`tidemark start --runner restate --restate ${ingress} --restate-port 9080\`, then \`tidemark restate register --admin ${admin}\`.`,
-  )
+  terminal.print(`Restate takes calls at ${ingress}; its console is at ${admin}. It keeps everything in ${folder}.`)
 }

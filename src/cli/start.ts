@@ -9,7 +9,7 @@ import { outsideOf } from './outside.ts'
 import { resultDocument } from './progress.ts'
 import { showTidemark } from './redact.ts'
 import { DEFAULT_PORT, type ServedApi } from './serve-api.ts'
-import { openService } from './service.ts'
+import { openService, type Service, type ServiceOptions } from './service.ts'
 import { describeSchedule } from './standing.ts'
 import { table } from './table.ts'
 import { announce, openTargetStore, targetDocument, withStoreFlags, workerTarget, type TargetFlags, type WorkerTarget } from './target.ts'
@@ -49,7 +49,22 @@ export function startVerb(): Command {
 
 export const start: Act<[StartFlags]> = async (cli, flags) => {
   const stopping = cli.listenForStop()
-  const target = withLogs(await workerTarget(cli, flags))
+  const restate = flags.runner === 'restate' ? { ingress: flags.restate, host: flags.restateHost, port: flags.restatePort } : null
+  await serveWorker(cli, { ...flags, target: await workerTarget(cli, flags), restate }, async (service) => {
+    showRestate(cli, flags, service.restateUrl())
+    await aborted(stopping)
+  })
+}
+
+/** What `start` serves, and how. */
+export interface ServeOptions extends Pick<StartFlags, 'concurrency' | 'grace' | 'api' | 'host' | 'port' | 'corsOrigin' | 'keysOnly' | 'keepLog'> {
+  readonly target: WorkerTarget
+  readonly restate: NonNullable<ServiceOptions['restate']> | null
+}
+
+/** A worker with all that belongs to it, for as long as `whileServed` takes. */
+export async function serveWorker(cli: Cli, { restate, ...flags }: ServeOptions, whileServed: (service: Service) => Promise<void>): Promise<void> {
+  const target = withLogs(flags.target)
   announce(cli, target)
   const store = await openTargetStore(target)
   try {
@@ -59,14 +74,13 @@ export const start: Act<[StartFlags]> = async (cli, flags) => {
       target, store, outside, concurrency: flags.concurrency,
       api: flags.api ? { host: flags.host, port: flags.port, keysOnly: flags.keysOnly === true, ...(flags.corsOrigin !== undefined && { corsOrigins: flags.corsOrigin }) } : null,
       keepLogMs: flags.keepLog === undefined ? undefined : flags.keepLog * 86_400_000,
-      restate: flags.runner === 'restate' ? { ingress: flags.restate, host: flags.restateHost, port: flags.restatePort } : null,
+      restate,
       onEvent: cli.terminal.json ? eventLines(cli) : eventLog(outside.ports.log),
     })
     try {
       showSchedules(cli, target, service.api)
       await service.start()
-      showRestate(cli, flags, service.restateUrl())
-      await aborted(stopping)
+      await whileServed(service)
     } finally {
       await service.stop(flags.grace * 1_000)
     }

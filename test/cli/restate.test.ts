@@ -35,6 +35,31 @@ describe('restate up', () => {
     process.kill(pid, 'SIGKILL')
     expect(await up.ended).toMatchObject({ code: 3, stdout: expect.stringContaining('ended by itself') })
   })
+
+  test('the worker beside it is served and registered, runs when it is triggered, and ends with it', async () => {
+    const project = Project.withWorker()
+    const up = project.start('restate', 'up', '--json', '--worker-port', '0', '--port', '0', ...ANY)
+    const { admin, pid } = await serverOf(up)
+    await up.says('"event":"registered"')
+    const { services, url } = documents(up).find(({ event }) => event === 'registered')!
+    expect(services).toEqual(['tidemark.office'])
+    await project.run('trigger', 'people-list')
+    await up.says(/"event":"ended".*"sync":"people-list"/)
+    const { api } = documents(up).find(({ event }) => event === 'serving')!
+    expect(await (await fetch(`${api}/api/syncs`)).json()).toMatchObject({ data: [{ sync: 'people-list', health: 'HEALTHY' }, {}] })
+    up.process.kill('SIGINT')
+    expect(await up.ended).toMatchObject({ code: 0 })
+    expect(isAlive(pid)).toBe(false)
+    for (const address of [admin, url, api]) await expect(fetch(address)).rejects.toThrow('fetch failed')
+    expect((await project.json('status'))['syncs'][0]).toMatchObject({ held_by: null })
+  })
+
+  test('a worker file that is named and not there is an error, and nothing is started', async () => {
+    const project = new Project()
+    const { code, stdout } = await project.run('restate', 'up', '--file', 'elsewhere.ts', '--json')
+    expect({ code, ...JSON.parse(stdout) }).toMatchObject({ code: 2, error: { code: 'WORKER_NOT_FOUND' } })
+    expect(project.has('.tidemark')).toBe(false)
+  })
 })
 
 describe('restate register', () => {
@@ -86,6 +111,10 @@ describe('start --runner restate', () => {
 async function serverOf(up: Running): Promise<{ ingress: string; admin: string; folder: string; pid: number }> {
   await up.says('"event":"restate"')
   return JSON.parse(up.stdout.split('\n').find((line) => line.includes('"event":"restate"'))!)
+}
+
+function documents({ stdout }: Running): Record<string, any>[] {
+  return stdout.trim().split('\n').map((line) => JSON.parse(line) as Record<string, unknown>)
 }
 
 function isAlive(pid: number): boolean {

@@ -114,7 +114,7 @@ describe.skipIf(postgres === '').each(NODES)('Restate on %i node(s), killed at r
 
       const unserved = async (): Promise<string[]> => (await cyclesOf(fleet.store, scheduled)).filter(([, cycles]) => !hasServed(cycles, quietAt)).map(([sync]) => sync)
       await untilNone(async () => (await unserved()).length)
-      expect(await unserved()).toEqual([])
+      expect(await unserved(), await standingsOf(fleet.store, cluster, await unserved())).toEqual([])
       const convergedMs = await expectLanded(fleet.store, stage, names)
       await fleet.stop()
       const slots = (await cyclesOf(fleet.store, scheduled)).map(([sync, own]) => expectSlots(sync, own))
@@ -155,6 +155,20 @@ async function inTheMiddle(stage: Stage, sync: string): Promise<{ cycle: number;
 
 async function cyclesOf(store: Store, syncs: readonly string[]): Promise<Array<[string, CycleRecord[]]>> {
   return await Promise.all(syncs.map(async (sync): Promise<[string, CycleRecord[]]> => [sync, (await store.cycles(ref(sync), { limit: 1_000 })).toSorted((a, b) => a.startedAt - b.startedAt)]))
+}
+
+/** What the registry and Restate know of syncs that got stuck. */
+async function standingsOf(store: Store, { nodes }: RestateCluster, syncs: readonly string[]): Promise<string> {
+  const query = async (text: string): Promise<unknown> => {
+    const answer = await fetch(`${nodes[0]!.admin}/query`, { method: 'POST', headers: { 'content-type': 'application/json', accept: 'application/json' }, body: JSON.stringify({ query: text }) })
+    return ((await answer.json()) as { rows: unknown }).rows
+  }
+  const facts = await Promise.all(syncs.map(async (sync) => ({
+    sync, now: new Date(), checkpoint: await store.read(ref(sync)), cycles: (await store.cycles(ref(sync), { limit: 2 })).map(({ cycle, startedAt, endedAt, stopReason, error }) => ({ cycle, startedAt, endedAt, stopReason, error })),
+    calls: await query(`select id, target_handler_name, status, created_at, scheduled_start_at, retry_count, last_failure, modified_at from sys_invocation where target_service_key = 'default/${sync}' and status != 'completed'`),
+    kept: await query(`select key, value_utf8 from state where service_key = 'default/${sync}'`),
+  })))
+  return JSON.stringify(facts)
 }
 
 /** In the long run, a slot that came after all was quiet; in the short one, the slot that came while things were killed. */
