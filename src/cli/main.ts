@@ -1,4 +1,7 @@
 #!/usr/bin/env node
+import { Writable } from 'node:stream'
+import { classify } from '../engine/classify.ts'
+import { maskSecrets, noteEnvironment } from '../redaction/known-secrets.ts'
 import type { Cli } from './cli.ts'
 import { exitCodeOf } from './exit-code.ts'
 import { createProgram } from './program.ts'
@@ -8,14 +11,20 @@ import { Terminal } from './terminal.ts'
 
 const { argv, env, stdout, stderr } = process
 const terminal = new Terminal({ stdout, stderr, environment: env, json: argv.includes('--json') })
-// Standard output is the command's answer; what a worker's own code logs is no part of it.
-globalThis.console = new console.Console(stderr)
+noteEnvironment(env)
+// Standard output is the command's answer; what a worker's own code logs is no part of it, and no place for a secret either.
+globalThis.console = new console.Console(new Writable({ decodeStrings: false, write(text: string, _, done) {
+  stderr.write(maskSecrets(text))
+  done()
+} }))
 let stopping: AbortSignal | undefined
 const cli: Cli = {
   terminal, environment: env, folder: process.cwd(),
   listenForStop: (words) => (stopping ??= listenForStop(terminal, exitCodeOf('CANCELLED'), words)),
 }
 
+// A timer of a connector's own that throws ends the process; what Node would print of it is the whole error.
+process.on('uncaughtException', (error) => void end(reportError(cli, classify(error), 'tidemark --help')))
 let exitCode = 0
 const program = createProgram(cli, (code) => (exitCode = code))
 try {
@@ -25,6 +34,10 @@ try {
   const verb = program.commands.find((command) => command.name() === argv[2])
   exitCode = reportError(cli, error, verb === undefined ? 'tidemark --help' : `tidemark ${verb.name()} --help`)
 }
-await terminal.drain()
-// Not left to run out: a connector may have left a timer or a connection behind.
-process.exit(exitCode)
+await end(exitCode)
+
+/** Not left to run out: a connector may have left a timer or a connection behind. */
+async function end(code: number): Promise<never> {
+  await terminal.drain()
+  process.exit(code)
+}

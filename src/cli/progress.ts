@@ -4,7 +4,7 @@ import { describeCounts, grouped, hasChanged, rowsOf } from './counts.ts'
 import { duration } from './duration.ts'
 import { isoTime } from './json-document.ts'
 import { printable } from './printable.ts'
-import { showTidemark } from './redact.ts'
+import { showTidemark } from '../redaction/redact-state.ts'
 import { adviceFor } from './report-error.ts'
 import { pad } from './table.ts'
 

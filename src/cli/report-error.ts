@@ -1,6 +1,7 @@
 import { CommanderError } from 'commander'
 import { ERROR_CODES, isSyncError, SyncError, type ErrorCode } from '../contract/index.ts'
 import type { Cli } from './cli.ts'
+import { maskSecrets } from '../redaction/known-secrets.ts'
 import { exitCodeOf } from './exit-code.ts'
 import { printable } from './printable.ts'
 
@@ -41,6 +42,11 @@ export function adviceFor(code: ErrorCode, sync?: string): string {
 }
 
 function troubleOf(error: unknown, help: string): Trouble {
+  const { code, message, ...rest } = unmasked(error, help)
+  return { code, message: maskSecrets(message), ...rest }
+}
+
+function unmasked(error: unknown, help: string): Trouble {
   const advice = (code: ErrorCode): string => adviceFor(code).replace('tidemark <verb> --help', help)
   if (error instanceof CommanderError) return { code: 'ARGUMENT_INVALID', message: commanderMessage(error), advice: advice('ARGUMENT_INVALID') }
   if (isSyncError(error)) return { code: error.code, message: error.message, advice: advice(error.code) }
@@ -56,5 +62,5 @@ function commanderMessage({ message }: CommanderError): string {
 
 /** Frames only: a message may quote what it was about. */
 function stackOf(error: Error): string {
-  return (error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line)).join('\n')
+  return maskSecrets(error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line)).join('\n')
 }

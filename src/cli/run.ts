@@ -47,7 +47,7 @@ export const run: Act<[string[], RunFlags]> = async (cli, names, flags) => {
   const store = await openTargetStore(target)
   const plans = (chosen ?? (await defaultPlans(target, store, flags))).map((plan) => withBudget(plan, flags))
   const outside = await outsideOf(cli, target)
-  const guard = guardStrayRejections((message) => outside.ports.log.error('a promise that nobody waited for failed', { message }))
+  const guard = guardStrayRejections((message) => outside.ports.log.error('a promise that nobody waited for failed', { reason: message }))
   const display = displayFor(cli, plans.map(({ sync }) => sync), { reveal: flags.reveal === true, lasting: false })
   let results: CycleResult[]
   try {

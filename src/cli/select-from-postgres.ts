@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { maskUrl } from '../config/mask-url.ts'
+import { maskUrl } from '../redaction/mask-url.ts'
 import { SyncError } from '../contract/index.ts'
 import { parseJson } from '../values/json.ts'
 import { tookTooLong, type Selection, type SelectOptions } from './select-from.ts'

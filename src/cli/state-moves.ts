@@ -1,6 +1,7 @@
 import { NEVER_RUN, SyncError, type AuditEntry, type Checkpoint, type StateText, type SyncRef } from '../contract/index.ts'
 import { systemClock } from '../platform/clock.ts'
 import { holderName, isDeadHolder } from '../platform/holder.ts'
+import { maskSecrets } from '../redaction/known-secrets.ts'
 import { moveState, READS_ANEW } from '../runner/move-state.ts'
 import { actorName } from './actor.ts'
 import type { Act, Cli } from './cli.ts'
@@ -8,7 +9,7 @@ import { grouped } from './counts.ts'
 import { findSync } from './find-sync.ts'
 import { openForReading } from './open-for-reading.ts'
 import { printable } from './printable.ts'
-import { describeState, stateDocument } from './redact.ts'
+import { describeState, stateDocument } from './state-document.ts'
 import { RefusedError } from './report-error.ts'
 import { parseStateArgument } from './state-argument.ts'
 import { announce, openTargetStore, targetDocument, workerTarget, type TargetFlags, type WorkerTarget } from './target.ts'
@@ -97,7 +98,7 @@ async function moving(
   try {
     const ref = await findSync(target, store, name)
     const before = store === null ? NEVER_RUN : await store.read(ref)
-    const intent = await intend({
+    const intended = await intend({
       ref,
       audit: async () => store?.audit(ref, { limit: AUDIT_MAX }) ?? [],
       other: async (sync) => {
@@ -105,6 +106,7 @@ async function moving(
         return store === null ? NEVER_RUN : store.read(found)
       },
     })
+    const intent = { ...intended, reason: maskSecrets(intended.reason) }
     if (intent.reason.trim() === '') throw new SyncError('ARGUMENT_INVALID', 'The reason is empty. It is kept in the audit, for whoever wonders later.')
     if (flags.ifVersion !== undefined && flags.ifVersion !== before.version) {
       throw new SyncError('VERSION_CONFLICT', `${ref.sync} is at version ${before.version}, not ${flags.ifVersion}. Its state was not changed.`)

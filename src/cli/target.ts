@@ -1,6 +1,6 @@
 import { dirname, relative, resolve } from 'node:path'
 import type { Command } from 'commander'
-import { maskUrl } from '../config/mask-url.ts'
+import { maskUrl } from '../redaction/mask-url.ts'
 import { loadWorker } from '../config/load-worker.ts'
 import { openStore } from '../config/open-store.ts'
 import { resolveSettings, type Settings } from '../config/settings.ts'

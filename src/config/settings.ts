@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { parseEnv } from 'node:util'
 import { SyncError } from '../contract/index.ts'
 import { parseLogLevel, type LogLevel } from '../platform/log.ts'
+import { noteEnvironment } from '../redaction/known-secrets.ts'
 import { checkName } from './names.ts'
 
 export interface SettingsInput {
@@ -57,5 +58,8 @@ export function withEnvFile(environment: Environment, folder: string): Environme
     throw new SyncError('SECRET_MISSING', `${file} is there but cannot be read (${code ?? 'unknown error'}).`, { cause })
   }
   const set = Object.entries(environment).filter(([, value]) => value !== undefined)
-  return { ...parseEnv(text.replace(/^\uFEFF/, '')), ...Object.fromEntries(set) }
+  const whole = { ...parseEnv(text.replace(/^\uFEFF/, '')), ...Object.fromEntries(set) }
+  // Before anybody looks one up: a worker that reads the environment by itself may quote it too.
+  noteEnvironment(whole)
+  return whole
 }

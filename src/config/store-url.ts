@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { SyncError } from '../contract/index.ts'
-import { maskUrl } from './mask-url.ts'
+import { maskUrl } from '../redaction/mask-url.ts'
 
 /** Where the rows live. */
 export type StoreLocation =

@@ -1,14 +1,19 @@
 import { isSyncError, SyncError } from '../contract/index.ts'
+import { maskSecrets } from '../redaction/known-secrets.ts'
 
-/** Whatever a connector threw, as an error with a code the engine can act on. Recognised by structure, never by text. */
+/**
+ * Whatever a connector threw, as an error with a code the engine can act on. Recognised by structure, never by text. What it
+ * says may quote a credential, as vendors do that refuse one; from here on it does not (invariant 10).
+ */
 export function classify(thrown: unknown): SyncError {
-  if (thrown instanceof SyncError) return thrown
   if (isSyncError(thrown)) {
+    const message = maskSecrets(thrown.message)
+    if (thrown instanceof SyncError && message === thrown.message) return thrown
     const retryAfterMs = (thrown as { retryAfterMs?: unknown }).retryAfterMs
-    return new SyncError(thrown.code, thrown.message, { cause: thrown, ...(typeof retryAfterMs === 'number' && { retryAfterMs }) })
+    return new SyncError(thrown.code, message, { cause: thrown, ...(typeof retryAfterMs === 'number' && { retryAfterMs }) })
   }
   const error = thrown as { name?: unknown; message?: unknown; retryAfter?: unknown; code?: unknown; cause?: { code?: unknown } } | null
-  const message = typeof error?.message === 'string' && error.message !== '' ? error.message : `threw ${String(thrown)}`
+  const message = maskSecrets(typeof error?.message === 'string' && error.message !== '' ? error.message : `threw ${String(thrown)}`)
   if (error?.name === 'RateLimitError') {
     const seconds = Number(error.retryAfter)
     return new SyncError('RATE_LIMITED', message, { cause: thrown, ...(Number.isFinite(seconds) && { retryAfterMs: seconds * 1_000 }) })

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { SyncError, type Change, type Column, type ErrorCode, type JsonObject, type Landing, type Quarantined } from '../contract/index.ts'
+import { maskSecrets } from '../redaction/known-secrets.ts'
 import { canonicalInstant } from '../values/instant.ts'
 import { stringifyJson } from '../values/json.ts'
 import { nameOf } from './check-page.ts'
@@ -127,7 +128,8 @@ function quarantine(change: Change, database: string, key: string | null, code: 
   // What only a schema refuses is kept whole, because another schema may take it; nothing else is bounded by then.
   const max = code === 'SCHEMA_MISMATCH' ? Number.POSITIVE_INFINITY : QUARANTINE_TEXT_MAX
   const { type: _, database: __, ...told } = change
-  return { database, key, code, message, text: printable(told, max) }
+  // The record is what it is; what is said of it may quote more than that.
+  return { database, key, code, message: maskSecrets(message), text: printable(told, max) }
 }
 
 /** As much of it as any database can keep. */

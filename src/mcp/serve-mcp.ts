@@ -1,6 +1,7 @@
 import type { Readable, Writable } from 'node:stream'
 import { Ajv } from 'ajv'
 import { ERROR_CODES, isSyncError, SyncError, type JsonValue } from '../contract/index.ts'
+import { maskSecrets } from '../redaction/known-secrets.ts'
 import { stringifyJson } from '../values/json.ts'
 import type { Desk } from './desk.ts'
 import { queryTool } from './query-tool.ts'
@@ -64,7 +65,7 @@ export async function serveMcp({ desk, version, allowWrites, stdin, stdout, sign
 
 function describe(error: unknown): string {
   if (!isSyncError(error)) return `INTERNAL: ${ERROR_CODES.INTERNAL.advice}`
-  return `${error.code}: ${error.message}${error.code === 'ARGUMENT_INVALID' ? '' : ` ${ERROR_CODES[error.code].advice}`}`
+  return `${error.code}: ${maskSecrets(error.message)}${error.code === 'ARGUMENT_INVALID' ? '' : ` ${ERROR_CODES[error.code].advice}`}`
 }
 
 async function loadSdk() {

@@ -1,4 +1,5 @@
 import { SyncError, type Log, type LogFields } from '../contract/index.ts'
+import { maskSecrets } from '../redaction/known-secrets.ts'
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
@@ -52,7 +53,8 @@ function plainValue(value: unknown): string | number | boolean | null {
   return '[omitted]'
 }
 
-function capped(text: string): string {
+function capped(given: string): string {
+  const text = maskSecrets(given)
   return text.length <= TEXT_MAX ? text : `${text.slice(0, TEXT_MAX)}… (${text.length} characters)`
 }
 

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { SyncError } from '../contract/index.ts'
+import { noteSecret } from '../redaction/known-secrets.ts'
 import { KEY_BYTES, type RandomBytes } from './seal.ts'
 
 /** A key that is never in the store: it wraps the tenants' data keys. */
@@ -32,6 +33,7 @@ export function parseKeyRing(text: string, from: string): KeyRing {
     const bytes = Buffer.from(word, 'base64')
     // Never the text itself: it may be a key with a slip in it.
     if (!/^[\w+/-]+={0,2}$/.test(word) || bytes.length !== KEY_BYTES) throw new SyncError('KEYS_MISSING', `Key ${at + 1} in ${from} is not ${KEY_BYTES} bytes in base64.`)
+    noteSecret(word)
     return masterKey(bytes)
   })
   if (keys.length === 0) throw new SyncError('KEYS_MISSING', `There is no key in ${from}.`)

@@ -1,4 +1,5 @@
 import { SyncError, type Checkpoint, type Clock, type StateText, type Store, type SyncRef } from '../contract/index.ts'
+import { maskSecrets } from '../redaction/known-secrets.ts'
 
 export interface StateMove {
   readonly state: StateText
@@ -31,7 +32,7 @@ export async function moveState(store: Store, ref: SyncRef, move: StateMove, mov
     if (checkpoint.version !== move.version) throw moved(ref, move.version, checkpoint.version)
     const outcome = await store.commit({
       lease, version: move.version, at: mover.clock.now(), owner: move.owner,
-      move: { kind: 'set', state: move.state, actor: mover.actor, reason: move.reason },
+      move: { kind: 'set', state: move.state, actor: mover.actor, reason: maskSecrets(move.reason) },
       landings: [], quarantined: [], columns: {}, readFrom: await store.position(), upstreamToleranceMs: 0,
     })
     if (outcome.kind === 'conflict') throw moved(ref, move.version, outcome.checkpoint.version)

@@ -1,3 +1,5 @@
+import { maskSecrets } from '../redaction/known-secrets.ts'
+
 /** What an answer can say when it is not the one that was asked for. Codes are forever; docs/reference/http.md lists them. */
 export const HTTP_ERRORS = {
   INVALID_REQUEST: { status: 400, meaning: 'A parameter, a cursor or the body is not valid; `details.reason` says which and `details.restart` the way back.' },
@@ -36,6 +38,6 @@ export class HttpError extends Error {
 
   /** The one stable shape of every error (AX7). */
   body(requestId: string): string {
-    return JSON.stringify({ error: this.code, message: this.message, status: this.status, requestId, ...(this.details && { details: this.details }) })
+    return JSON.stringify({ error: this.code, message: maskSecrets(this.message), status: this.status, requestId, ...(this.details && { details: this.details }) })
   }
 }

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { noteSecret } from '../redaction/known-secrets.ts'
 
 /** A secret that signs, and until when; null for the newest, which signs until it is rotated. */
 export interface EndpointSecret {
@@ -19,7 +20,9 @@ export function secretsText(secrets: readonly EndpointSecret[]): string {
 
 /** Those that sign now, newest first; at most two. */
 export function secretsOf(text: string, now: number): EndpointSecret[] {
-  return (JSON.parse(text) as Array<[string, number | null]>).map(([secret, endsAt]) => ({ secret, endsAt })).filter(({ endsAt }) => endsAt === null || endsAt > now)
+  const known = (JSON.parse(text) as Array<[string, number | null]>).map(([secret, endsAt]) => ({ secret, endsAt }))
+  for (const { secret } of known) noteSecret(secret)
+  return known.filter(({ endsAt }) => endsAt === null || endsAt > now)
 }
 
 /** The successor signs from now on; the one before it as well, until the overlap is over. An older one ends at once. */

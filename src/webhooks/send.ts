@@ -3,6 +3,7 @@ import type { LookupFunction } from 'node:net'
 import { callbackify } from 'node:util'
 import type { Dispatcher } from 'undici'
 import type { WebhookAllowance } from '../contract/index.ts'
+import { maskSecrets } from '../redaction/known-secrets.ts'
 import { Following } from '../values/following.ts'
 import { isPublicAddress } from './address.ts'
 import { checkWebhookUrl } from './check-url.ts'
@@ -133,7 +134,7 @@ async function readSome(body: Dispatcher.ResponseData['body'], url: URL): Promis
     // Cut off, or too slow.
   }
   body.on('error', () => {}).destroy()
-  return pieces.length === 0 ? null : shown(withoutQuery(Buffer.concat(pieces).subarray(0, SHOWN_MAX * 4).toString('utf8'), url))
+  return pieces.length === 0 ? null : shown(maskSecrets(withoutQuery(Buffer.concat(pieces).subarray(0, SHOWN_MAX * 4).toString('utf8'), url)))
 }
 
 /** What comes after the question mark is often a token, and a receiver may repeat what it was asked. */

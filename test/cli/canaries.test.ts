@@ -12,13 +12,21 @@ import { Project } from './project.ts'
 const CANARIES = {
   secret: 'canary-secret-5c1f', password: 'canary-password-90ab', state: 'canary-state-77d2', cursor: 'canary-cursor-3e08', record: 'canary-record-b6a4',
   answer: 'canary-answer-1d93', query: 'canary-query-e2f7', webhook: 'canary-webhook-48c0',
+  /** A secret that the worker's own errors quote, in every form; it never looks it up. */
+  quoted: 'canary-"quoted"/6b2e+é',
 } as const
 type Canary = keyof typeof CANARIES
+
+/** Also as it looks in an address, in JSON, and in base64 behind a user's name. */
+function formsOf(canary: string): string[] {
+  return [canary, encodeURIComponent(canary), JSON.stringify(canary).slice(1, -1), Buffer.from(canary).toString('base64').slice(0, -4), Buffer.from(`me:${canary}`).toString('base64').slice(8, -4)]
+}
 
 /** These show records: that is what they are for. */
 const SHOWS_RECORDS = /^(?:preview|query|export|why|why-not|quarantine|start|mcp|types)\b/
 
 const WORKER = `
+import { readFileSync } from 'node:fs'
 import { Worker } from 'tidemark'
 const worker = new Worker({ name: 'office' })
 const people = worker.database('people', { schema: { type: 'object', required: ['id'], properties: { id: { type: 'string' } } } })
@@ -37,6 +45,23 @@ worker.sync('refused', { database: people, mode: 'incremental', schedule: 'manua
   const answer = await fetch(process.env.SIMULATED + '/refused?token=${CANARIES.query}', { headers: { authorization: 'Bearer ' + secrets.get('API_TOKEN') } })
   if (!answer.ok) throw Object.assign(new Error('the office answered ' + answer.status), { body: await answer.text(), headers: { authorization: secrets.get('API_TOKEN') }, state })
 } })
+/** Quotes a secret that it was given and never asked for, and what the vendor makes of it: in its error, a refused record, its log, and where nobody waits. */
+const KEY = /STRIPE_KEY='(.*)'/.exec(readFileSync(new URL('.env', import.meta.url), 'utf8'))[1]
+const quoting = (what) => what + ' ' + KEY + ' ?key=' + encodeURIComponent(KEY) + ' ' + JSON.stringify({ key: KEY }) + ' Basic ' + Buffer.from('me:' + KEY).toString('base64') + ' '.repeat(50)
+worker.sync('quoting', { database: people, mode: 'incremental', schedule: 'manual', limits: { retriesMax: 0 }, async execute(state, { log, secrets }) {
+  log.warn(quoting('says'), { [quoting('field')]: 1, reason: quoting('because') })
+  if (process.env.STRAY === 'promise') Promise.reject(new Error(quoting('stray')))
+  if (process.env.STRAY === 'timer') await new Promise(() => setTimeout(() => { throw new Error(quoting('thrown')) }))
+  if (process.env.STRAY !== undefined) console.error(quoting('printed'))
+  throw new Error(quoting('bad key') + secrets.get('API_TOKEN'), { cause: new Error(quoting('cause')) })
+} })
+worker.sync('vendor', { database: people, mode: 'incremental', schedule: 'manual', limits: { retriesMax: 1 }, async execute(state, { secrets, fetch }) {
+  const answer = await fetch(process.env.SIMULATED + '/refused', { headers: { authorization: 'Bearer ' + secrets.get('API_TOKEN') } })
+  throw Object.assign(new Error('refused: ' + (JSON.parse(await answer.text())).sent), { code: 'SOURCE_UNAVAILABLE' })
+} })
+worker.sync('faulty', { database: people, mode: 'incremental', schedule: 'manual', limits: { retriesMax: 0 }, execute: async () => ({
+  changes: [{ type: 'upsert', key: 'q', record: new Error(quoting('unreadable')) }], hasMore: false, nextState: {},
+}) })
 /** Cannot be reached; its state does not move on. */
 worker.sync('unreachable', { database: people, mode: 'incremental', schedule: 'manual', limits: { retriesMax: 0 }, execute: async (state, { fetch, secrets }) => fetch('http://127.0.0.1:1/?token=${CANARIES.query}', { headers: { authorization: secrets.get('API_TOKEN') } }) })
 worker.sync('stuck', { database: people, mode: 'incremental', schedule: 'manual', limits: { retriesMax: 0 }, execute: async () => ({ changes: [], hasMore: true, nextState: { place: '${CANARIES.state}' } }) })
@@ -48,11 +73,14 @@ test('XF16 Z16 canaries in secrets, states, cursors, queries, answers and record
   const simulated = await office()
   const project = new Project()
   project.write('worker.mjs', WORKER)
-  project.write('.env', `API_TOKEN=${CANARIES.secret}\n`)
+  project.write('.env', `API_TOKEN=${CANARIES.secret}\nSTRIPE_KEY='${CANARIES.quoted}'\n`)
   const leaks: string[] = []
   const done = new Set<string>()
   const look = (where: string, text: string, canaries: readonly Canary[] = Object.keys(CANARIES) as Canary[]): void => {
-    for (const canary of canaries) if (text.includes(CANARIES[canary])) leaks.push(`${canary} in ${where}: ${excerpt(text, CANARIES[canary])}`)
+    for (const canary of canaries) {
+      const form = formsOf(CANARIES[canary]).find((one) => text.includes(one))
+      if (form !== undefined) leaks.push(`${canary} in ${where}: ${excerpt(text, form)}`)
+    }
   }
   const env = { TIDEMARK_LOG: 'debug', SIMULATED: simulated }
   const hidden = (args: readonly string[]): Canary[] => (Object.keys(CANARIES) as Canary[]).filter((canary) => {
@@ -82,7 +110,7 @@ test('XF16 Z16 canaries in secrets, states, cursors, queries, answers and record
   await say('discover', '--url', `postgres://u:${CANARIES.password}@127.0.0.1:1/x`)
   await say('status', '--store', `postgres://u:${CANARIES.password}@127.0.0.1:1/x`)
   await say('check', 'good')
-  for (const sync of ['good', 'refused', 'unreachable', 'stuck', 'odd']) {
+  for (const sync of ['good', 'refused', 'unreachable', 'stuck', 'odd', 'quoting', 'vendor', 'faulty']) {
     await say('preview', sync)
     await say('run', sync)
   }
@@ -95,7 +123,7 @@ test('XF16 Z16 canaries in secrets, states, cursors, queries, answers and record
   for (const args of [
     ['get', 'good'], ['log', 'good'], ['diff', 'good', '1', '2'], ['verify'], ['copy', 'good', 'odd'], ['copy', 'good', 'odd', '--yes'], ['rewind', 'good', '--to', '1'], ['rewind', 'good', '--to', '1', '--yes'],
     ['set', 'good', `{"place":"${CANARIES.state}"}`, '--reason', 'x'], ['set', 'good', `{"place":"${CANARIES.state}"}`, '--reason', 'x', '--yes'], ['set', 'good', `{"place":"${CANARIES.state}"`, '--reason', 'x', '--yes'],
-    ['reset', 'good', '--reason', 'x'], ['get', 'refused'], ['get', 'stuck'],
+    ['reset', 'good', '--reason', 'x'], ['reset', 'odd', '--reason', `because of ${CANARIES.quoted}`, '--yes'], ['log', 'odd'], ['get', 'refused'], ['get', 'stuck'], ['log', 'quoting'],
   ]) await say('state', ...args)
   for (const verb of ['pause', 'resume', 'trigger']) await say(verb, 'good')
 
@@ -110,6 +138,14 @@ test('XF16 Z16 canaries in secrets, states, cursors, queries, answers and record
   await say('keys', 'new')
   await say('tenants', 'list')
   await say('tenants', 'delete', 'default')
+  // In processes of their own: what nobody waits for ends one, or would.
+  for (const [stray, words] of [['promise', ['stray', 'printed']], ['timer', ['thrown']]] as const) {
+    for (const verb of ['run', 'preview']) {
+      const said = await project.run(verb, 'quoting', { env: { ...env, STRAY: stray } })
+      look(`${verb} with a stray ${stray}`, said.stdout + said.stderr)
+      for (const word of words) if (verb === 'run' || stray === 'timer') expect(said.stderr).toContain(`${word} [secret]`)
+    }
+  }
   const { stdout, stderr } = await project.run('mcp', { env, stdin: '' })
   look('mcp', stdout + stderr)
   done.add('mcp')
@@ -117,17 +153,18 @@ test('XF16 Z16 canaries in secrets, states, cursors, queries, answers and record
   // Plays vendors of its own.
   done.add('demo')
 
-  const service = project.start('start', '--port', '0', '--file', 'worker.mjs')
+  const service = project.start('start', '--port', '0', '--file', 'worker.mjs', { env })
   await service.says('is served at')
   const [url] = /http:\/\/[\d.:]+/.exec(service.stdout)!
-  for (const path of ['/agents/v1/changes', '/agents/v1/people', `/agents/v1/people?cursor=${CANARIES.cursor}`, '/agents/v1/nowhere', '/metrics', '/api/syncs', '/api/syncs/office/good/audit', '/healthz', '/openapi.json']) {
+  for (const path of ['/agents/v1/changes', '/agents/v1/people', `/agents/v1/people?cursor=${CANARIES.cursor}`, '/agents/v1/nowhere', '/metrics', '/api/syncs', '/api/syncs/office/good/audit', '/api/syncs/office/quoting/audit', '/console/api/overview', '/console/api/audit', '/console/api/syncs/office/quoting', '/healthz', '/openapi.json', `/agents/v1/people?limit=${encodeURIComponent(CANARIES.quoted)}`]) {
     for (const authorization of [`Bearer ${key}`, `Bearer ${CANARIES.secret}`, '']) {
       const answer = await fetch(url + path, authorization === '' ? {} : { headers: { authorization } })
       look(`${path} (${answer.status})`, (await answer.text()) + JSON.stringify([...answer.headers]), (Object.keys(CANARIES) as Canary[]).filter((canary) => canary !== 'record'))
     }
   }
-  await fetch(`${url}/api/syncs/office/refused/trigger`, { method: 'POST' })
-  await service.says('cycle failed')
+  for (const sync of ['refused', 'quoting', 'vendor']) await fetch(`${url}/api/syncs/office/${sync}/trigger`, { method: 'POST' })
+  await service.says('bad key')
+  await service.says('refused: ')
   service.process.kill('SIGTERM')
   await service.ended
   look('the log of start', service.stdout + service.stderr)
@@ -136,7 +173,7 @@ test('XF16 Z16 canaries in secrets, states, cursors, queries, answers and record
 
   // ── everything on the disk: records are in the database and in what was exported, and nowhere else ──
   for (const file of readdirSync(join(project.folder, '.tidemark'), { recursive: true, encoding: 'utf8' })) {
-    const inDatabase: Canary[] = ['secret', 'password', 'state', 'cursor', 'query', 'answer', 'webhook']
+    const inDatabase: Canary[] = ['secret', 'quoted', 'password', 'state', 'cursor', 'query', 'answer', 'webhook']
     // A cursor is a column of the log, and the address of a webhook is needed to call it.
     look(`.tidemark/${file}`, readFileSync(join(project.folder, '.tidemark', file), 'latin1'), file.includes('.db') && !file.endsWith('.key') ? inDatabase.filter((canary) => canary !== 'cursor' && canary !== 'webhook') : inDatabase)
   }
@@ -144,7 +181,7 @@ test('XF16 Z16 canaries in secrets, states, cursors, queries, answers and record
 
   // The search is able to find: what was asked to be revealed is there.
   look('revealed', await command(['state', 'get', 'good', '--reveal']))
-  expect(leaks).toEqual([expect.stringContaining('state in revealed')])
+  expect(leaks).toEqual([expect.stringContaining('state in revealed'), expect.stringContaining('cursor in revealed')])
   expect(SHOWN.filter((command) => !done.has(command))).toEqual([])
 })
 

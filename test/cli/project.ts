@@ -59,8 +59,7 @@ export class Project {
   }
 
   run(...given: readonly (string | RunOptions)[]): Promise<Answer> {
-    const options = given.find((argument) => typeof argument === 'object') ?? {}
-    return new Running(this, given.filter((argument) => typeof argument === 'string'), options).ended
+    return this.start(...given).ended
   }
 
   /** The document a command answers with. */
@@ -74,8 +73,8 @@ export class Project {
     }
   }
 
-  start(...args: readonly string[]): Running {
-    return new Running(this, args, {})
+  start(...given: readonly (string | RunOptions)[]): Running {
+    return new Running(this, given.filter((argument) => typeof argument === 'string'), given.find((argument) => typeof argument === 'object') ?? {})
   }
 }
 

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { isMap, isScalar, LineCounter, parseDocument, type Document, type Node } from 'yaml'
 import { isSyncError, SyncError } from '../../contract/index.ts'
+import { noteLookup } from '../../redaction/known-secrets.ts'
 import { didYouMean } from '../closest.ts'
 import { shown } from '../names.ts'
 import type { ScheduleInput } from '../schedule.ts'
@@ -145,6 +146,7 @@ class ManifestText {
       return value.replaceAll(/\$\{(\w+)\}/g, (_, variable: string) => {
         const found = environment[variable]
         if (found === undefined || found === '') throw this.error(path, `${variable} is not set`, 'SECRET_MISSING')
+        noteLookup(variable, found)
         return found
       })
     }

@@ -1,5 +1,5 @@
 import type { Action, DatabaseInfo, ErrorCode, LandingCounts, Mode, StopReason } from '../../contract/index.ts'
-import type { RedactedState } from '../../registry/redact.ts'
+import type { RedactedState } from '../../redaction/redact-state.ts'
 import type { TrailVerdict } from '../../registry/trail.ts'
 import type { Coverage } from '../../runner/coverage.ts'
 import type { Health } from '../../runner/health.ts'

@@ -1,6 +1,6 @@
 import { isSyncError, SyncError } from '../../contract/index.ts'
 import { holderName, isDeadHolder } from '../../platform/holder.ts'
-import { redactState } from '../../registry/redact.ts'
+import { redactState } from '../../redaction/redact-state.ts'
 import { moveState, READS_ANEW } from '../../runner/move-state.ts'
 import { HttpError } from '../http-error.ts'
 import type { Ask } from '../route.ts'

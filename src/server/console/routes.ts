@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { AuditEntry, TrailEntry } from '../../contract/index.ts'
-import { redactState } from '../../registry/redact.ts'
+import { redactState } from '../../redaction/redact-state.ts'
 import { verifyTrail } from '../../registry/trail.ts'
 import { parseJson, stringifyJson } from '../../values/json.ts'
 import { allows, DEFAULT_RATE_LIMIT, isScope, newApiKey } from '../api-key.ts'

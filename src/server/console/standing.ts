@@ -1,5 +1,5 @@
 import { ERROR_CODES, type CycleRecord, type Standing, type Store } from '../../contract/index.ts'
-import { showTidemark } from '../../registry/redact.ts'
+import { showTidemark } from '../../redaction/redact-state.ts'
 import { coverageOf } from '../../runner/coverage.ts'
 import { dueOf } from '../../runner/due.ts'
 import { healthOf } from '../../runner/health.ts'

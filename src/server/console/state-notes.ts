@@ -1,5 +1,5 @@
 import type { Outline, Standing, Store } from '../../contract/index.ts'
-import { redactState, type RedactedState } from '../../registry/redact.ts'
+import { redactState, type RedactedState } from '../../redaction/redact-state.ts'
 import { frontierOf, type Frontier } from '../../runner/coverage.ts'
 
 /** What may be told of a state. */

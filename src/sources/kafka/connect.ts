@@ -1,6 +1,6 @@
 import type { Cluster, KafkaConfig, SASLOptions } from 'kafkajs'
 import { SyncError, type SyncContext } from '../../contract/index.ts'
-import { Secret } from '../kit/secret.ts'
+import { Secret } from '../../redaction/secret.ts'
 
 /** The name of a secret, looked up when it is needed, or the secret itself. */
 type SecretSource = string | Secret

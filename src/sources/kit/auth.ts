@@ -1,5 +1,5 @@
 import type { SyncContext } from '../../contract/index.ts'
-import { Secret } from './secret.ts'
+import { Secret } from '../../redaction/secret.ts'
 
 /** What one request carries to say who is asking. */
 export interface Credentials {

@@ -6,7 +6,7 @@ import { exchange, readJson, readText } from './exchange.ts'
 import type { Judge, Verdict } from './judge.ts'
 import { Origin } from './origin.ts'
 import { limitWaitMs, retryAfterMs, serverTimeOf } from './retry-after.ts'
-import type { Secret } from './secret.ts'
+import type { Secret } from '../../redaction/secret.ts'
 import { codeOfStatus } from './status.ts'
 
 export interface HttpClientOptions {

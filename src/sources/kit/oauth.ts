@@ -5,7 +5,8 @@ import { exchange, readJson } from './exchange.ts'
 import { isObject } from './judge.ts'
 import { Origin } from './origin.ts'
 import { limitWaitMs, retryAfterMs } from './retry-after.ts'
-import { Secret } from './secret.ts'
+import { noteSecret } from '../../redaction/known-secrets.ts'
+import { Secret } from '../../redaction/secret.ts'
 import { codeOfStatus } from './status.ts'
 import { MemoryTokenStore, type StoredTokens, type Tokens, type TokenStore } from './token-store.ts'
 
@@ -223,6 +224,8 @@ class Account {
     }
     const body = await readJson(response, place, TOKEN_LIMITS, context)
     if (!isObject(body) || typeof body.access_token !== 'string' || body.access_token === '') throw new SyncError('SOURCE_INVALID', `${place} without a token.`)
+    // The access token is one when it is used; the refresh token never becomes a header.
+    if (typeof body.refresh_token === 'string') noteSecret(body.refresh_token)
     const seconds = Number(body.expires_in)
     return {
       accessToken: body.access_token,

@@ -1,5 +1,5 @@
 import { createHash, createHmac } from 'node:crypto'
-import type { Secret } from '../kit/secret.ts'
+import type { Secret } from '../../redaction/secret.ts'
 
 /** The signature of a private call: over its path, and the digest of its nonce and its form. */
 export function sign(path: string, form: URLSearchParams, secret: Secret): string {

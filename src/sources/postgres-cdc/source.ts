@@ -1,6 +1,6 @@
 import { SyncError, type Execute, type Page, type SyncContext } from '../../contract/index.ts'
 import { PostgresSession } from '../kit/postgres/session.ts'
-import { Secret } from '../kit/secret.ts'
+import { Secret } from '../../redaction/secret.ts'
 import { ChangePage, Relations } from './changes.ts'
 import { formatLsn, parseLsn, type Lsn } from './lsn.ts'
 import { readTable } from './read-table.ts'

@@ -12,7 +12,7 @@ export { clientCredentials, refreshToken } from '../kit/oauth.ts'
 export type { TokenStore } from '../kit/token-store.ts'
 export type { HttpLimits, Query } from '../kit/http-client.ts'
 export type { Judge, Verdict } from '../kit/judge.ts'
-export { Secret } from '../kit/secret.ts'
+export { Secret } from '../../redaction/secret.ts'
 export type { Pointer } from './pointer.ts'
 export type { TimeForm } from './record.ts'
 export type {

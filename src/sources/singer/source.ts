@@ -95,8 +95,8 @@ export function singer(options: SingerOptions): SingerSource {
 /** What the tap offers. */
 export async function discover(options: SingerOptions, context: Pick<SyncContext, 'clock' | 'log' | 'signal' | 'secrets'>): Promise<DiscoveredStream[]> {
   const { command, config = {}, environment = {}, folder } = options
-  const { value, secrets, filled } = settingsOf(config, environment, context)
-  return streamsOf(await readCatalog({ command: [command].flat(), environment: filled, folder }, stringifyJson(value), redactorOf(secrets, () => undefined), context))
+  const { secrets } = context
+  return streamsOf(await readCatalog({ command: [command].flat(), environment: fill(environment, secrets) as Record<string, string>, folder }, stringifyJson(fill(config, secrets)), redactorOf(() => undefined), context))
 }
 
 type Target = TapStreamOptions & { readonly database?: string }
@@ -128,12 +128,6 @@ function executeOf(program: Program, options: SingerOptions, targets: ReadonlyMa
       throw error
     }
   }
-}
-
-function settingsOf(config: TapConfig, environment: Readonly<Record<string, string>>, { secrets }: Pick<SyncContext, 'secrets'>): { value: JsonObject; secrets: string[]; filled: Record<string, string> } {
-  const settings = fill(config, secrets)
-  const variables = fill(environment, secrets)
-  return { value: settings.value, secrets: [...settings.secrets, ...variables.secrets], filled: variables.value as Record<string, string> }
 }
 
 // ── a run ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -178,10 +172,10 @@ class Run {
 
   async #open({ command, environment, folder }: Program, context: SyncContext): Promise<Tap> {
     const { config = {}, catalog, catalogFlag = '--catalog' } = this.#options
-    const { value, secrets, filled } = settingsOf(config, environment, context)
-    const program = { command, environment: filled, folder }
-    const redact = redactorOf(secrets, () => this.#tap)
-    const text = stringifyJson(value)
+    const { secrets } = context
+    const program = { command, environment: fill(environment, secrets) as Record<string, string>, folder }
+    const redact = redactorOf(() => this.#tap)
+    const text = stringifyJson(fill(config, secrets))
     let chosen: string | undefined
     if (catalog !== 'none') {
       const found = choose(catalog === undefined ? await readCatalog(program, text, redact, context) : (catalog as never), this.#targets, context.cycle.mode, this.#name)

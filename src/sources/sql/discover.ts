@@ -1,5 +1,5 @@
 import type { SyncContext } from '../../contract/index.ts'
-import type { Secret } from '../kit/secret.ts'
+import type { Secret } from '../../redaction/secret.ts'
 import type { Database, Table } from './database.ts'
 import { openDatabase } from './open.ts'
 

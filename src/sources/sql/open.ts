@@ -1,5 +1,5 @@
 import { SyncError, type SyncContext } from '../../contract/index.ts'
-import { Secret } from '../kit/secret.ts'
+import { Secret } from '../../redaction/secret.ts'
 import type { Database } from './database.ts'
 
 /** Each driver is loaded only when its kind of database is asked for. */

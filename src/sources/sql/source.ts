@@ -1,7 +1,7 @@
 import { SyncError, type Execute, type Lookup, type Page, type SyncContext } from '../../contract/index.ts'
 import { durationMs } from '../../values/duration.ts'
 import type { TableName } from '../kit/postgres/catalog.ts'
-import type { Secret } from '../kit/secret.ts'
+import type { Secret } from '../../redaction/secret.ts'
 import type { Column, Database } from './database.ts'
 import { earlier, instantIn, laterMoment } from './moments.ts'
 import { openDatabase } from './open.ts'

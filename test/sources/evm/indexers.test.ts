@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { alchemy, etherscan, evm, type EvmOptions } from '../../../src/sources/evm/source.ts'
 import type { CycleResult } from '../../../src/engine/cycle-options.ts'
-import { Secret } from '../../../src/sources/kit/secret.ts'
+import { Secret } from '../../../src/redaction/secret.ts'
 import { Stream } from '../../../src/testing/simulation/random.ts'
 import { AlchemySimulator } from '../../../src/testing/simulators/indexers/alchemy-simulator.ts'
 import { EtherscanSimulator } from '../../../src/testing/simulators/indexers/etherscan-simulator.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { SyncContext } from '../../../src/contract/index.ts'
-import { Secret } from '../../../src/sources/kit/secret.ts'
+import { Secret } from '../../../src/redaction/secret.ts'
 import { configOf } from '../../../src/sources/kafka/connect.ts'
 import { failureOf } from '../../../src/sources/kafka/failures.ts'
 import { kafka, type OffsetsState } from '../../../src/sources/kafka/source.ts'

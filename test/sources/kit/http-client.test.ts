@@ -5,7 +5,7 @@ import type { JsonValue } from '../../../src/contract/index.ts'
 import { apiKey, basic, bearer, type Auth } from '../../../src/sources/kit/auth.ts'
 import { createHttpClient, type HttpClientOptions, type RequestOptions } from '../../../src/sources/kit/http-client.ts'
 import { judgeGraphql, type Judge } from '../../../src/sources/kit/judge.ts'
-import { Secret } from '../../../src/sources/kit/secret.ts'
+import { Secret } from '../../../src/redaction/secret.ts'
 import { contextOf, failureOf, json, serve, type ContextOptions, type Listener } from './loopback.ts'
 
 type Ask = { client?: Partial<HttpClientOptions>; context?: ContextOptions; options?: RequestOptions; path?: string }

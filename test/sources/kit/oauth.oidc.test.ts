@@ -3,7 +3,7 @@ import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { clientCredentials, refreshToken } from '../../../src/sources/kit/oauth.ts'
-import { Secret } from '../../../src/sources/kit/secret.ts'
+import { Secret } from '../../../src/redaction/secret.ts'
 import { MemoryTokenStore } from '../../../src/sources/kit/token-store.ts'
 import { contextOf, failureOf } from './loopback.ts'
 

@@ -3,7 +3,7 @@ import type { SyncContext } from '../../../src/contract/index.ts'
 import { createHttpClient } from '../../../src/sources/kit/http-client.ts'
 import { clientCredentials, refreshToken } from '../../../src/sources/kit/oauth.ts'
 import { MemoryTokenStore, type StoredTokens, type Tokens, type TokenStore } from '../../../src/sources/kit/token-store.ts'
-import { Secret } from '../../../src/sources/kit/secret.ts'
+import { Secret } from '../../../src/redaction/secret.ts'
 import { contextOf, failureOf, json, serve } from './loopback.ts'
 
 interface TokenRequest {

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { expect, inject, test } from 'vitest'
-import { Secret } from '../../../src/sources/kit/secret.ts'
+import { Secret } from '../../../src/redaction/secret.ts'
 import { sql } from '../../../src/sources/sql/source.ts'
 import { contextOf, describeSqlSource } from './cases.ts'
 import { SOURCES } from './servers.ts'

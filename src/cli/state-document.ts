@@ -1,10 +1,8 @@
 import type { StateText } from '../contract/index.ts'
-import { redactState, showTidemark } from '../registry/redact.ts'
+import { redactState, showTidemark } from '../redaction/redact-state.ts'
 import type { RegistryRecord } from '../strategies/index.ts'
 import { stringifyJson } from '../values/json.ts'
 import { Foreign } from './json-document.ts'
-
-export { showTidemark } from '../registry/redact.ts'
 
 /** The value itself only for somebody who asked to reveal it. */
 export function stateDocument(state: StateText, reveal: boolean): object | null {

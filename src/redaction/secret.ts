@@ -1,4 +1,4 @@
-const MASK = '[secret]'
+import { MASK, noteSecret } from './known-secrets.ts'
 
 /** A value that shows itself only when asked: not in a template, in JSON, in a log line, nor as the cause of an error. */
 export class Secret {
@@ -6,6 +6,7 @@ export class Secret {
 
   constructor(value: string) {
     this.#value = value
+    noteSecret(value)
   }
 
   /** Only for what goes over the wire. */

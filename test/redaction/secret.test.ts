@@ -1,6 +1,6 @@
 import { format, inspect } from 'node:util'
 import { expect, test } from 'vitest'
-import { Secret } from '../../../src/sources/kit/secret.ts'
+import { Secret } from '../../src/redaction/secret.ts'
 
 test('Z17: a secret shows itself only when asked', () => {
   const secret = new Secret('hunter2')
