@@ -10,7 +10,7 @@ import { StageFleet, type FleetOptions } from './stage-fleet.ts'
 
 /** Real processes that serve the stage's worker to a real Restate server, behind one address. */
 export class RestateStage implements RunnerHarness {
-  readonly server: RestateServer
+  server: RestateServer
   readonly fleet: StageFleet
   readonly #balancer: Balancer
   readonly #folder: string
@@ -56,6 +56,13 @@ export class RestateStage implements RunnerHarness {
 
   kill(): Promise<string> {
     return this.fleet.kill()
+  }
+
+  /** Killed, and started again on what it had. */
+  async restartServer(): Promise<void> {
+    const { folder, ports } = this.server
+    await this.server.kill()
+    this.server = await RestateServer.start({ folder, ports })
   }
 
   async close(): Promise<void> {

@@ -89,6 +89,8 @@ export function syncObject({ sdk, worker, find, turns, clock, pauseMs, turnMaxMs
     if (kept.next !== null && kept.next.timer !== id) ctx.invocation(sdk.InvocationIdParser.fromString(kept.next.timer)).cancel()
     const current = { generation: kept.generation + 1, since: kept.since, running: null, next: null }
     ctx.set<Kept>(KEPT, { ...current, running: id })
+    // Kept for certain before the turn begins: who wakes or cancels it from then on must find it so.
+    await ctx.run('begin', () => {})
 
     const { next, since, ...left } = await takeTurn(ctx, attemptCompletedSignal, { since: kept.since, tries, stumbles })
     if (next === null) return ctx.set<Kept>(KEPT, { ...current, since })
