@@ -4,8 +4,16 @@ import { join } from 'node:path'
 import { freePorts } from '../../../src/runner/restate/free-ports.ts'
 import { RestateServer, type RestatePorts } from '../../../src/runner/restate/server.ts'
 
-/** Every write is on two of the three: any one may be lost. The settings are those of docs/guides/restate.md. */
-const SETTINGS = { RESTATE_CLUSTER_NAME: 'tidemark', RESTATE_DEFAULT_REPLICATION: '2' }
+/** Of one node among others, as docs/guides/restate.md has them. Every write is on two of the three: any one may be lost. */
+export function settingsOf(index: number, ports: ReadonlyArray<RestatePorts>): Record<string, string> {
+  return {
+    RESTATE_CLUSTER_NAME: 'tidemark',
+    RESTATE_DEFAULT_REPLICATION: '2',
+    RESTATE_NODE_NAME: `node-${index + 1}`,
+    RESTATE_AUTO_PROVISION: String(index === 0),
+    RESTATE_METADATA_CLIENT__ADDRESSES: JSON.stringify(ports.map(({ node }) => `http://127.0.0.1:${node}`)),
+  }
+}
 
 /** Restate nodes on this machine: three, or one alone. Each keeps its ports and its folder, whatever happens to it. */
 export class RestateCluster {
@@ -48,12 +56,7 @@ export class RestateCluster {
   }
 
   #open(index: number): Promise<RestateServer> {
-    const cluster = this.#ports.length === 1 ? {} : {
-      ...SETTINGS,
-      RESTATE_NODE_NAME: `node-${index + 1}`,
-      RESTATE_AUTO_PROVISION: String(index === 0),
-      RESTATE_METADATA_CLIENT__ADDRESSES: JSON.stringify(this.#ports.map(({ node }) => `http://127.0.0.1:${node}`)),
-    }
+    const cluster = this.#ports.length === 1 ? {} : settingsOf(index, this.#ports)
     return RestateServer.start({ folder: join(this.folder, String(index + 1)), ports: this.#ports[index]!, settings: { ...cluster, ...this.#settings } })
   }
 }
