@@ -3,6 +3,7 @@ import { SyncError, type Change, type Column, type ErrorCode, type JsonObject, t
 import { maskSecrets } from '../redaction/known-secrets.ts'
 import { canonicalInstant } from '../values/instant.ts'
 import { stringifyJson } from '../values/json.ts'
+import { WrittenUpsert, type Written } from '../values/written-upsert.ts'
 import { nameOf } from './check-page.ts'
 import { findKeyFault, findRecordFault, findTextFault, writeRecord } from './inspect-record.ts'
 import { RecordShapes } from './record-shapes.ts'
@@ -52,7 +53,9 @@ export class PagePreparer {
         continue
       }
       if (change.type === 'upsert') {
-        met.note(database.name, change.record, this.#landed)
+        const written = this.#writtenOf(change)
+        if (written === null) met.note(database.name, change.record, this.#landed)
+        else met.noteColumns(database.name, written.shape.columns, this.#landed)
         if (change.cursor !== undefined) lastCursor = change.cursor
       }
       if (prepared.upstreamAt !== null && (newest === null || prepared.upstreamAt > newest)) newest = prepared.upstreamAt
@@ -79,6 +82,12 @@ export class PagePreparer {
     this.#landed.add(columns)
   }
 
+  /** What came written, and of which nothing but its text can be at fault. */
+  #writtenOf(change: Change): Written | null {
+    const written = WrittenUpsert.unread(change)
+    return written !== null && written.shape.columns.length <= this.#limits.recordMembersMax ? written : null
+  }
+
   #databaseOf(change: Change): DatabasePlan {
     if (typeof change !== 'object' || change === null || (change.type !== 'upsert' && change.type !== 'delete')) {
       throw new SyncError('PAGE_INVALID', `${this.#sync}: a change must have the type "upsert" or "delete"; one has ${nameOf((change as Change | null)?.type)}.`)
@@ -102,9 +111,10 @@ export class PagePreparer {
     }
     if (change.type === 'delete') return { type: 'delete', database: database.name, key, upstreamAt }
 
-    const fault = findRecordFault(change.record, this.#limits)
+    const written = this.#writtenOf(change)
+    const fault = written === null ? findRecordFault(change.record, this.#limits) : null
     if (fault !== null) return quarantine(change, database.name, key, fault.code, fault.message)
-    const text = writeRecord(change.record)
+    const text = written === null ? writeRecord(change.record) : written.text
     if (text === null) return quarantine(change, database.name, key, 'RECORD_INVALID', 'the record cannot be written as a JSON object')
     const unstorable = findTextFault(text)
     if (unstorable !== null) return quarantine(change, database.name, key, 'TEXT_UNSTORABLE', unstorable)

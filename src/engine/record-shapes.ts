@@ -3,19 +3,32 @@ import type { Column, ColumnKind, JsonObject } from '../contract/index.ts'
 /** Which members records have and the kinds met of each, as bits of KINDS, by database. */
 export class RecordShapes {
   readonly #shapes: Shapes = new Map()
+  readonly #noted = new Map<string, Set<readonly Column[]>>()
 
   /** Adds the members of a record that `known` does not have with these kinds. */
   note(database: string, record: JsonObject, known: RecordShapes): void {
     const landed = shapeOf(known.#shapes, database)
     for (const name of Object.keys(record)) {
       const value = record[name]
-      if (value === undefined) continue
-      const bit = kindBit(value)
-      const bits = landed.get(name)
-      if (bits !== undefined && (bits | bit) === bits) continue
-      const shape = shapeOf(this.#shapes, database)
-      shape.set(name, (shape.get(name) ?? bits ?? 0) | bit)
+      if (value !== undefined) this.#note(database, name, kindBit(value), landed)
     }
+  }
+
+  /** The same of a record whose members are told. Records that are alike bring one and the same list. */
+  noteColumns(database: string, columns: readonly Column[], known: RecordShapes): void {
+    let noted = this.#noted.get(database)
+    if (noted === undefined) this.#noted.set(database, (noted = new Set()))
+    if (noted.has(columns)) return
+    noted.add(columns)
+    const landed = shapeOf(known.#shapes, database)
+    for (const { name, kinds } of columns) this.#note(database, name, bitsOf(kinds), landed)
+  }
+
+  #note(database: string, name: string, bits: number, landed: ReadonlyMap<string, number>): void {
+    const before = landed.get(name)
+    if (before !== undefined && (before | bits) === before) return
+    const shape = shapeOf(this.#shapes, database)
+    shape.set(name, (shape.get(name) ?? before ?? 0) | bits)
   }
 
   add(columns: Readonly<Record<string, readonly Column[]>>): void {

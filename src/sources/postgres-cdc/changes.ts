@@ -1,5 +1,6 @@
 import { SyncError, type Change, type JsonObject } from '../../contract/index.ts'
-import { quoteName, recordOf, type PostgresSession, type TextRow } from '../kit/postgres/session.ts'
+import { quoteName, type PostgresSession } from '../kit/postgres/session.ts'
+import { recordOf, type TextRow } from '../kit/postgres/values.ts'
 import type { Decode } from '../kit/postgres/values.ts'
 import { UNCHANGED, type Message, type Relation, type Tuple } from './pgoutput.ts'
 import { boundKey, keyParts, keyText, upsertOf } from './read-table.ts'

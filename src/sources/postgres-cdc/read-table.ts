@@ -18,11 +18,13 @@ export async function readTable(session: PostgresSession, table: FollowedTable, 
   const changes: Change[] = []
   let last: string[] | null = null
   let bytes = 0
-  for await (const row of session.records(`SELECT ${names} FROM ${table.quoted}${above} ORDER BY ${key} LIMIT ${limit}`, boundKey(table, after ?? []))) {
-    last = keyParts(table, row.record)
-    changes.push(upsertOf(table, last, row.record))
-    bytes += row.bytes
-    if (bytes >= PAGE_BYTES) return { changes, after: last }
+  for await (const rows of session.records(`SELECT ${names} FROM ${table.quoted}${above} ORDER BY ${key} LIMIT ${limit}`, boundKey(table, after ?? []))) {
+    for (const row of rows) {
+      last = keyParts(table, row.record)
+      changes.push(upsertOf(table, last, row.record))
+      bytes += row.bytes
+      if (bytes >= PAGE_BYTES) return { changes, after: last }
+    }
   }
   return { changes, after: changes.length < limit ? null : last }
 }

@@ -1,6 +1,7 @@
 import type { JsonObject } from '../../contract/index.ts'
+import type { Written } from '../../values/written-upsert.ts'
 import type { TableName } from '../kit/postgres/catalog.ts'
-import type { Statement } from './statements.ts'
+import type { Selection } from './statements.ts'
 
 /** What a column's values can serve for: a moment, an integer, bytes, or anything else that can be compared. */
 export type ColumnKind = 'instant' | 'integer' | 'binary' | 'other'
@@ -28,7 +29,9 @@ export interface Table {
 }
 
 export interface Row {
+  /** Where the row is written already, only the members that were asked for. */
   readonly record: JsonObject
+  readonly written?: Written
   /** About. */
   readonly bytes: number
 }
@@ -63,6 +66,6 @@ export interface Database extends AsyncDisposable {
   horizon(table: Table, column: Column, lagMs: number): Promise<Horizon>
   /** The greatest value of an integer column; null when there is none. */
   greatest(table: Table, column: Column): Promise<string | null>
-  /** Leaving the loop ends the statement. */
-  rows(statement: Statement): AsyncIterable<Row>
+  /** As they come; of each at least the members that are wanted. Leaving the loop ends the statement. */
+  rows(selection: Selection, wanted: readonly string[]): AsyncIterable<readonly Row[]>
 }

@@ -4,7 +4,7 @@ import { parseJson } from '../../values/json.ts'
 import { partsOf, type TableName } from '../kit/postgres/catalog.ts'
 import { wholeNumber } from '../kit/postgres/values.ts'
 import type { Column, ColumnKind, Database, Dialect, Horizon, Row, Table } from './database.ts'
-import type { Statement } from './statements.ts'
+import { select, type Selection, type Statement } from './statements.ts'
 
 export async function openMysql(url: string, signal: AbortSignal): Promise<Database> {
   const { createConnection } = await load()
@@ -152,8 +152,8 @@ class MysqlDatabase implements Database {
     return row![0] === null ? null : String(row![0])
   }
 
-  async *rows(statement: Statement): AsyncIterable<Row> {
-    for await (const { fields, row } of this.#session.stream(statement)) yield rowOf(fields, row, this.#json)
+  async *rows(selection: Selection): AsyncIterable<Row[]> {
+    for await (const { fields, row } of this.#session.stream(select(selection, this.dialect))) yield [rowOf(fields, row, this.#json)]
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

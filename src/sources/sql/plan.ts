@@ -1,5 +1,6 @@
 import { SyncError, type Change, type JsonObject } from '../../contract/index.ts'
-import type { Column, ColumnKind, Table } from './database.ts'
+import { WrittenUpsert } from '../../values/written-upsert.ts'
+import type { Column, ColumnKind, Row, Table } from './database.ts'
 import { instantIn } from './moments.ts'
 import type { TableOptions } from './source.ts'
 
@@ -60,7 +61,7 @@ export function partsOf(key: string, count: number): string[] | null {
   }
 }
 
-export function changeOf(record: JsonObject, { table, key, cursor }: TablePlan, deleted: string | undefined): Change {
+export function changeOf({ record, written }: Row, { table, key, cursor }: TablePlan, deleted: string | undefined): Change {
   const parts = placeOf(record, key, table)
   // As a list, so that no two keys of several parts can ever read the same.
   const text = parts.length === 1 ? parts[0]! : JSON.stringify(parts)
@@ -70,5 +71,6 @@ export function changeOf(record: JsonObject, { table, key, cursor }: TablePlan, 
   const stamp = instant === null ? {} : { upstreamUpdatedAt: instant }
   const mark = deleted === undefined ? null : record[deleted]
   const isDeleted = mark !== null && mark !== undefined && mark !== false && mark !== 0
-  return isDeleted ? { type: 'delete', key: text, ...stamp } : { type: 'upsert', key: text, record, ...position, ...stamp }
+  if (isDeleted) return { type: 'delete', key: text, ...stamp }
+  return written === undefined ? { type: 'upsert', key: text, record, ...position, ...stamp } : Object.assign(new WrittenUpsert(text, written), position, stamp)
 }

@@ -1,7 +1,8 @@
+import pg from 'pg'
 import { describeTable, listTables, type PostgresTable, type TableName } from '../kit/postgres/catalog.ts'
 import { PostgresSession, quoteName } from '../kit/postgres/session.ts'
 import type { Column, ColumnKind, Database, Dialect, Horizon, Row, Table } from './database.ts'
-import type { Statement } from './statements.ts'
+import { select, type Selection } from './statements.ts'
 
 export async function openPostgres(url: string, signal: AbortSignal): Promise<Database> {
   return new PostgresDatabase(await PostgresSession.open(url, signal))
@@ -17,6 +18,17 @@ export const postgresDialect: Dialect = {
     return type === 'timestamptz' && /\d$/.test(plain) ? `${plain}+00` : plain
   },
   comparesRows: true,
+}
+
+/** COPY binds nothing: its values stand in the text, as literals of no type like those that are bound. Null where one cannot stand there. */
+function spelledOut(selection: Selection): string | null {
+  const literals: string[] = []
+  const { text } = select(selection, {
+    ...postgresDialect,
+    bind: (value, column) => literals.push(pg.escapeLiteral(postgresDialect.bind(value, column) as string)),
+    placeholder: (number) => literals[number - 1]!,
+  })
+  return text.includes('\0') ? null : text
 }
 
 class PostgresDatabase implements Database {
@@ -56,9 +68,14 @@ class PostgresDatabase implements Database {
     return rows[0]![0]!
   }
 
-  async *rows({ text, values }: Statement): AsyncIterable<Row> {
+  /** Without making records where it can be done without: whoever wants one gets it of the text. */
+  async *rows(selection: Selection, wanted: readonly string[]): AsyncIterable<readonly Row[]> {
+    const { text, values } = select(selection, postgresDialect)
     await this.#session.query('BEGIN READ ONLY')
-    yield* this.#session.records(text, values)
+    const copied = spelledOut(selection)
+    const writer = copied === null ? null : await this.#session.rowWriter(select({ ...selection, limit: 0 }, postgresDialect).text, values, wanted)
+    if (copied === null || writer === null) yield* this.#session.records(text, values)
+    else yield* this.#session.copied(copied, (line) => writer.write(line))
     await this.#session.query('COMMIT')
   }
 

@@ -7,7 +7,7 @@ import { earlier, instantIn, laterMoment } from './moments.ts'
 import { openDatabase } from './open.ts'
 import { changeOf, partsOf, placeOf, planOf, type TablePlan } from './plan.ts'
 import { checkPlace, checkState, type SqlListState, type SqlState } from './state.ts'
-import { select, type Lower, type Selection } from './statements.ts'
+import type { Lower, Selection } from './statements.ts'
 
 export { discover, type DiscoveredStream } from './discover.ts'
 export type { SqlListState, SqlState } from './state.ts'
@@ -213,21 +213,28 @@ async function readPage(database: Database, plan: TablePlan, range: Pick<Selecti
   const { table, isKeyProven } = plan
   const limit = options.pageSize ?? PAGE_SIZE
   // Where nothing keeps two rows from having one key, the row behind the page tells whether the border cuts between two such.
-  const statement = select({ table, columns: options.columns, ...range, limit: isKeyProven ? limit : limit + 1 }, database.dialect)
+  const selection = { table, columns: options.columns, ...range, limit: isKeyProven ? limit : limit + 1 }
   const changes: Page['changes'] = []
   let last: string[] | null = null
   let bytes = 0
-  for await (const row of database.rows(statement)) {
-    const place = placeOf(row.record, range.order, table)
-    if (!isKeyProven && last !== null && place.every((text, index) => text === last![index])) {
-      throw new SyncError('SOURCE_INVALID', `${table.id}: two rows have the same ${range.order.map(({ name }) => `"${name}"`).join(' and ')}; name a \`key\` that tells them apart.`)
+  for await (const rows of database.rows(selection, wantedOf(plan, options))) {
+    for (const row of rows) {
+      const place = placeOf(row.record, range.order, table)
+      if (!isKeyProven && last !== null && place.every((text, index) => text === last![index])) {
+        throw new SyncError('SOURCE_INVALID', `${table.id}: two rows have the same ${range.order.map(({ name }) => `"${name}"`).join(' and ')}; name a \`key\` that tells them apart.`)
+      }
+      if (changes.length === limit || bytes >= PAGE_BYTES) return { changes, last, isFull: true }
+      changes.push(changeOf(row, plan, options.deleted))
+      last = place
+      bytes += row.bytes
     }
-    if (changes.length === limit || bytes >= PAGE_BYTES) return { changes, last, isFull: true }
-    changes.push(changeOf(row.record, plan, options.deleted))
-    last = place
-    bytes += row.bytes
   }
   return { changes, last, isFull: changes.length === limit }
+}
+
+/** The members that say what a change is, of what, and where. */
+function wantedOf({ key, cursor }: TablePlan, { deleted }: TableOptions): string[] {
+  return [...new Set([...key.map(({ name }) => name), ...(cursor === null ? [] : [cursor.name]), ...(deleted === undefined ? [] : [deleted])])]
 }
 
 function windowOf({ safetyWindow }: CursorOptions): number {

@@ -3,7 +3,7 @@ import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite'
 import { SyncError, type ErrorCode, type JsonObject, type JsonValue } from '../../contract/index.ts'
 import { partsOf, type TableName } from '../kit/postgres/catalog.ts'
 import type { Column, ColumnKind, Database, Dialect, Horizon, Row, Table } from './database.ts'
-import type { Statement } from './statements.ts'
+import { select, type Selection } from './statements.ts'
 
 export async function openSqlite(file: string): Promise<Database> {
   if (!existsSync(file)) throw new SyncError('SOURCE_NOT_FOUND', `There is no SQLite file ${file}.`)
@@ -67,7 +67,8 @@ class SqliteDatabase implements Database {
     return row!['value'] === null ? null : String(row!['value'])
   }
 
-  async *rows({ text, values }: Statement): AsyncIterable<Row> {
+  async *rows(selection: Selection): AsyncIterable<Row[]> {
+    const { text, values } = select(selection, this.dialect)
     const statement = translated(this.#file, () => {
       const prepared = this.#db.prepare(text)
       prepared.setReadBigInts(true)
@@ -80,7 +81,7 @@ class SqliteDatabase implements Database {
       for (;;) {
         const { done, value } = translated(this.#file, () => rows.next())
         if (done === true) break
-        yield rowOf(names, value)
+        yield [rowOf(names, value)]
       }
     } finally {
       rows.return?.()

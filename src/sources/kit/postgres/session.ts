@@ -1,10 +1,9 @@
 import pg from 'pg'
 import { SyncError, type JsonObject } from '../../../contract/index.ts'
+import { CopyOut } from './copy-out.ts'
 import { postgresFailure } from './failures.ts'
-import { decoderOf, isPlain, type Decode, type PostgresType } from './values.ts'
-
-/** Values as PostgreSQL writes them; null is null. */
-export type TextRow = (string | null)[]
+import { RowWriter } from './row-writer.ts'
+import { decoderOf, isPlain, recordOf, type Decode, type PostgresType, type TextRow } from './values.ts'
 
 export interface TextRows {
   readonly rows: TextRow[]
@@ -57,7 +56,7 @@ export class PostgresSession {
   }
 
   /** Inside a transaction: few rows at first, then as many at once as their size allows. Leaving the loop ends the statement. */
-  async *records(text: string, values: readonly unknown[]): AsyncIterable<{ record: JsonObject; bytes: number }> {
+  async *records(text: string, values: readonly unknown[]): AsyncIterable<{ record: JsonObject; bytes: number }[]> {
     await this.query(`DECLARE page NO SCROLL CURSOR FOR ${text}`, values)
     try {
       for (let count = FETCH_MIN; ;) {
@@ -65,18 +64,36 @@ export class PostgresSession {
         const names = columns.map(({ name }) => name)
         const decoders = await this.decodersOf(columns.map(({ oid }) => oid))
         let total = 0
-        for (const row of rows) {
+        yield rows.map((row) => {
           let bytes = 0
           for (const value of row) bytes += value?.length ?? 4
           total += bytes
-          yield { record: recordOf(names, decoders, row), bytes }
-        }
+          return { record: recordOf(names, decoders, row), bytes }
+        })
         if (rows.length < count) break
         count = Math.min(FETCH_MAX, count * 2, Math.max(1, Math.floor(FETCH_BYTES / (total / rows.length))))
       }
     } finally {
       // After a failure the transaction is over, and the cursor with it.
       await this.query('CLOSE page').catch(() => {})
+    }
+  }
+
+  /** What a query answers with, and from now on: inside a transaction nobody changes the columns of a table that somebody has read from. */
+  async rowWriter(text: string, values: readonly unknown[], wanted: readonly string[]): Promise<RowWriter | null> {
+    const { columns } = await this.query(text, values)
+    const decoders = await this.decodersOf(columns.map(({ oid }) => oid))
+    return RowWriter.for(columns.map((column, index) => ({ ...column, decode: decoders[index]! })), this.#types, wanted)
+  }
+
+  /** What COPY tells, row by row as it comes: whoever does not keep up is waited for. Leaving the loop ends it. */
+  async *copied<Row extends { readonly bytes: number }>(text: string, take: (line: Buffer) => Row): AsyncIterable<Row[]> {
+    const copy = new CopyOut(`COPY (${text}) TO STDOUT`, take, socketOf(this.#client)!)
+    this.#client.query(copy)
+    try {
+      yield* copy.rows()
+    } catch (error) {
+      throw failureOf(error, this.#where, this.#signal)
     }
   }
 
@@ -150,17 +167,4 @@ const TYPES = `with recursive found as (
 
 export function quoteName(name: string): string {
   return `"${name.replaceAll('"', '""')}"`
-}
-
-/** A record of a row. */
-export function recordOf(names: readonly string[], decoders: readonly Decode[], row: TextRow): JsonObject {
-  const record: JsonObject = {}
-  for (let index = 0; index < names.length; index++) {
-    const text = row[index]!
-    const value = text === null ? null : decoders[index]!(text)
-    // A column may bear any name.
-    if (names[index] === '__proto__') Object.defineProperty(record, '__proto__', { value, writable: true, enumerable: true, configurable: true })
-    else record[names[index]!] = value
-  }
-  return record
 }

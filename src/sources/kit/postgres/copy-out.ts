@@ -1,0 +1,95 @@
+import type { Submittable } from 'pg'
+
+/** So much is taken off the wire before somebody takes it off our hands. */
+const WAITING_BYTES = 1_000_000
+/** So much of what is no longer wanted is read, to leave the connection as it was; of more, the connection is the price. */
+const UNWANTED_BYTES = 1_000_000
+
+interface Socket {
+  pause(): void
+  resume(): void
+  destroy(): void
+}
+
+/** COPY … TO STDOUT as a statement of the driver: each row is taken as it stands in the driver's buffer. */
+export class CopyOut<Row extends { readonly bytes: number }> implements Submittable {
+  readonly #text: string
+  readonly #take: (line: Buffer) => Row
+  readonly #socket: Socket
+  #rows: Row[] = []
+  #bytes = 0
+  #isWanted = true
+  #end: { readonly error: unknown } | null = null
+  #wake = (): void => {}
+
+  constructor(text: string, take: (line: Buffer) => Row, socket: Socket) {
+    this.#text = text
+    this.#take = take
+    this.#socket = socket
+  }
+
+  async *rows(): AsyncIterable<Row[]> {
+    try {
+      for (;;) {
+        if (this.#rows.length === 0 && this.#end === null) await new Promise<void>((resolve) => (this.#wake = resolve))
+        const rows = this.#rows
+        this.#rows = []
+        if (this.#bytes >= WAITING_BYTES) this.#socket.resume()
+        this.#bytes = 0
+        if (rows.length > 0) yield rows
+        else if (this.#end !== null) break
+      }
+    } finally {
+      await this.#leave()
+    }
+    if (this.#end!.error !== null) throw this.#end!.error
+  }
+
+  /** A connection that is still told rows can be asked nothing. */
+  async #leave(): Promise<void> {
+    this.#isWanted = false
+    if (this.#bytes >= WAITING_BYTES) this.#socket.resume()
+    this.#bytes = 0
+    while (this.#end === null) await new Promise<void>((resolve) => (this.#wake = resolve))
+  }
+
+  // ── what the driver calls ──────────────────────────────────────────────────────────────────────────────────────────
+
+  submit(connection: { query(text: string): void }): void {
+    connection.query(this.#text)
+  }
+
+  handleCopyData({ chunk }: { chunk: Buffer }): void {
+    this.#bytes += chunk.length
+    if (!this.#isWanted) {
+      if (this.#bytes >= UNWANTED_BYTES) this.#socket.destroy()
+      return
+    }
+    if (this.#end !== null) return
+    try {
+      this.#rows.push(this.#take(chunk))
+    } catch (error) {
+      // Thrown here it would end the process.
+      this.#fail(error)
+      this.#socket.destroy()
+      return
+    }
+    if (this.#bytes >= WAITING_BYTES) this.#socket.pause()
+    this.#wake()
+  }
+
+  handleError(error: unknown): void {
+    this.#fail(error)
+  }
+
+  handleReadyForQuery(): void {
+    this.#fail(null)
+  }
+
+  handleCommandComplete(): void {}
+
+  #fail(error: unknown): void {
+    this.#end ??= { error }
+    this.#wake()
+  }
+}
