@@ -68,11 +68,15 @@ async function benchTables() {
   const server = await startPostgres({ fsync: true })
   try {
     const result = child('tables.mjs', server.url, records)
-    const [cycle, given] = [median(result.cycle), median(result.given)]
-    say(`  COPY to COPY         ${thousands(result.raw)} rows/s`)
-    say(`  reading alone        ${thousands(result.reading)} rows/s = ${(result.reading / result.raw).toFixed(2)} × that`)
-    say(`  a whole cycle        ${thousands(cycle)} rows/s = ${(cycle / result.raw).toFixed(2)} × that`)
-    say(`  with pages at hand   ${thousands(given)} rows/s = ${(given / cycle).toFixed(2)} × the cycle: the most that faster reading could bring`)
+    const medians = Object.fromEntries(['raw', 'reading', 'readingDecoded', 'cycle', 'decoded', 'given'].map((name) => [name, { rate: median(result[name].map(({ rate }) => rate)), cpu: median(result[name].map(({ cpu }) => cpu)) }]))
+    const { raw, reading, readingDecoded, cycle, decoded, given } = medians
+    const line = (name, { rate, cpu }, than) => say(`  ${name.padEnd(22)} ${thousands(rate)} rows/s = ${(rate / raw.rate).toFixed(2)} × COPY${than}; ${cpu.toFixed(1)} µs of this process a row`)
+    line('COPY to COPY', raw, '')
+    line('reading as bytes', reading, '')
+    line('reading and decoding', readingDecoded, '')
+    line('a cycle, as bytes', cycle, ` = ${(cycle.rate / decoded.rate).toFixed(2)} × decoded`)
+    line('a cycle, decoded', decoded, '')
+    line('with pages at hand', given, ` = ${(given.rate / cycle.rate).toFixed(2)} × the cycle: the most that faster reading could bring`)
     return result
   } finally {
     await server.stop()

@@ -5,7 +5,9 @@ import { runCycle } from '../../../src/config/run-cycle.ts'
 import { Worker } from '../../../src/config/worker.ts'
 import type { Change, Execute, JsonObject, Mode, Page, Store } from '../../../src/contract/index.ts'
 import { RecordShapes } from '../../../src/engine/record-shapes.ts'
+import { RowWriter } from '../../../src/sources/kit/postgres/row-writer.ts'
 import { PostgresSession } from '../../../src/sources/kit/postgres/session.ts'
+import { decoderOf } from '../../../src/sources/kit/postgres/values.ts'
 import { sql } from '../../../src/sources/sql/source.ts'
 import { openPostgresStore } from '../../../src/stores/postgres/store.ts'
 import { stringifyJson } from '../../../src/values/json.ts'
@@ -77,6 +79,14 @@ describe.skipIf(inject('postgresUrl') === '')('sql: rows of PostgreSQL as bytes'
       expect(told.columns()).toEqual(met.columns())
       expect((change as Extract<Change, { type: 'upsert' }>).record).toEqual(withoutMinusZero(record))
     }
+  })
+
+  test('numbers with more digits than needed, as older servers write them, become the numbers they are', () => {
+    const decode = decoderOf(701, new Map())
+    const writer = RowWriter.for([{ name: 'a', oid: 701, decode }, { name: 'b', oid: 701, decode }, { name: 'c', oid: 701, decode }], new Map(), ['b'])!
+    const { written, record } = writer.write(Buffer.from('0.10000000000000001\t100000000000000000\t-0\n'))
+    expect(written.text).toBe('{"a":0.1,"b":100000000000000000,"c":0}')
+    expect(record).toEqual({ b: 1e17 })
   })
 
   test('a table whose values may have depth, or whose members have another order, is decoded', async () => {
