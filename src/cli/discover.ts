@@ -34,7 +34,7 @@ export const discover: Act<[DiscoverFlags]> = async (cli, flags) => {
   if (source.discover === undefined) throw new SyncError('ARGUMENT_INVALID', `The connector ${connector} cannot list streams: its source does not tell which there are.`)
   const found = await source.discover(config, folder, {
     fetch: systemFetch, secrets: createSecrets(withEnvFile(cli.environment, folder)), signal: cli.listenForStop(), clock: systemClock, log: createLog({ level: 'silent' }),
-  })
+  }, declared)
   const streams = found.map(({ id, key, cursor, candidates }) => ({ id, key, cursor: cursor ?? null, candidates, needs: key.length === 0 ? 'key' : null, mode: source.isFollowed === true || cursor !== undefined ? 'incremental' : 'full_refresh' }))
   const drift = await driftOf(cli, flags, declared, found)
   const { terminal } = cli
@@ -67,9 +67,12 @@ async function driftOf(cli: Cli, flags: TargetFlags, declared: readonly Manifest
       const names = [options['table'], options['stream'], options['object'], id, id.slice(id.lastIndexOf('.') + 1)]
       const stream = found.find((one) => names.includes(one.id))
       if (stream === undefined) return [{ stream: id, isGone: true, new: [], gone: [] }]
-      const [before, columns] = [landed.get(id) ?? [], stream.columns?.filter((name) => select === undefined || select.includes(name)) ?? []]
+      const { columns = [] } = stream
+      const before = landed.get(id) ?? []
       if (before.length === 0 || columns.length === 0) return []
-      const [added, gone] = [columns.filter((name) => !before.includes(name)), before.filter((name) => !columns.includes(name))]
+      // Keys and stamps land whatever was selected, so what is gone is gone from the source.
+      const added = columns.filter((name) => (select === undefined || select.includes(name)) && !before.includes(name))
+      const gone = before.filter((name) => !columns.includes(name))
       return added.length + gone.length === 0 ? [] : [{ stream: id, isGone: false, new: added, gone }]
     })
   } finally {

@@ -74,6 +74,43 @@ describe('a manifest alone', () => {
     }
   })
 
+  test.each(['salesforce', 'servicenow'])('a safety window of %s is read again: a row that the index shows later than all that came after it is not missed', async (connector) => {
+    const { config, stream, vendor: make, fill } = VENDORS[connector]!
+    for (const [window, isFound] of [['', false], ['safety_window: PT10M, ', true]] as const) {
+      const worker = await workerOf(manifest(`name: shop\nconnector: ${connector}\nconfig: ${config}\nstreams:\n  - ${stream.replace('{ ', `{ ${window}`)}\n`), 'tidemark.yaml', {})
+      const database = worker.manifest.databases[0]!.name
+      const scene = await Scene.open()
+      try {
+        let vendor!: VendorSimulator
+        let hidden: string | null = null
+        vendor = make({ clock: scene.clock, random: new Stream(1, 'vendor') })
+        const fetch = async (input: string | URL, init?: RequestInit): Promise<Response> => {
+          const answer = await asFetch(vendor)(input, init)
+          if (hidden === null) return answer
+          const body = JSON.parse(await answer.text()) as { records?: Record<string, unknown>[]; result?: Record<string, unknown>[]; done?: boolean }
+          const shown = (rows?: Record<string, unknown>[]) => rows?.filter((row) => row['Id'] !== hidden && row['sys_id'] !== hidden)
+          return Response.json({ ...body, ...(body.records !== undefined && { records: shown(body.records) }), ...(body.result !== undefined && { result: shown(body.result) }) }, { headers: answer.headers })
+        }
+        const run = (plan: SyncPlan) => scene.run(plan, { fetch, secrets: { get: (name) => name } })
+        scene.clock.step(5 * MINUTE)
+        expect(await run(worker.plans()[0]!)).toMatchObject({ stopReason: 'complete', error: null })
+        const late = fill(vendor, 1)
+        hidden = late
+        scene.clock.step(MINUTE)
+        fill(vendor, 2)
+        scene.clock.step(MINUTE)
+        expect(await run(worker.plan(database))).toMatchObject({ stopReason: 'complete', error: null })
+        hidden = null
+        scene.clock.step(MINUTE)
+        // What deletes come by is read by turns with what changes.
+        for (let turn = 0; turn < 2; turn++) expect(await run(worker.plan(database))).toMatchObject({ stopReason: 'complete', error: null })
+        expect((await scene.keys(database)).includes(late), `with ${window || 'no window'}`).toBe(isFound)
+      } finally {
+        await scene.close()
+      }
+    }
+  })
+
   test('reads a folder of files, a database and a tap', async () => {
     mkdirSync(join(folder, 'drop'))
     writeFileSync(join(folder, 'drop/a.csv'), 'id;name\n1;Ada\n2;Bob\n')
@@ -107,7 +144,7 @@ describe('a manifest alone', () => {
   })
 
   test('every connector is tried by one of these, or by a suite of its own', () => {
-    const elsewhere = { files: 'above', sql: 'above', singer: 'above', kafka: 'test/sources/kafka', odata: 'test/sources/odata', 'postgres-cdc': 'test/config/manifest-cdc.pg.test.ts' }
+    const elsewhere = { evm: 'test/sources/evm/manifest.test.ts', files: 'above', sql: 'above', singer: 'above', kafka: 'test/sources/kafka', odata: 'test/sources/odata', 'postgres-cdc': 'test/config/manifest-cdc.pg.test.ts' }
     expect([...Object.keys(VENDORS), ...Object.keys(elsewhere)].toSorted()).toEqual(Object.keys(CONNECTORS).toSorted())
   })
 })
@@ -124,6 +161,12 @@ describe('what a manifest may not say', () => {
     ['a backfill of what has none', 'connector: linear\nconfig: { api_key: "${A}" }\nstreams:\n  - { id: teams, backfill_schedule: 1d }\n', /^tidemark\.yaml:4:5: teams: it has no backfill of its own/],
     ['a stream that is not there', 'connector: kraken\nconfig: { api_key: "${A}", api_secret: "${B}" }\nstreams:\n  - id: kraken.orders\n', /^tidemark\.yaml:4:5: kraken\.orders: There is no stream "orders"; there are ledgers, trades\.$/],
     ['a name that is no table', 'connector: servicenow\nconfig: { instance_url: "https://x", user: "${A}", password: "${B}" }\nstreams:\n  - { id: a, options: { table: "no-table" } }\n', /^tidemark\.yaml:4:5: a: "no-table" is not a table of ServiceNow\.$/],
+    ...[
+      ['stripe', '{ api_key: "${A}" }', 'stripe.customers'], ['airtable', '{ base_id: b, token: "${A}" }', 'tasks'], ['hubspot', '{ access_token: "${A}" }', 'contacts'], ['kafka', '{ brokers: "a:1" }', 'topic'],
+      ['postgres-cdc', '{ url: "${A}" }', 'orders'], ['files', '{ folder: drop }', 'a'], ['linear', '{ api_key: "${A}" }', 'teams'],
+    ].map(([connector, config, id]): [string, string, RegExp] => [
+      `a safety window of ${connector}`, `connector: ${connector}\nconfig: ${config}\nstreams:\n  - id: ${id}\n    safety_window: PT5M\n`, /^tidemark\.yaml:5:20: streams\.0\.safety_window: it is of (?:a connector that follows a cursor|this connector): .*\.$/,
+    ]),
   ])('%s', async (_, text, expected) => {
     const message = await refusal(text)
     expect(message).toMatch(expected)

@@ -40,7 +40,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   platform: { folders: ['redaction', 'contract', 'values'], packages: ['node:async_hooks', 'node:crypto', 'node:os', 'node:timers/promises', 'node:fs', 'node:process', 'node:stream', 'node:stream/web', 'node:zlib', 'undici', '@opentelemetry/api'] },
   'config/manifest': {
     folders: [
-      'redaction', 'contract', 'config', 'sources/kit', 'sources/airtable', 'sources/bookmarks', 'sources/files', 'sources/github', 'sources/github-stars', 'sources/hubspot', 'sources/kafka', 'sources/kraken',
+      'redaction', 'contract', 'config', 'sources/kit', 'sources/airtable', 'sources/bookmarks', 'sources/evm', 'sources/files', 'sources/github', 'sources/github-stars', 'sources/hubspot', 'sources/kafka', 'sources/kraken',
       'sources/linear', 'sources/odata', 'sources/postgres-cdc', 'sources/rest', 'sources/salesforce', 'sources/servicenow', 'sources/singer', 'sources/sql', 'sources/stripe',
     ],
     packages: ['node:fs', 'node:path', 'ajv', 'yaml'],

@@ -29,7 +29,8 @@ export interface Connector {
   open(config: any, folder: string): Promise<OpenedConnector>
   /** Whether changes are followed without a cursor to be named. */
   readonly isFollowed?: boolean
-  discover?(config: any, folder: string, context: Pick<SyncContext, 'fetch' | 'secrets' | 'signal'> & { readonly clock: Clock; readonly log: Log }): Promise<DiscoveredStream[]>
+  /** `declared`: the streams that the manifest has already, of which a source may tell more. */
+  discover?(config: any, folder: string, context: Pick<SyncContext, 'fetch' | 'secrets' | 'signal'> & { readonly clock: Clock; readonly log: Log }, declared?: readonly ManifestStream[]): Promise<DiscoveredStream[]>
 }
 
 /** A secret as it stands in a manifest: its name, and never itself. */

@@ -1,4 +1,5 @@
 import type { Connector } from './connector.ts'
+import { evm } from './evm.ts'
 import { files } from './files.ts'
 import { kafka } from './kafka.ts'
 import { odata } from './odata.ts'
@@ -10,8 +11,8 @@ import { airtable, bookmarks, github, githubStars, hubspot, kraken, linear, sale
 
 /** What a manifest can name as `connector`. */
 export const CONNECTORS = {
-  airtable, bookmarks, files, github, 'github-stars': githubStars, hubspot, kafka, kraken, linear, odata, 'postgres-cdc': postgresCdc, rest, salesforce, servicenow, singer, sql, stripe,
+  airtable, bookmarks, evm, files, github, 'github-stars': githubStars, hubspot, kafka, kraken, linear, odata, 'postgres-cdc': postgresCdc, rest, salesforce, servicenow, singer, sql, stripe,
 } as const satisfies Readonly<Record<string, Connector>> as Readonly<Record<ConnectorName, Connector>>
 
 export type ConnectorName =
-  | 'airtable' | 'bookmarks' | 'files' | 'github' | 'github-stars' | 'hubspot' | 'kafka' | 'kraken' | 'linear' | 'odata' | 'postgres-cdc' | 'rest' | 'salesforce' | 'servicenow' | 'singer' | 'sql' | 'stripe'
+  | 'airtable' | 'bookmarks' | 'evm' | 'files' | 'github' | 'github-stars' | 'hubspot' | 'kafka' | 'kraken' | 'linear' | 'odata' | 'postgres-cdc' | 'rest' | 'salesforce' | 'servicenow' | 'singer' | 'sql' | 'stripe'

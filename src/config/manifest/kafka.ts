@@ -24,7 +24,7 @@ export const kafka: Connector = {
         topic: TEXT, include: { type: 'array', items: { enum: ['partition', 'offset', 'timestamp', 'headers'] }, uniqueItems: true },
         tombstones_ms: COUNT, page_size: COUNT, page_bytes: COUNT,
       }),
-      key: KNOWN, cursor: KNOWN, select: KNOWN, safety_window: KNOWN,
+      key: KNOWN, cursor: KNOWN, select: KNOWN, safety_window: { not: {}, description: 'of a connector that follows a cursor: a log keeps its order, and goes on where it stood' },
     },
   },
   async open(config) {

@@ -5,7 +5,7 @@ import { sql } from './sql.ts'
 export const postgresCdc: Connector = {
   isFollowed: true,
   config: object({ url: (sql.config['properties'] as { url: object }).url as never }, ['url']),
-  stream: { properties: { options: object({ table: TEXT, slot: TEXT, publication: TEXT, page_size: COUNT }), cursor: KNOWN, select: KNOWN, safety_window: KNOWN } },
+  stream: { properties: { options: object({ table: TEXT, slot: TEXT, publication: TEXT, page_size: COUNT }), cursor: KNOWN, select: KNOWN, safety_window: { not: {}, description: 'of a connector that follows a cursor: a log keeps its order, and goes on where it stood' } } },
   async open({ url }) {
     const { postgresCdc: open } = await import('../../sources/postgres-cdc/source.ts')
     return {

@@ -1,5 +1,6 @@
 import type { Auth } from '../../sources/kit/auth.ts'
-import { given, inMode, KNOWN, nameIn, object, pick, SECRET, TEXT, type Connector, type OpenedStream } from './connector.ts'
+import type { SyncContext } from '../../contract/index.ts'
+import { given, inMode, KNOWN, nameIn, object, pick, SECRET, TEXT, type Connector, type DiscoveredStream, type OpenedStream } from './connector.ts'
 import type { ManifestStream } from './manifest.ts'
 import type { JsonSchema } from '../schema.ts'
 
@@ -14,7 +15,8 @@ async function authOf(oauth: any): Promise<{ auth?: Auth }> {
   return { auth: seed === undefined ? clientCredentials(options) : refreshToken({ ...options, refreshToken: seed }) }
 }
 
-const OF_SOURCE = { key: KNOWN, cursor: KNOWN, safety_window: KNOWN }
+const OF_SOURCE = { key: KNOWN, cursor: KNOWN }
+const NO_WINDOW = { not: {}, description: 'of a connector that follows a cursor: this one is read whole, or told by the source what is new, and leaves nothing to be read again' } as const
 
 interface Fixed {
   readonly isFollowed: boolean
@@ -26,7 +28,7 @@ interface Fixed {
 function fixed({ isFollowed, config, open }: Fixed): Connector {
   return {
     isFollowed, config,
-    stream: { properties: { options: object({ stream: TEXT }), select: KNOWN, ...OF_SOURCE } },
+    stream: { properties: { options: object({ stream: TEXT }), select: KNOWN, safety_window: NO_WINDOW, ...OF_SOURCE } },
     async open(given) {
       const streams = await open(given)
       return { stream: (stream) => pick(streams, stream) }
@@ -41,18 +43,26 @@ interface Named {
   /** What its streams are called: `options.object`, `options.table`. */
   readonly noun: string
   readonly selects: boolean
-  open(config: any): Promise<(name: string, stream: ManifestStream) => OpenedStream>
+  /** Whether a cycle can begin before its position. */
+  readonly hasWindow?: boolean
+  open(config: any): Promise<{
+    stream(name: string, stream: ManifestStream): OpenedStream
+    /** `names`: those that the manifest has already. */
+    discover(context: SyncContext, names: readonly string[]): Promise<DiscoveredStream[]>
+  }>
 }
 
 /** A system whose streams are the user's own: `options` names one, or the end of the stream's id. */
-function named({ isFollowed, config, noun, selects, open }: Named): Connector {
+function named({ isFollowed, config, noun, selects, hasWindow = false, open }: Named): Connector {
   return {
     isFollowed, config,
-    stream: { properties: { options: object({ [noun]: TEXT }), ...(!selects && { select: KNOWN }), ...OF_SOURCE } },
+    stream: { properties: { options: object({ [noun]: TEXT }), ...(!selects && { select: KNOWN }), ...(!hasWindow && { safety_window: NO_WINDOW }), ...OF_SOURCE } },
     async open(given) {
-      const streamOf = await open(given)
-      return { stream: (stream) => inMode(streamOf(nameIn(stream, noun), stream), stream) }
+      const source = await open(given)
+      return { stream: (stream) => inMode(source.stream(nameIn(stream, noun), stream), stream) }
     },
+    // Questions outside of any cycle: they need nothing else of a context.
+    discover: async (given, _folder, context, declared = []) => (await open(given)).discover(context as SyncContext, declared.map((stream) => nameIn(stream, noun))),
   }
 }
 
@@ -112,36 +122,36 @@ export const githubStars = fixed({
   },
 })
 
-export const hubspot: Connector = {
-  ...named({
-    isFollowed: true, noun: 'object', selects: true,
-    config: oneOf(object({ access_token: SECRET, oauth: OAUTH, base_url: TEXT }), ['access_token'], ['oauth']),
-    async open({ access_token: accessToken, oauth, base_url: baseUrl }) {
-      const { hubspot: open } = await import('../../sources/hubspot/source.ts')
-      const auth = await authOf(oauth)
-      return (name, { select }) => open({ ...auth, ...given({ accessToken, baseUrl }), ...(select !== undefined && { properties: { [name]: select } }) }).object(name)
-    },
-  }),
-  discover: async () => ['contacts', 'companies', 'deals', 'tickets'].map((id) => ({ id, key: ['id'], candidates: [] })),
-}
+export const hubspot = named({
+  isFollowed: true, noun: 'object', selects: true,
+  config: oneOf(object({ access_token: SECRET, oauth: OAUTH, base_url: TEXT }), ['access_token'], ['oauth']),
+  async open({ access_token: accessToken, oauth, base_url: baseUrl }) {
+    const { hubspot: open } = await import('../../sources/hubspot/source.ts')
+    const options = { ...(await authOf(oauth)), ...given({ accessToken, baseUrl }) }
+    return {
+      stream: (name, { select }) => open({ ...options, ...(select !== undefined && { properties: { [name]: select } }) }).object(name),
+      discover: (context) => open(options).discover(context),
+    }
+  },
+})
 
 export const salesforce = named({
-  isFollowed: true, noun: 'object', selects: true,
+  isFollowed: true, noun: 'object', selects: true, hasWindow: true,
   config: oneOf(object({ instance_url: TEXT, access_token: SECRET, oauth: OAUTH, api_version: TEXT }, ['instance_url']), ['access_token'], ['oauth']),
   async open({ instance_url: instanceUrl, access_token: accessToken, oauth, api_version: apiVersion }) {
     const { salesforce: open } = await import('../../sources/salesforce/source.ts')
     const source = open({ instanceUrl, ...given({ accessToken, apiVersion }), ...(await authOf(oauth)) })
-    return (name, { select }) => source.object(name, given({ fields: select }))
+    return { stream: (name, { select, safety_window: safetyWindow }) => source.object(name, given({ fields: select, safetyWindow })), discover: source.discover }
   },
 })
 
 export const servicenow = named({
-  isFollowed: true, noun: 'table', selects: true,
+  isFollowed: true, noun: 'table', selects: true, hasWindow: true,
   config: oneOf(object({ instance_url: TEXT, user: SECRET, password: SECRET, oauth: OAUTH }, ['instance_url']), ['user', 'password'], ['oauth']),
   async open({ instance_url: instanceUrl, user, password, oauth }) {
     const { servicenow: open } = await import('../../sources/servicenow/source.ts')
     const source = open({ instanceUrl, ...given({ user, password }), ...(await authOf(oauth)) })
-    return (name, { select }) => source.table(name, given({ fields: select }))
+    return { stream: (name, { select, safety_window: safetyWindow }) => source.table(name, given({ fields: select, safetyWindow })), discover: source.discover }
   },
 })
 
@@ -151,6 +161,6 @@ export const airtable = named({
   async open({ base_id: baseId, token, base_url: baseUrl }) {
     const { airtable: open } = await import('../../sources/airtable/source.ts')
     const source = open({ baseId, token, ...given({ baseUrl }) })
-    return (name) => source.table(name)
+    return { stream: (name) => source.table(name), discover: source.discover }
   },
 })

@@ -1,4 +1,4 @@
-import { SyncError, type Change, type Execute, type JsonValue, type Lookup } from '../../contract/index.ts'
+import { SyncError, type Change, type Execute, type JsonValue, type Lookup, type SyncContext } from '../../contract/index.ts'
 import { token as byToken, type TokenState } from '../../strategies/index.ts'
 import { bearer, type Auth, type SecretSource } from '../kit/auth.ts'
 import { createHttpClient } from '../kit/http-client.ts'
@@ -17,6 +17,8 @@ export interface AirtableOptions {
 export interface AirtableSource {
   /** By its id rather than by its name, which may change. */
   table(idOrName: string): { readonly mode: 'replace'; readonly execute: Execute<TokenState>; readonly lookup: Lookup }
+  /** The tables of the base, by their names; the token needs `schema.bases:read`. */
+  discover(context: SyncContext): Promise<{ readonly id: string; readonly key: readonly string[]; readonly candidates: readonly string[] }[]>
 }
 
 /** After one request too many it refuses all of them for so long, and does not say so. */
@@ -31,6 +33,11 @@ export function airtable({ baseId, token, auth, baseUrl = 'https://api.airtable.
     judge: ({ status }) => (status === 429 ? { code: 'RATE_LIMITED', reason: 'its limit of requests', retryAfterMs: REFUSAL_MS } : null),
   })
   return {
+    async discover(context) {
+      const { body } = await client.get(path`/meta/bases/${baseId}/tables`, {}, context)
+      if (!isObject(body) || !Array.isArray(body.tables) || !body.tables.every(isObject)) throw new SyncError('SOURCE_INVALID', 'Airtable answered without tables.')
+      return body.tables.map(({ name }) => ({ id: String(name), key: ['id'], candidates: [] }))
+    },
     table: (idOrName) => ({
       mode: 'replace',
       lookup: async (key, context) => {

@@ -35,6 +35,8 @@ export interface HubspotSource {
   readonly tickets: HubspotStream
   /** Any other type of object, by its name or its id. */
   object(type: string): HubspotStream
+  /** The usual types and the account's own. */
+  discover(context: SyncContext): Promise<{ readonly id: string; readonly key: readonly string[]; readonly cursor: string; readonly candidates: readonly string[] }[]>
 }
 
 /**
@@ -49,6 +51,7 @@ export function hubspot(options: HubspotOptions): HubspotSource {
     deals: portal.stream('deals'),
     tickets: portal.stream('tickets'),
     object: (type) => portal.stream(type),
+    discover: async (context) => [...Object.keys(USUAL_PROPERTIES), ...(await portal.ownTypes(context))].map((id) => ({ id, key: ['id'], cursor: modifiedProperty(id), candidates: ['createdate', modifiedProperty(id)] })),
   }
 }
 
@@ -59,6 +62,11 @@ const USUAL_PROPERTIES: Readonly<Record<string, readonly string[]>> = {
   deals: ['dealname', 'amount', 'closedate', 'dealstage', 'pipeline'],
   tickets: ['subject', 'content', 'hs_pipeline', 'hs_pipeline_stage', 'hs_ticket_priority'],
 }
+/** Contacts are older than the convention. */
+function modifiedProperty(type: string): string {
+  return type === 'contacts' || type === '0-1' ? 'lastmodifieddate' : 'hs_lastmodifieddate'
+}
+
 const LOOK_BACK_MS = 5 * 60_000
 
 class Portal {
@@ -72,11 +80,18 @@ class Portal {
     this.#options = options
   }
 
+  /** By the names that are theirs alone. A token that may not see them reads the usual ones all the same. */
+  async ownTypes(context: SyncContext): Promise<string[]> {
+    const { status, body } = await this.#client.get('/crm/v3/schemas', {}, context, { answers: [403] })
+    if (status === 403) return []
+    if (!isObject(body) || !Array.isArray(body.results) || !body.results.every(isObject)) throw new SyncError('SOURCE_INVALID', 'HubSpot answered without schemas.')
+    return body.results.map(({ fullyQualifiedName }) => String(fullyQualifiedName))
+  }
+
   stream(type: string): HubspotStream {
     const { lagMs = 10_000, limit = 100 } = this.#options
     const path = `/crm/v3/objects/${segment(type)}`
-    // Contacts are older than the convention.
-    const modified = type === 'contacts' || type === '0-1' ? 'lastmodifieddate' : 'hs_lastmodifieddate'
+    const modified = modifiedProperty(type)
     const given = [...(USUAL_PROPERTIES[type] ?? []), ...(this.#options.properties?.[type] ?? [])]
     const properties = [...new Set([...given, 'createdate', modified, 'hs_object_id'])]
     const upsert = (item: JsonObject): Change => ({ type: 'upsert', key: idOf(item), record: item, upstreamUpdatedAt: timeOf(item, modified) })

@@ -1,6 +1,6 @@
-import { SyncError, type SyncContext } from '../../contract/index.ts'
+import type { SyncContext } from '../../contract/index.ts'
 import { keyset, type Anchored, type KeysetQuery, type KeysetState } from '../../strategies/index.ts'
-import { durationMs } from '../../values/duration.ts'
+import { windowMs } from '../kit/safety-window.ts'
 import type { EntitySet, RowPage } from './entity-set.ts'
 import { changeOf, keyParts, type Row, type SetPlan } from './plan.ts'
 import { above, compared, nextMillisecond, type Question } from './query.ts'
@@ -13,8 +13,7 @@ const STAMP_MS = 1_000
 
 /** What changed, by (cursor, key), up to a horizon. */
 export function byCursor(entitySet: EntitySet, { lagMs = LAG_MS, safetyWindow, since }: CursorOptions): Anchored<KeysetState> {
-  const overlapMs = safetyWindow === undefined ? undefined : durationMs(safetyWindow)
-  if (overlapMs === null) throw new SyncError('SYNC_INVALID', `\`safetyWindow\` is ${JSON.stringify(safetyWindow)}; write a duration such as PT5M.`)
+  const overlapMs = windowMs(safetyWindow)
   return keyset<{ readonly row: Row; readonly plan: SetPlan }>({
     async read(query, context) {
       const plan = await entitySet.plan(context)

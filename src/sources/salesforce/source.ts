@@ -4,6 +4,8 @@ import { canonicalInstant } from '../../values/instant.ts'
 import { bearer, type Auth, type SecretSource } from '../kit/auth.ts'
 import { createHttpClient, type HttpAnswer, type HttpClient } from '../kit/http-client.ts'
 import { isObject, type Judge } from '../kit/judge.ts'
+import { windowMs } from '../kit/safety-window.ts'
+import { discover, type DiscoveredObject } from './discover.ts'
 
 export interface SalesforceOptions {
   /** Of the org: https://example.my.salesforce.com */
@@ -25,8 +27,10 @@ export interface SalesforceStream {
 }
 
 export interface SalesforceSource {
-  /** `fields` beyond the ones every object has; all there are unless given, which Salesforce allows for pages of up to 200. */
-  object(name: string, options?: { readonly fields?: readonly string[] }): SalesforceStream
+  /** `safetyWindow`: how much every cycle of the delta reads again, as a duration such as PT5M. `fields` beyond the ones every object has; all there are unless given, which Salesforce allows for pages of up to 200. */
+  object(name: string, options?: { readonly fields?: readonly string[]; readonly safetyWindow?: string }): SalesforceStream
+  /** What objects there are, and of the `described` ones the fields. */
+  discover(context: SyncContext, described?: readonly string[]): Promise<DiscoveredObject[]>
 }
 
 /**
@@ -37,7 +41,9 @@ export function salesforce({ instanceUrl, accessToken, auth, apiVersion = '60.0'
   if ((accessToken === undefined) === (auth === undefined)) throw new SyncError('SYNC_INVALID', 'Salesforce needs either `accessToken` or `auth`.')
   const client = createHttpClient({ baseUrl: `${instanceUrl.replace(/\/+$/, '')}/services/data/v${apiVersion}`, auth: auth ?? bearer(accessToken!), judge })
   return {
-    object(name, { fields } = {}) {
+    discover: (context, described = []) => discover(client, context, described),
+    object(name, { fields, safetyWindow } = {}) {
+      const overlapMs = windowMs(safetyWindow)
       const columns = fields === undefined ? ['FIELDS(ALL)'] : [...new Set([...SYSTEM_FIELDS, ...fields])]
       const wrong = [name, ...(fields ?? [])].find((word) => !/^[A-Za-z]\w*(?:\.[A-Za-z]\w*)*$/.test(word))
       if (wrong !== undefined) throw new SyncError('SYNC_INVALID', `"${wrong}" is not a name of Salesforce.`)
@@ -49,6 +55,7 @@ export function salesforce({ instanceUrl, accessToken, auth, apiVersion = '60.0'
         // Stamps are whole seconds: a row may show that much later than it says.
         lagMs: lagMs + STAMP_MS,
         limit,
+        ...(overlapMs !== undefined && { overlapMs }),
       })
       const delta = by('SystemModstamp', 'queryAll')
       const lookup: Lookup = async (key, context) => {

@@ -5,6 +5,8 @@ import { basic, type Auth, type SecretSource } from '../kit/auth.ts'
 import { createHttpClient, type HttpClient } from '../kit/http-client.ts'
 import { isObject, type Judge } from '../kit/judge.ts'
 import { segment } from '../kit/origin.ts'
+import { windowMs } from '../kit/safety-window.ts'
+import { discover, type DiscoveredTable } from './discover.ts'
 
 export interface ServicenowOptions {
   /** https://example.service-now.com */
@@ -28,8 +30,10 @@ export interface ServicenowStream {
 export type ServicenowDeltaState = FlipFlopState<KeysetState, KeysetState>
 
 export interface ServicenowSource {
-  /** `fields`: all that the reader may see, unless given. */
-  table(name: string, options?: { readonly fields?: readonly string[] }): ServicenowStream
+  /** `fields`: all that the reader may see, unless given. `safetyWindow`: how much every cycle of the delta reads again, as a duration such as PT5M. */
+  table(name: string, options?: { readonly fields?: readonly string[]; readonly safetyWindow?: string }): ServicenowStream
+  /** What tables there are, and of the `described` ones the columns. */
+  discover(context: SyncContext, described?: readonly string[]): Promise<DiscoveredTable[]>
 }
 
 /** The rows by their last change, and what the audit says was deleted, by turns: `worker.track('incidents', { database, source: servicenow({ … }).table('incident') })`. */
@@ -38,7 +42,9 @@ export function servicenow({ instanceUrl, user, password, auth, limit = 100, lag
   if (isBasic === (auth !== undefined)) throw new SyncError('SYNC_INVALID', 'ServiceNow needs either `user` and `password`, or `auth`.')
   const client = createHttpClient({ baseUrl: `${instanceUrl.replace(/\/+$/, '')}/api/now/table`, auth: isBasic ? basic({ user, password }) : auth!, judge })
   return {
-    table(name, { fields } = {}) {
+    discover: (context, described = []) => discover(client, context, described),
+    table(name, { fields, safetyWindow } = {}) {
+      const overlapMs = windowMs(safetyWindow)
       if (!/^\w{1,80}$/.test(name)) throw new SyncError('SYNC_INVALID', `"${name}" is not a table of ServiceNow.`)
       const columns = fields === undefined ? undefined : [...new Set(['sys_id', 'sys_updated_on', ...fields])]
       const by = (stream: Stream): Anchored<KeysetState> => keyset<JsonObject>({
@@ -48,6 +54,7 @@ export function servicenow({ instanceUrl, user, password, auth, limit = 100, lag
         toChange: stream.toChange,
         lagMs,
         limit,
+        ...(overlapMs !== undefined && { overlapMs }),
       })
       const rows = { table: name, stamp: 'sys_updated_on', condition: '', columns, toChange: upsert } as const
       const changes = by({ ...rows, isEnd: ({ length }) => length < limit })

@@ -55,6 +55,7 @@ export class AirtableSimulator extends VendorSimulator {
   }
 
   protected respond(call: Call): Response {
+    if (call.url.pathname.startsWith('/v0/meta/')) return this.#schema(call)
     const match = /^\/v0\/(\w+)\/([^/]+)(?:\/(\w+))?$/.exec(call.url.pathname)
     if (match === null) return error(404, 'NOT_FOUND', 'Not found')
     if (!this.authorized(call.request)) return this.unauthorized()
@@ -76,6 +77,18 @@ export class AirtableSimulator extends VendorSimulator {
 
   protected serverError(status: number): Response {
     return error(status, 'SERVER_ERROR', 'Server error')
+  }
+
+  #schema(call: Call): Response {
+    if (!this.authorized(call.request)) return this.unauthorized()
+    if (call.url.pathname === '/v0/meta/bases') return json({ bases: [{ id: this.#baseId, name: 'Simulated', permissionLevel: 'read' }] })
+    if (call.url.pathname !== `/v0/meta/bases/${this.#baseId}/tables`) return error(404, 'NOT_FOUND', 'Not found')
+    return json({
+      tables: this.#tables.map((name, at) => {
+        const primary = `fld${String(at).padStart(14, '0')}`
+        return { id: `tbl${String(at).padStart(14, '0')}`, name, primaryFieldId: primary, fields: [{ id: primary, name: 'Name', type: 'singleLineText' }], views: [{ id: `viw${String(at).padStart(14, '0')}`, name: 'Grid view', type: 'grid' }] }
+      }),
+    })
   }
 
   #one(table: string, id: string): Response {

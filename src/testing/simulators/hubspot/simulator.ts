@@ -83,7 +83,20 @@ export class HubspotSimulator extends VendorSimulator {
     return this.#error(status, { message: 'internal error', category: 'INTERNAL_ERROR' })
   }
 
+  /** Of the account's own types alone, which are called by the account's number and their name. */
+  #schemas(call: Call): Response {
+    if (!this.authorized(call.request)) return this.unauthorized()
+    const own = Object.entries(this.#types).filter(([type]) => !(type in TYPES))
+    return this.#ok({
+      results: own.map(([type, properties], at) => ({
+        id: String(100 + at), objectTypeId: `2-${100 + at}`, fullyQualifiedName: type, name: type.replace(/^p\d+_/, ''), labels: { singular: type, plural: type }, metaType: 'PORTAL_SPECIFIC',
+        primaryDisplayProperty: properties[0] ?? null, requiredProperties: [], searchableProperties: [], associations: [], properties: properties.map((name) => ({ name, label: name, type: 'string', fieldType: 'text', groupName: 'own', archived: false })),
+      })),
+    })
+  }
+
   #route(call: Call): Response {
+    if (/^\/crm\/v3\/schemas\/?$/.test(call.url.pathname)) return this.#schemas(call)
     const match = /^\/crm\/v3\/objects\/([\w-]+)(?:\/([\w-]+))?\/?$/.exec(call.url.pathname)
     const type = match?.[1] ?? ''
     if (match === null || this.#types[type] === undefined) throw new HubspotError(404, 'OBJECT_NOT_FOUND', 'Unable to infer object type from: ' + type)

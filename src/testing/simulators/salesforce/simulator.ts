@@ -208,7 +208,8 @@ export class SalesforceSimulator extends VendorSimulator {
   }
 
   #sobjects(rest: string | undefined): Response {
-    const [name = '', id] = (rest ?? '').split('/')
+    if (rest === undefined) return this.#ok({ encoding: 'UTF-8', maxBatchSize: 200, sobjects: [...Object.keys(this.#objects).map((name) => brief(name, true)), brief('AggregateResult', false)] })
+    const [name = '', id] = rest.split('/')
     const fields = this.#objects[name]
     if (fields === undefined) throw new SalesforceError('NOT_FOUND', 'The requested resource does not exist')
     if (id === 'describe') {
@@ -251,6 +252,15 @@ export class SalesforceSimulator extends VendorSimulator {
 
   #usage(): Record<string, string> {
     return { 'sforce-limit-info': `api-usage=${this.#budget.used}/${this.#dailyRequests}` }
+  }
+}
+
+/** As a list of all objects tells of one. There are some, in every org, that no query may name. */
+function brief(name: string, isTable: boolean): Fields {
+  const base = `/services/data/v65.0/sobjects/${name}`
+  return {
+    name, label: name, labelPlural: `${name}s`, keyPrefix: PREFIXES[name] ?? null, custom: name.endsWith('__c'), customSetting: false, deprecatedAndHidden: false, createable: isTable, updateable: isTable,
+    deletable: isTable, queryable: isTable, replicateable: isTable, retrieveable: isTable, searchable: isTable, undeletable: isTable, urls: { sobject: base, describe: `${base}/describe`, rowTemplate: `${base}/{ID}` },
   }
 }
 

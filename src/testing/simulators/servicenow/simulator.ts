@@ -10,6 +10,8 @@ import { matchesQuery, orderRows, parseEncodedQuery, stretchesOf, type EncodedQu
 export interface ServicenowOptions extends VendorOptions {
   /** Columns beyond the system ones, per table. */
   readonly tables?: Readonly<Record<string, readonly string[]>>
+  /** Of a table that extends another: which. It has that one's columns too. */
+  readonly extends?: Readonly<Record<string, string>>
   /** Rows the reader may not see. They count towards a page and are then left out of it. */
   readonly hidden?: (table: string, row: TextRow) => boolean
   /** Requests allowed in an hour, as an instance's rule would say. None by default. */
@@ -26,6 +28,7 @@ const TABLES: Readonly<Record<string, readonly string[]>> = {
   incident: ['number', 'short_description', 'state', 'active'],
   sys_user: ['user_name', 'email'],
 }
+const DICTIONARY: Readonly<Record<string, readonly string[]>> = { sys_db_object: ['name', 'label', 'super_class'], sys_dictionary: ['name', 'element', 'internal_type', 'active'] }
 const AUDIT_COLUMNS = ['tablename', 'documentkey', 'fieldname', 'oldvalue', 'newvalue', 'user', 'reason']
 
 const STAMPS = { sys_created_on: stamped(({ createdAtMs }) => createdAtMs), sys_updated_on: stamped(({ modifiedAtMs }) => modifiedAtMs) }
@@ -33,6 +36,7 @@ const STAMPS = { sys_created_on: stamped(({ createdAtMs }) => createdAtMs), sys_
 /** The Table API of one instance: encoded queries, offsets, whole seconds in UTC, and an audit of what was changed. */
 export class ServicenowSimulator extends VendorSimulator {
   readonly #tables: Readonly<Record<string, readonly string[]>>
+  readonly #extends: Readonly<Record<string, string>>
   readonly #hidden: (table: string, row: TextRow) => boolean
   readonly #noRows: boolean
   readonly #perHour: number | undefined
@@ -42,6 +46,7 @@ export class ServicenowSimulator extends VendorSimulator {
   constructor(ports: SimulatorPorts, options: ServicenowOptions = {}) {
     super(ports, options)
     this.#tables = { ...(options.tables ?? TABLES), [AUDIT]: AUDIT_COLUMNS }
+    this.#extends = options.extends ?? {}
     this.#hidden = options.hidden ?? (() => false)
     this.#noRows = options.invalidQueryReturnsNoRows === true
     this.#perHour = options.requestsPerHour
@@ -79,7 +84,7 @@ export class ServicenowSimulator extends VendorSimulator {
     if (!this.authorized(call.request)) return this.unauthorized()
     if (!this.#window.take()) return this.rateLimited(undefined)
     const table = match[1]!
-    if (this.#tables[table] === undefined) return this.#error(400, `Invalid table ${table}`, null)
+    if (this.#columns(table) === undefined) return this.#error(400, `Invalid table ${table}`, null)
     if (match[2] === undefined) return this.#list(table, call)
     const version = this.records.find(table, match[2])
     if (version === undefined || version.deleted || this.#hidden(table, this.render(version) as TextRow)) return this.#error(404, 'No Record found', "Record doesn't exist or ACL restricts the record retrieval")
@@ -104,7 +109,7 @@ export class ServicenowSimulator extends VendorSimulator {
     const limit = Math.max(0, Number(params.get('sysparm_limit') ?? LIMIT_DEFAULT))
     const offset = Math.max(0, Number(params.get('sysparm_offset') ?? 0))
     if (!Number.isInteger(limit) || !Number.isInteger(offset)) return this.#error(400, 'Pagination not supported', 'sysparm_limit and sysparm_offset must be whole numbers')
-    const query = parseEncodedQuery(params.get('sysparm_query') ?? '', new Set([...SYSTEM_COLUMNS, ...this.#tables[table]!]))
+    const query = parseEncodedQuery(params.get('sysparm_query') ?? '', new Set([...SYSTEM_COLUMNS, ...this.#columns(table)!]))
     const shownMax = call.shortPage ? Math.max(1, Math.floor(limit / 2)) : limit
     const found = query.unreadable.length > 0 && this.#noRows ? { total: 0, rows: [] } : this.#scanned(table, query, offset, shownMax) ?? this.#sorted(table, query, offset, shownMax)
     const page = found.rows.filter((row) => !this.#hidden(table, row))
@@ -140,10 +145,25 @@ export class ServicenowSimulator extends VendorSimulator {
   }
 
   #sorted(table: string, query: EncodedQuery, offset: number, limit: number): Found {
-    const rows = this.records.indexed(table).filter((version) => !version.deleted).map((version) => this.render(version) as TextRow).filter((row) => matchesQuery(row, query))
+    const all = table in DICTIONARY ? this.#dictionary(table) : this.records.indexed(table).filter((version) => !version.deleted).map((version) => this.render(version) as TextRow)
+    const rows = all.filter((row) => matchesQuery(row, query))
     // What the query leaves equal, the database may return in any order.
     const shuffled = rows.map((row) => ({ row, at: this.random.next() })).toSorted((a, b) => a.at - b.at).map(({ row }) => row)
     return { total: rows.length, rows: orderRows(shuffled, query).slice(offset, offset + limit) }
+  }
+
+  #columns(table: string): readonly string[] | undefined {
+    return DICTIONARY[table] ?? this.#tables[table]
+  }
+
+  /** What the instance tells of itself: its tables, and the columns that each has of its own. */
+  #dictionary(table: string): TextRow[] {
+    const names = Object.keys(this.#tables)
+    if (table === 'sys_db_object') return names.map((name) => ({ sys_id: name, name, label: name, 'super_class.name': this.#extends[name] ?? '' }))
+    return names.flatMap((name) => ['', ...(this.#extends[name] === undefined ? SYSTEM_COLUMNS : []), ...this.#tables[name]!].map((element) => ({
+      // The entry without an element is the table itself.
+      sys_id: `${name}.${element}`, name, element, internal_type: element === '' ? 'collection' : 'string', active: 'true',
+    })))
   }
 
   /** Counts and links speak of what matches, whether the reader may see it or not. */

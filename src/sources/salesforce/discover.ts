@@ -1,0 +1,36 @@
+import { SyncError, type JsonObject, type JsonValue, type SyncContext } from '../../contract/index.ts'
+import type { HttpClient } from '../kit/http-client.ts'
+import { isObject } from '../kit/judge.ts'
+import { segment } from '../kit/origin.ts'
+
+export interface DiscoveredObject {
+  readonly id: string
+  readonly key: readonly string[]
+  readonly cursor: string
+  readonly candidates: readonly string[]
+  /** Of those that were asked for: each takes a request, and an org has a thousand of them. */
+  readonly columns?: readonly string[]
+}
+
+/** The objects that can be followed; what is not replicated has no stamp of its last change. */
+export async function discover(client: HttpClient, context: SyncContext, described: readonly string[]): Promise<DiscoveredObject[]> {
+  const { body } = await client.get('/sobjects', {}, context)
+  const names = membersOf(body, 'sobjects').filter((object) => object.queryable === true && object.replicateable === true && object.deprecatedAndHidden !== true).map(({ name }) => String(name))
+  const found: DiscoveredObject[] = []
+  for (const id of names) {
+    const columns = described.includes(id) ? { columns: await fieldsOf(client, id, context) } : {}
+    found.push({ id, key: ['Id'], cursor: 'SystemModstamp', candidates: ['CreatedDate', 'LastModifiedDate', 'SystemModstamp'], ...columns })
+  }
+  return found
+}
+
+async function fieldsOf(client: HttpClient, name: string, context: SyncContext): Promise<string[]> {
+  const { body } = await client.get(`/sobjects/${segment(name)}/describe`, {}, context)
+  return membersOf(body, 'fields').map((field) => String(field.name))
+}
+
+function membersOf(body: JsonValue, member: string): JsonObject[] {
+  const list = isObject(body) ? body[member] : undefined
+  if (!Array.isArray(list) || !list.every(isObject)) throw new SyncError('SOURCE_INVALID', `Salesforce answered without \`${member}\`.`)
+  return list
+}

@@ -1,0 +1,52 @@
+import { SyncError, type SyncContext } from '../../contract/index.ts'
+import type { HttpClient } from '../kit/http-client.ts'
+import { isObject } from '../kit/judge.ts'
+
+export interface DiscoveredTable {
+  readonly id: string
+  readonly key: readonly string[]
+  readonly cursor: string
+  readonly candidates: readonly string[]
+  /** Of those that were asked for. */
+  readonly columns?: readonly string[]
+}
+
+const LIMIT = 1_000
+
+/** The tables that have a stamp of the last change, by themselves or from one they extend. */
+export async function discover(client: HttpClient, context: SyncContext, described: readonly string[]): Promise<DiscoveredTable[]> {
+  const tables = await rowsOf(client, 'sys_db_object', 'nameISNOTEMPTY', ['name', 'super_class.name'], context)
+  const parents = new Map(tables.map((row) => [row['name']!, row['super_class.name'] ?? '']))
+  const stamped = new Set((await rowsOf(client, 'sys_dictionary', 'element=sys_updated_on', ['name'], context)).map((row) => row['name']!))
+  const found: DiscoveredTable[] = []
+  for (const id of parents.keys()) {
+    const line = lineOf(id, parents)
+    if (!line.some((table) => stamped.has(table))) continue
+    const columns = described.includes(id) ? { columns: await columnsOf(client, line, context) } : {}
+    found.push({ id, key: ['sys_id'], cursor: 'sys_updated_on', candidates: ['sys_created_on', 'sys_updated_on'], ...columns })
+  }
+  return found.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+}
+
+async function columnsOf(client: HttpClient, line: readonly string[], context: SyncContext): Promise<string[]> {
+  const entries = await rowsOf(client, 'sys_dictionary', `nameIN${line.join(',')}^elementISNOTEMPTY`, ['element'], context)
+  return [...new Set(entries.map((row) => row['element']!))].toSorted()
+}
+
+/** The table and those it extends. */
+function lineOf(table: string, parents: ReadonlyMap<string, string>): string[] {
+  const line: string[] = []
+  for (let at = table; at !== '' && !line.includes(at); at = parents.get(at) ?? '') line.push(at)
+  return line
+}
+
+/** Until a page is empty, for one may come short of rows that the reader may not see. */
+async function rowsOf(client: HttpClient, table: string, query: string, fields: readonly string[], context: SyncContext): Promise<Record<string, string>[]> {
+  const rows: Record<string, string>[] = []
+  for (let offset = 0; ; offset += LIMIT) {
+    const { body } = await client.get(`/${table}`, { sysparm_query: `${query}^ORDERBYsys_id`, sysparm_fields: fields.join(','), sysparm_limit: LIMIT, sysparm_offset: offset, sysparm_exclude_reference_link: true }, context)
+    if (!isObject(body) || !Array.isArray(body.result) || !body.result.every(isObject)) throw new SyncError('SOURCE_INVALID', `ServiceNow answered without the rows of ${table}.`)
+    if (body.result.length === 0) return rows
+    rows.push(...body.result.map((row) => Object.fromEntries(Object.entries(row).map(([name, value]) => [name, typeof value === 'string' ? value : '']))))
+  }
+}

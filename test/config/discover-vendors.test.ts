@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest'
+import { CONNECTORS } from '../../src/config/manifest/connectors.ts'
+import type { ManifestStream } from '../../src/config/manifest/manifest.ts'
+import { Stream } from '../../src/testing/simulation/random.ts'
+import { AirtableSimulator, asFetch, HubspotSimulator, ManualClock, SalesforceSimulator, serve, ServicenowSimulator, type Simulator, type SimulatorPorts } from '../../src/testing/simulators/index.ts'
+import { Project } from '../cli/project.ts'
+
+const ports: SimulatorPorts = { clock: new ManualClock(Date.parse('2026-03-01T00:00:00Z')), random: new Stream(1, 'vendor') }
+
+function ask(connector: keyof typeof CONNECTORS, config: object, vendor: Simulator, declared: readonly ManifestStream[] = []) {
+  const log = { debug() {}, info() {}, warn() {}, error() {} }
+  return CONNECTORS[connector].discover!(config, '.', { fetch: asFetch(vendor), secrets: { get: (name) => name }, signal: new AbortController().signal, clock: ports.clock, log }, declared)
+}
+
+test('RX2 Salesforce tells its objects: those that can be queried and followed, and the fields of those the manifest has', async () => {
+  const vendor = new SalesforceSimulator(ports, { objects: { Account: { Name: 'string' }, Invoice__c: { Total__c: 'double' } } })
+  const config = { instance_url: 'https://example.my.salesforce.com', access_token: 'T' }
+  const known = { key: ['Id'], cursor: 'SystemModstamp', candidates: ['CreatedDate', 'LastModifiedDate', 'SystemModstamp'] }
+  expect(await ask('salesforce', config, vendor)).toEqual([{ id: 'Account', ...known }, { id: 'Invoice__c', ...known }])
+  const [account, invoice] = await ask('salesforce', config, vendor, [{ id: 'sf.bills', options: { object: 'Invoice__c' } }])
+  expect(account!.columns).toBeUndefined()
+  expect(invoice!.columns).toEqual(['Id', 'IsDeleted', 'CreatedDate', 'LastModifiedDate', 'SystemModstamp', 'Total__c'])
+})
+
+test('RX2 ServiceNow tells its tables, with the columns of those they extend; what has no stamp of its last change is left out', async () => {
+  const vendor = new ServicenowSimulator(ports, { tables: { task: ['number'], incident: ['severity'], lost: [] }, extends: { incident: 'task', lost: 'nowhere' } })
+  const config = { instance_url: 'https://example.service-now.com', user: 'U', password: 'P' }
+  const found = await ask('servicenow', config, vendor, [{ id: 'sn.incident' }])
+  expect(found.map(({ id }) => id)).toEqual(['incident', 'sys_audit', 'task'])
+  expect(found[0]).toEqual({ id: 'incident', key: ['sys_id'], cursor: 'sys_updated_on', candidates: ['sys_created_on', 'sys_updated_on'], columns: ['number', 'severity', 'sys_created_on', 'sys_id', 'sys_mod_count', 'sys_updated_on'] })
+})
+
+test('RX2 ServiceNow has more tables than a page', async () => {
+  const tables = Object.fromEntries(Array.from({ length: 1_200 }, (_, n) => [`u_table_${n}`, []]))
+  const found = await ask('servicenow', { instance_url: 'https://example.service-now.com', user: 'U', password: 'P' }, new ServicenowSimulator(ports, { tables }))
+  expect(found).toHaveLength(1_201)
+})
+
+test('RX2 Airtable tells the tables of the base', async () => {
+  expect(await ask('airtable', { base_id: 'appX', token: 'T' }, new AirtableSimulator(ports, { baseId: 'appX', tables: ['Tasks', 'Big Deals'] }))).toEqual(['Tasks', 'Big Deals'].map((id) => ({ id, key: ['id'], candidates: [] })))
+})
+
+test('RX2 HubSpot tells the usual types and the account’s own; a token that may not see those reads the usual ones', async () => {
+  const types = { contacts: ['email'], p7_cars: ['colour'] }
+  const vendor = new HubspotSimulator(ports, { types })
+  const found = await ask('hubspot', { access_token: 'T' }, vendor)
+  expect(found.map(({ id, cursor }) => `${id} ${cursor!}`)).toEqual(['contacts lastmodifieddate', 'companies hs_lastmodifieddate', 'deals hs_lastmodifieddate', 'tickets hs_lastmodifieddate', 'p7_cars hs_lastmodifieddate'])
+  const forbidden: Simulator = { ...vendor, handle: async () => Response.json({ category: 'MISSING_SCOPES' }, { status: 403 }) } as never
+  expect(await ask('hubspot', { access_token: 'T' }, forbidden)).toHaveLength(4)
+})
+
+test('RX2 RX7 the command asks with the manifest’s credentials, lists objects with keys and cursors, and tells what differs from what has landed', { timeout: 60_000 }, async () => {
+  const vendor = new SalesforceSimulator({ clock: { now: Date.now, sleep: async () => {} }, random: new Stream(1, 'vendor') }, { token: 'open-sesame', objects: { Account: { Name: 'string', Colour__c: 'string' } } })
+  vendor.create('Account', { Name: 'Acme' })
+  await using served = await serve(vendor)
+  const project = new Project()
+  const env = { SF_TOKEN: 'open-sesame' }
+  project.write('tidemark.yaml', `name: crm\nconnector: salesforce\nconfig: { instance_url: "${served.url}", access_token: "\${SF_TOKEN}" }\nstreams:\n  - { id: sf.accounts, select: [Name], options: { object: Account } }\n  - { id: sf.gone, options: { object: Gone } }\n`)
+  expect((await project.run('run', 'sf.accounts-backfill', { env })).stderr).not.toContain('error')
+  const { stdout } = await project.run('discover', '--json', { env })
+  expect(JSON.parse(stdout)).toMatchObject({
+    connector: 'salesforce', streams: [{ id: 'Account', key: ['Id'], cursor: 'SystemModstamp', mode: 'incremental', needs: null }], drift: [{ stream: 'sf.gone', is_gone: true }],
+  })
+  expect(await project.run('discover', { env: { SF_TOKEN: 'wrong-word' } })).toMatchObject({ code: 1, stderr: expect.stringContaining('AUTH_REJECTED') as string })
+})
