@@ -45,7 +45,7 @@ test('RX2 HubSpot tells the usual types and the account’s own; a token that ma
   const vendor = new HubspotSimulator(ports, { types })
   const found = await ask('hubspot', { access_token: 'T' }, vendor)
   expect(found.map(({ id, cursor }) => `${id} ${cursor!}`)).toEqual(['contacts lastmodifieddate', 'companies hs_lastmodifieddate', 'deals hs_lastmodifieddate', 'tickets hs_lastmodifieddate', 'p7_cars hs_lastmodifieddate'])
-  const forbidden: Simulator = { ...vendor, handle: async () => Response.json({ category: 'MISSING_SCOPES' }, { status: 403 }) } as never
+  const forbidden: Simulator = { handle: async () => Response.json({ category: 'MISSING_SCOPES' }, { status: 403 }) }
   expect(await ask('hubspot', { access_token: 'T' }, forbidden)).toHaveLength(4)
 })
 
