@@ -24,8 +24,8 @@ export { ERROR_CODES, isSyncError, SyncError } from './contract/index.ts'
 export type {
   Action, AuditEntry, Blame, Change, ChangesQuery, Checkpoint, Clock, Column, ColumnKind, Commit, CommitOutcome, CycleFacts,
   CycleRecord, DatabaseInfo, ErrorCode, Execute, Inflight, JsonObject, JsonValue, Landing, LandingCounts, LastError, Lease, Log, Lookup,
-  LogEntry, LogFields, Mode, Move, Pacing, Page, Ports, Quarantined, QuarantineEntry, Random, Remedy, Row, Secrets, StateText,
-  StopReason, Store, Sweep, SyncContext, SyncErrorOptions, SyncRef,
+  LogEntry, LogFields, Meter, Mode, Move, Pacing, Page, Ports, Quarantined, QuarantineEntry, Random, Remedy, Row, Secrets, SpanIds, StateText,
+  StopReason, Store, Sweep, SyncContext, SyncErrorOptions, SyncRef, Tracer,
 } from './contract/index.ts'
 export { binaryIds, eventFeed, failover, flipFlop, frontier, keyset, numericIds, offset, offsets, pagedProvider, pageNumber, relay, relayNested, search, token } from './strategies/index.ts'
 export type {

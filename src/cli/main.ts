@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { Writable } from 'node:stream'
 import { classify } from '../engine/classify.ts'
+import { flushTelemetry } from '../platform/open-telemetry.ts'
 import { maskSecrets, noteEnvironment } from '../redaction/known-secrets.ts'
 import type { Cli } from './cli.ts'
 import { exitCodeOf } from './exit-code.ts'
@@ -38,6 +39,7 @@ await end(exitCode)
 
 /** Not left to run out: a connector may have left a timer or a connection behind. */
 async function end(code: number): Promise<never> {
+  await flushTelemetry()
   await terminal.drain()
   process.exit(code)
 }

@@ -79,7 +79,7 @@ export const METRICS = {
   cycles: { name: 'tidemark.cycles', kind: 'counter', unit: '{cycle}', about: 'Cycles that ended, by why.', labels: ['tidemark.worker', 'tidemark.sync', 'tidemark.stop_reason'] },
   cycleDuration: { name: 'tidemark.cycle.duration', kind: 'histogram', unit: 's', about: 'How long cycles took.', labels: ['tidemark.stop_reason'], buckets: [0.1, 1, 10, 60, 300, 1_800, 7_200] },
   lag: {
-    name: 'tidemark.sync.lag', kind: 'histogram', unit: 's', about: 'How old the copy was when a cycle ended: since a complete one began, or since the last complete one when it failed.',
+    name: 'tidemark.cycle.lag', kind: 'histogram', unit: 's', about: 'How old the copy was when a cycle ended: since a complete one began, or since the last complete one when it failed.',
     labels: ['tidemark.worker', 'tidemark.sync'], buckets: [1, 10, 60, 300, 900, 3_600, 21_600, 86_400, 604_800],
   },
   pages: { name: 'tidemark.pages', kind: 'counter', unit: '{page}', about: 'Pages landed.', labels: ['tidemark.worker', 'tidemark.sync'] },

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Attributes as ApiAttributes, Context, Counter, Histogram, Span as ApiSpan } from '@opentelemetry/api'
 import { METRICS, NO_SPAN, SPANS, type Attributes, type LogFields, type Meter, type Metric, type MetricName, type Span, type SpanIds, type SpanName, type Tracer } from '../contract/index.ts'
 import { LabelBounds, labelsOf } from './label-bounds.ts'
@@ -40,6 +41,22 @@ export async function openTelemetry(options: TelemetryOptions = {}): Promise<Tel
     },
   }
 }
+
+/** Sends what is still held back, before a process ends at once. Whoever receives it is not waited for longer than a moment. */
+export async function flushTelemetry(): Promise<void> {
+  if (!(API_KEY in globalThis)) return
+  const api = await import('@opentelemetry/api').catch(() => null)
+  const tracers = api?.trace.getTracerProvider() as Flushing & { getDelegate?(): Flushing }
+  const flushing = [tracers?.getDelegate?.() ?? tracers, api?.metrics.getMeterProvider() as Flushing].map((provider) => provider?.forceFlush?.())
+  await Promise.race([Promise.allSettled(flushing), sleep(FLUSH_MAX_MS, null, { ref: false })])
+}
+
+/** What the providers of its SDK can do, and the interface does not say. */
+interface Flushing {
+  forceFlush?(): Promise<void>
+}
+
+const FLUSH_MAX_MS = 3_000
 
 /** Where the package registers what a program sets up; the same for all copies of its first major version. */
 const API_KEY = Symbol.for('opentelemetry.js.api.1')

@@ -183,12 +183,12 @@ test('figures of a cycle: pages, records by what became of them, durations, lag,
   expect(await watcher.points('tidemark.commit.duration')).toMatchObject([{ labels: { 'tidemark.outcome': 'landed' }, count: 1 }])
   expect(await watcher.points('tidemark.wait.duration')).toMatchObject([{ labels: { 'tidemark.reason': 'pacer' }, count: 1, value: expect.closeTo(2, 0) }])
   expect(await watcher.points('tidemark.cycle.duration')).toMatchObject([{ labels: { 'tidemark.stop_reason': 'complete' }, count: 1 }])
-  expect(await watcher.points('tidemark.sync.lag')).toMatchObject([{ labels: of, count: 1 }])
+  expect(await watcher.points('tidemark.cycle.lag')).toMatchObject([{ labels: of, count: 1 }])
 
   // A copy that is not renewed gets older, and every cycle that fails says by how much.
   const { startedAt } = (await store.cycles(null))[0]!
   await run(store, async () => Promise.reject(new SyncError('SOURCE_INVALID', 'no')), { clock: { ...hasty, now: () => startedAt + 3_600_000 } })
-  const [lag] = await watcher.points('tidemark.sync.lag')
+  const [lag] = await watcher.points('tidemark.cycle.lag')
   expect(lag).toMatchObject({ count: 2 })
   expect(lag!.value).toBeGreaterThan(3_500)
 })
