@@ -23,14 +23,8 @@ export interface TelemetryOptions {
  * set it up at any time, and loaded only then: who does not watch does not pay for it.
  */
 export async function openTelemetry(options: TelemetryOptions = {}): Promise<Telemetry | null> {
-  if (!(API_KEY in globalThis)) return null
-  let api: Api
-  try {
-    api = await import('@opentelemetry/api')
-  } catch {
-    // Somebody else's copy has been set up, and we have none: an optional peer.
-    return null
-  }
+  const api = await loadApi()
+  if (api === null) return null
   const { sendTraceparent = false } = options
   return {
     tracer: { start: (span, attributes, parent) => startSpan(api, span, attributes, parent, sendTraceparent) },
@@ -44,16 +38,23 @@ export async function openTelemetry(options: TelemetryOptions = {}): Promise<Tel
 
 /** Sends what is still held back, before a process ends at once. Whoever receives it is not waited for longer than a moment. */
 export async function flushTelemetry(): Promise<void> {
-  if (!(API_KEY in globalThis)) return
-  const api = await import('@opentelemetry/api').catch(() => null)
-  const tracers = api?.trace.getTracerProvider() as Flushing & { getDelegate?(): Flushing }
-  const flushing = [tracers?.getDelegate?.() ?? tracers, api?.metrics.getMeterProvider() as Flushing].map((provider) => provider?.forceFlush?.())
-  await Promise.race([Promise.allSettled(flushing), sleep(FLUSH_MAX_MS, null, { ref: false })])
+  const api = await loadApi()
+  if (api === null) return
+  const tracers = api.trace.getTracerProvider() as Flushing & { getDelegate?(): Flushing }
+  const providers: readonly Flushing[] = [tracers.getDelegate?.() ?? tracers, api.metrics.getMeterProvider() as Flushing]
+  const flushed = Promise.allSettled(providers.map(async (provider) => provider.forceFlush?.()))
+  await Promise.race([flushed, sleep(FLUSH_MAX_MS)])
 }
 
 /** What the providers of its SDK can do, and the interface does not say. */
 interface Flushing {
   forceFlush?(): Promise<void>
+}
+
+async function loadApi(): Promise<Api | null> {
+  if (!(API_KEY in globalThis)) return null
+  // Somebody else's copy may have been set up where we have none: it is an optional peer.
+  return import('@opentelemetry/api').catch(() => null)
 }
 
 const FLUSH_MAX_MS = 3_000
@@ -81,7 +82,8 @@ class ActiveSpan implements Span {
   constructor(api: Api, span: ApiSpan, context: Context, isRequest: boolean, sendTraceparent: boolean) {
     this.#api = api
     this.#span = span
-    this.ids = span.spanContext()
+    const { traceId, spanId } = span.spanContext()
+    this.ids = { traceId, spanId }
     this.context = api.trace.setSpan(context, span)
     // A request is this span: instruments of the client would show it again, and send the trace along.
     this.#within = isRequest ? this.context.setValue(SUPPRESSED, true) : this.context

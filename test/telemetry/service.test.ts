@@ -17,8 +17,9 @@ test('RX9 docs/guides/observability.md: what it registers sees the spans and fig
   await fetch(`${service.url}/agents/v1/people`)
   const { lines, stderr } = await service.stop()
 
-  // What was held back when it ended has been sent too.
-  for (const name of ['tidemark.cycle', 'tidemark.page', 'tidemark.commit', 'tidemark.delivery', 'GET']) expect(stderr).toContain(`name: '${name}'`)
+  // What was held back when it ended has been sent too: the exporter waits longer than all of it takes.
+  const seen = (name: string): number => stderr.split(`name: '${name}'`).length - 1
+  for (const [name, least] of [['tidemark.cycle', 2], ['tidemark.page', 3], ['tidemark.commit', 2], ['GET', 6], ['tidemark.delivery', 2]] as const) expect([name, seen(name) >= least]).toEqual([name, true])
   for (const { name } of Object.values(METRICS)) expect(stderr).toContain(`name: '${name}'`)
   expect(stderr).not.toContain('heron')
 
@@ -31,10 +32,10 @@ test('RX9 docs/guides/observability.md: what it registers sees the spans and fig
   expect(said('cycle ended', 'good')).toEqual([expect.objectContaining({ ...good, stopReason: 'complete', pages: 2 })])
   expect(said('the connector speaks')).toEqual([expect.objectContaining({ ...good, page: 1 }), expect.objectContaining({ ...good, page: 2 })])
   expect(said('the source answered', 'good')).toEqual([1, 2].map((page) => expect.objectContaining({ ...good, page, method: 'GET', host: '127.0.0.1', status: 200, requestId: 'office-1' }) as LogLine))
-  expect(said('page failed, trying again')).toEqual([expect.objectContaining({ ...refused, page: 1, requestId: 'office-1', code: 'SOURCE_UNAVAILABLE' })])
-  expect(said('waiting')).toEqual([expect.objectContaining(refused)])
-  expect(said('cycle failed')).toEqual([expect.objectContaining({ ...refused, code: 'SOURCE_UNAVAILABLE' })])
-  expect(said('a message was not delivered')).toEqual([expect.objectContaining({ tenant: 'default', webhook: expect.any(String), requestId: expect.stringMatching(/^msg_/), attempt: 1, status: 503, ...ids })])
+  expect(said('page failed, trying again').slice(0, 1)).toEqual([expect.objectContaining({ ...refused, page: 1, requestId: 'office-1', code: 'SOURCE_UNAVAILABLE' })])
+  expect(said('waiting').slice(0, 1)).toEqual([expect.objectContaining(refused)])
+  expect(said('cycle failed').slice(0, 1)).toEqual([expect.objectContaining({ ...refused, code: 'SOURCE_UNAVAILABLE' })])
+  expect(said('a message was not delivered').slice(0, 1)).toEqual([expect.objectContaining({ tenant: 'default', webhook: expect.any(String), requestId: expect.stringMatching(/^msg_/), attempt: 1, status: 503, ...ids })])
   expect(said('answered').at(-1)).toMatchObject({ requestId: expect.any(String), method: 'GET', route: '/agents/v1/:database', status: 401, ms: expect.any(Number) })
   // All of one cycle is one trace, and another is another.
   expect(new Set(lines.filter((line) => line['sync'] === 'good').map((line) => line['trace_id'])).size).toBe(1)

@@ -39,7 +39,7 @@ test('a cycle is a tree: pages inside the cycle, requests and commits inside the
     'tidemark.tenant': 'default', 'tidemark.worker': 'shop', 'tidemark.sync': 'things', 'tidemark.mode': 'incremental', 'tidemark.trigger': 'library', 'tidemark.cycle': 1,
     'tidemark.stop_reason': 'complete', 'tidemark.pages': 2, 'tidemark.records.created': 2, 'tidemark.resumed': false,
   } })
-  expect(result.trace).toMatchObject({ traceId: cycle!.trace, spanId: cycle!.id })
+  expect(result.trace).toEqual({ traceId: cycle!.trace, spanId: cycle!.id })
   const pages = watcher.spans('tidemark.page')
   expect(pages.map(({ parent, attributes }) => [parent, attributes['tidemark.page'], attributes['tidemark.outcome'], attributes['tidemark.changes']])).toEqual([[cycle!.id, 1, 'landed', 1], [cycle!.id, 2, 'landed', 1]])
   for (const name of ['GET', 'tidemark.commit']) {
