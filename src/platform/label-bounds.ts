@@ -1,4 +1,5 @@
 import type { AttributeName, Attributes } from '../contract/index.ts'
+import { maskSecrets } from '../redaction/known-secrets.ts'
 
 /** What all the rest is called. */
 export const OTHER = 'other'
@@ -35,5 +36,10 @@ export class LabelBounds {
 
 /** Only those that the figure is told by. */
 export function labelsOf(names: readonly AttributeName[], labels: Attributes): Attributes {
-  return Object.fromEntries(names.flatMap((name) => (labels[name] === undefined ? [] : [[name, labels[name]]])))
+  return withoutSecrets(Object.fromEntries(names.flatMap((name) => (labels[name] === undefined ? [] : [[name, labels[name]]]))))
+}
+
+/** A host may be a key, and a vendor may call a request by the token that it came with. */
+export function withoutSecrets(attributes: Attributes): Attributes {
+  return Object.fromEntries(Object.entries(attributes).map(([name, value]) => [name, typeof value === 'string' ? maskSecrets(value) : value]))
 }

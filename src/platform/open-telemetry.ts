@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Attributes as ApiAttributes, Context, Counter, Histogram, Span as ApiSpan } from '@opentelemetry/api'
 import { METRICS, NO_SPAN, SPANS, type Attributes, type LogFields, type Meter, type Metric, type MetricName, type Span, type SpanIds, type SpanName, type Tracer } from '../contract/index.ts'
-import { LabelBounds, labelsOf } from './label-bounds.ts'
+import { LabelBounds, labelsOf, withoutSecrets } from './label-bounds.ts'
 
 type Api = typeof import('@opentelemetry/api')
 
@@ -95,7 +95,7 @@ class ActiveSpan implements Span {
   }
 
   set(attributes: Attributes): void {
-    this.#span.setAttributes(attributes as ApiAttributes)
+    this.#span.setAttributes(withoutSecrets(attributes) as ApiAttributes)
   }
 
   end(error: string | null = null): void {
@@ -111,7 +111,7 @@ function startSpan(api: Api, name: SpanName, attributes: Attributes, parent: Spa
   const { name: shown, isRequest } = SPANS[name]
   const context = parent instanceof ActiveSpan ? parent.context : api.context.active()
   const span = api.trace.getTracer(SCOPE).startSpan(shown.replace('{method}', String(attributes['http.request.method'])), {
-    kind: isRequest ? api.SpanKind.CLIENT : api.SpanKind.INTERNAL, attributes: attributes as ApiAttributes,
+    kind: isRequest ? api.SpanKind.CLIENT : api.SpanKind.INTERNAL, attributes: withoutSecrets(attributes) as ApiAttributes,
   }, context)
   // Figures alone may have been set up.
   return api.isSpanContextValid(span.spanContext()) ? new ActiveSpan(api, span, context, isRequest, sendTraceparent) : NO_SPAN

@@ -6,6 +6,7 @@ import { systemClock } from '../../src/platform/clock.ts'
 import { createLog } from '../../src/platform/log.ts'
 import { openTelemetry } from '../../src/platform/open-telemetry.ts'
 import { systemRandom } from '../../src/platform/random.ts'
+import { noteSecret } from '../../src/redaction/known-secrets.ts'
 import { Deliverer } from '../../src/webhooks/deliverer.ts'
 import { newSecret, secretsText } from '../../src/webhooks/secrets.ts'
 import { createSender } from '../../src/webhooks/send.ts'
@@ -15,7 +16,7 @@ import { Watcher } from './watcher.ts'
 /** Each of its own, so that a find tells what leaked. */
 const CANARIES = {
   query: 'canary-query-1', path: 'canary-path-2', header: 'canary-header-3', body: 'canary-body-4', answer: 'canary-answer-5', answerHeader: 'canary-said-6', state: 'canary-state-7', cursor: 'canary-cursor-8',
-  key: 'canary-key-9', record: 'canary-record-10', thrown: 'canary-thrown-11', cause: 'canary-cause-12', webhookPath: 'canary-hook-13', webhookQuery: 'canary-hook-14', scope: 'canary-scope-15', method: 'CANARY-METHOD-16',
+  key: 'canary-key-9', record: 'canary-record-10', thrown: 'canary-thrown-11', cause: 'canary-cause-12', webhookPath: 'canary-hook-13', webhookQuery: 'canary-hook-14', scope: 'canary-scope-15', host: 'canary-host-17', echoed: 'canary-echoed-18', method: 'CANARY-METHOD-16',
 } as const
 
 test('XF16 invariant 10: canaries in addresses, headers, states, records, keys, cursors and the words of errors: no span, figure or line of a log lets one out', async () => {
@@ -40,6 +41,13 @@ test('XF16 invariant 10: canaries in addresses, headers, states, records, keys, 
   for (const thrown of [new Error(CANARIES.thrown), new SyncError('SOURCE_UNAVAILABLE', `it said ${CANARIES.thrown}`, { cause: new Error(CANARIES.cause) }), Object.assign(new Error(CANARIES.thrown), { code: CANARIES.cause, name: CANARIES.cause, stack: CANARIES.cause }), CANARIES.thrown]) {
     await run('failing', async () => Promise.reject(thrown as Error))
   }
+  // A key that is known as one: where a host or an id is made of it, that is masked.
+  noteSecret(CANARIES.host)
+  noteSecret(CANARIES.echoed)
+  await run('known', async (_state, { fetch }) => {
+    await fetch(`https://${CANARIES.host}.example.com/`)
+    return { changes: [], hasMore: false, nextState: 1 }
+  }, async () => new Response('{}', { headers: { 'x-request-id': `id-${CANARIES.echoed}` } }))
   await run('refused', async (_state, { fetch }) => {
     const answer = await fetch(`https://api.example.com/${CANARIES.path}?${CANARIES.query}`)
     throw new SyncError('AUTH_REJECTED', await answer.text())
@@ -56,7 +64,7 @@ test('XF16 invariant 10: canaries in addresses, headers, states, records, keys, 
     expect([name, 'log', excerpt(lines.join(''), canary)]).toEqual([name, 'log', null])
   }
   // The search is able to find, and there was something to look at.
-  expect(excerpt(await watcher.exported(), 'api.example.com')).not.toBeNull()
+  for (const found of ['api.example.com', '[secret].example.com', 'id-[secret]']) expect([found, excerpt(await watcher.exported(), found) === null]).toEqual([found, false])
   expect(new Set(watcher.spans().map(({ name }) => name))).toEqual(new Set(['tidemark.cycle', 'tidemark.page', 'tidemark.commit', 'tidemark.delivery', 'GET', 'POST', '_OTHER']))
   expect(lines.length).toBeGreaterThan(5)
 })
