@@ -71,15 +71,27 @@ async function loaded(cli: Cli, flags: TargetFlags, findings: Finding[]): Promis
   }
 }
 
-/** By the text of the worker file, without its comments: what it asks for as `secrets.get('NAME')`. What it imports is not looked at. */
+/**
+ * By the text of the worker file, without its comments: what it asks for as `secrets.get('NAME')`, and what it names of
+ * `.env.example`. What it imports is not looked at. What something simulated stands in for need not be set.
+ */
 function examineSecrets(cli: Cli, { file, settings }: WorkerTarget): Finding {
   const text = readFileSync(resolve(cli.folder, file), 'utf8').replace(/\/\*[\s\S]*?\*\/|(?<![:'"`])\/\/[^\n]*/g, '')
-  const names = [...new Set([...text.matchAll(/secrets\.get\(\s*['"`]([^'"`$]+)['"`]/g)].map((match) => match[1]!))]
+  const offered = new Set(settingsIn(resolve(settings.folder, '.env.example')))
+  const quoted = [...text.matchAll(/(secrets\.get\(\s*|unless:\s*)?['"`](?:\$\{)?([^'"`${}]+)\}?['"`]/g)].map(([, before = '', name]) => ({ before, name: name! }))
+  const names = [...new Set(quoted.filter(({ before, name }) => before.startsWith('secrets') || offered.has(name)).map(({ name }) => name))]
   const missing = names.filter((name) => !settings.environment[name])
   const env = resolve(settings.folder, '.env')
+  const stoodIn = quoted.filter(({ before, name }) => before.startsWith('unless') && missing.includes(name))
+  if (stoodIn.length > 0) return ok('secrets', `${stoodIn.map(({ name }) => name).join(', ')}: not set, so that something simulated is read`)
   if (missing.length > 0) return warn('secrets', `not set: ${missing.join(', ')}`, `Add ${missing.map((name) => `${name}=…`).join(' ')} to ${env}`)
   if (process.platform !== 'win32' && existsSync(env) && (statSync(env).mode & 0o077) !== 0) return warn('secrets', `${env} can be read by others on this machine`, `chmod 600 ${env}`)
   return ok('secrets', names.length === 0 ? 'the worker file names none' : `${names.join(', ')}: set`)
+}
+
+/** Commented out or not. */
+function settingsIn(example: string): string[] {
+  return existsSync(example) ? [...readFileSync(example, 'utf8').matchAll(/^#?\s*([A-Z][A-Z0-9_]*)=/gm)].map(([, name]) => name!) : []
 }
 
 const DISK_WARN_BYTES = 1024 ** 3

@@ -6,16 +6,20 @@ export interface InitSource {
   /** What to look at first. */
   readonly database: string
   readonly sync: string
-  /** Runs before anything is set: against a simulated account, or files that come with it. */
-  readonly runsAtOnce: boolean
+  /** What it reads until its settings are there, so that it runs at once; null for what needs a server of yours first. */
+  readonly simulated: string | null
+  /** Until when; until the last of its settings is set unless given. */
+  readonly until?: string
+  /** What has to be there before the first run, as lines of shell and of `.env`. */
+  readonly needs?: readonly string[]
   /** Packages it needs besides. */
   readonly packages?: Readonly<Record<string, string>>
 }
 
-const simulated = (title: string, database: string, settings: InitSource['settings'], sync = database): InitSource => ({ title, settings, database, sync, runsAtOnce: true })
+const simulated = (title: string, database: string, settings: InitSource['settings'], sync = database): InitSource => ({ title, settings, database, sync, simulated: 'a simulated account' })
 
 export const INIT_SOURCES = {
-  harbour: { title: 'Nothing yet: a small harbour inside the worker', settings: { HARBOUR_TOKEN: 'what your API is asked with' }, database: 'vessels', sync: 'vessel-moves', runsAtOnce: true },
+  harbour: { title: 'Nothing yet: a small harbour inside the worker', settings: { HARBOUR_TOKEN: 'what your API is asked with' }, database: 'vessels', sync: 'vessel-moves', simulated: 'a harbour inside the worker' },
   rest: simulated('Any HTTP API, described', 'customers', { API_TOKEN: 'the token of the API' }),
   stripe: simulated('Stripe', 'customers', { STRIPE_KEY: 'a secret key, or a restricted one that may read customers, products and events' }),
   hubspot: simulated('HubSpot', 'contacts', { HUBSPOT_TOKEN: 'the access token of a private app' }),
@@ -27,13 +31,27 @@ export const INIT_SOURCES = {
   airtable: simulated('Airtable', 'tasks', { AIRTABLE_TOKEN: 'a personal access token; base and table are in worker.ts' }),
   bookmarks: simulated('X bookmarks', 'bookmarks', { X_TOKEN: 'a user’s access token; the user is in worker.ts' }),
   kraken: simulated('Kraken', 'ledgers', { KRAKEN_KEY: 'an API key that may query ledgers and trades', KRAKEN_SECRET: 'its private key' }),
-  evm: { title: 'Transfers of an account on an EVM chain', settings: {}, database: 'transfers', sync: 'transfers', runsAtOnce: false },
-  sql: { title: 'Tables of PostgreSQL, MySQL, MariaDB or SQLite', settings: { SOURCE_URL: 'postgres://…, mysql://…, mariadb://… or sqlite:path' }, database: 'customers', sync: 'customers', runsAtOnce: false },
-  'postgres-cdc': { title: 'PostgreSQL by its log (CDC)', settings: { SOURCE_URL: 'postgres://…' }, database: 'orders', sync: 'orders', runsAtOnce: false },
-  files: { title: 'A folder of files', settings: {}, database: 'orders', sync: 'orders', runsAtOnce: true },
-  odata: { title: 'An OData service', settings: { ODATA_USER: 'the user', ODATA_PASSWORD: 'the password' }, database: 'accounts', sync: 'accounts', runsAtOnce: false },
-  kafka: { title: 'Kafka topics', settings: {}, database: 'orders', sync: 'orders', runsAtOnce: false, packages: { kafkajs: '^2' } },
-  singer: { title: 'Any Singer tap', settings: { GITHUB_TOKEN: 'what the tap asks with' }, database: 'issues', sync: 'issues', runsAtOnce: false },
+  evm: { title: 'Transfers of an account on an EVM chain', settings: { ALCHEMY_URL: 'https://eth-mainnet.g.alchemy.com/v2/<key>; other nodes and indexers are named in worker.ts', ETHERSCAN_KEY: 'asked when the first fails' }, database: 'transfers', sync: 'transfers', simulated: 'a simulated chain', until: 'ALCHEMY_URL is set in .env, and from then on the real one' },
+  sql: { title: 'Tables of PostgreSQL, MySQL, MariaDB or SQLite', settings: { SOURCE_URL: 'postgres://…, mysql://…, mariadb://… or sqlite:path' }, database: 'customers', sync: 'customers', simulated: 'shop.db, a small SQLite file made at the first run,' },
+  'postgres-cdc': {
+    title: 'PostgreSQL by its log (CDC)', settings: { SOURCE_URL: 'postgres://…, of an account that may replicate' }, database: 'orders', sync: 'orders', simulated: null,
+    needs: [
+      'docker run -d --name orders -p 5432:5432 -e POSTGRES_PASSWORD=postgres postgres -c wal_level=logical',
+      'echo "SOURCE_URL=postgres://postgres:postgres@127.0.0.1:5432/postgres" > .env',
+      `docker exec orders psql -U postgres -c "create table orders (id int primary key, item text); insert into orders values (1, 'anchor'), (2, 'beacon'), (3, 'compass')"`,
+    ],
+  },
+  files: { title: 'A folder of files', settings: {}, database: 'orders', sync: 'orders', simulated: 'the files in drop/' },
+  odata: simulated('An OData service', 'accounts', { ODATA_USER: 'the user; the address of the service is in worker.ts', ODATA_PASSWORD: 'the password' }),
+  kafka: {
+    title: 'Kafka topics', settings: { KAFKA_BROKERS: 'host:port of some brokers, with commas between' }, database: 'orders', sync: 'orders', simulated: null, packages: { kafkajs: '^2' },
+    needs: [
+      'docker run -d --name orders -p 9092:9092 apache/kafka',
+      'echo "KAFKA_BROKERS=127.0.0.1:9092" > .env',
+      `printf '1:{"item":"anchor"}\\n2:{"item":"beacon"}\\n3:{"item":"compass"}\\n' | docker exec -i orders /opt/kafka/bin/kafka-console-producer.sh --bootstrap-server 127.0.0.1:9092 --topic orders --property parse.key=true --property key.separator=:`,
+    ],
+  },
+  singer: { title: 'Any Singer tap', settings: { GITHUB_TOKEN: 'what a tap such as tap-github asks with' }, database: 'issues', sync: 'issues', simulated: 'tap.mjs, a small tap of its own,', until: 'worker.ts names another' },
 } as const satisfies Record<string, InitSource>
 
 export type InitSourceName = keyof typeof INIT_SOURCES

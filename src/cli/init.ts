@@ -18,7 +18,7 @@ interface InitFlags {
 export function initVerb(): Command {
   return new Command('init')
     .summary('a worker project that runs at once')
-    .description('Makes a worker project for a source of yours. On a terminal it asks which. Most run at once, without an account or a network, against a simulated account, and against the real one as soon as its key is in .env.')
+    .description('Makes a worker project for a source of yours. On a terminal it asks which. All but two run at once, without an account or a network, against something simulated, and against the real one as soon as its key is in .env; those two (kafka, postgres-cdc) need a server, and say how to start one.')
     .argument('[dir]', 'where to make it', '.')
     .addOption(new Option('--source <name>', 'what it reads from').choices(Object.keys(INIT_SOURCES)))
     .option('--yes', 'ask nothing; without --source, a small harbour inside the worker')
@@ -46,14 +46,16 @@ export const init: Act<[string, InitFlags]> = async (cli, dir, flags) => {
 /** Asks with arrows and Enter; loaded only where somebody can be asked. */
 async function askSource(): Promise<InitSourceName> {
   const { isCancel, select } = await import('@clack/prompts')
-  const options = Object.entries<InitSource>(INIT_SOURCES).map(([value, { title, runsAtOnce }]) => ({ value: value as InitSourceName, label: title, ...(runsAtOnce && { hint: 'runs at once' }) }))
+  const options = Object.entries<InitSource>(INIT_SOURCES).map(([value, { title, simulated }]) => ({ value: value as InitSourceName, label: title, ...(simulated !== null && { hint: 'runs at once' }) }))
   const answer = await select({ message: 'What do you want a copy of?', options, maxItems: 12 })
   if (isCancel(answer)) throw new SyncError('CANCELLED', 'Nothing was chosen and nothing was written.')
   return answer
 }
 
-function valuesOf({ database, sync, settings, packages = {} }: InitSource, name: string, dependency: string): Record<string, string> {
+function valuesOf(source: InitSource, name: string, dependency: string): Record<string, string> {
+  const { database, sync, settings, packages = {}, needs = [] } = source
   return {
+    first: needs.length === 0 ? untilSet(source) : `It reads a server of yours. To try it with one on this machine:\n\n\`\`\`sh\n${needs.join('\n')}\n\`\`\``,
     name, dependency, database, sync, key: database === 'vessels' ? 'V001' : '<key>', now: isoTime(Math.floor(systemClock.now() / 1_000) * 1_000),
     settings: Object.entries(settings).map(([setting, what]) => `# ${what}\n# ${setting}=`).join('\n') || '# This source needs none.',
     packages: Object.entries(packages).map(([other, version]) => `,\n    "${other}": "${version}"`).join(''),
@@ -68,22 +70,27 @@ interface Made {
   readonly needsInstall: boolean
 }
 
-function show({ terminal }: Cli, { database, settings, runsAtOnce }: InitSource, { cd, written, kept, needsInstall }: Made): void {
-  const names = Object.keys(settings)
+/** What it reads now, and what leads to the real thing. */
+function untilSet({ database, settings, simulated, until }: InitSource): string {
+  const last = Object.keys(settings).at(-1)
+  if (database === 'vessels') return 'Then point worker.ts at an API of yours; its comments say where.'
+  if (last === undefined) return 'worker.ts says what is read and how often.'
+  return `It reads ${simulated} until ${until ?? `${last} is set in .env (see .env.example), and from then on the real one`}. Begin with a fresh store then: rm -r .tidemark`
+}
+
+function show({ terminal }: Cli, source: InitSource, { cd, written, kept, needsInstall }: Made): void {
   terminal.print(
     `A worker project is in ${cd === '' ? 'this folder' : cd}: ${written.join(', ')}${kept.length === 0 ? '' : ` (kept: ${kept.join(', ')})`}`,
     '',
     ...[
       ...(cd === '' ? [] : [`cd ${cd}`]),
       ...(needsInstall ? ['npm install'] : []),
-      ...(runsAtOnce || names.length === 0 ? [] : [`cp .env.example .env                                 # and set ${names.join(', ')}`]),
+      ...(source.needs ?? []),
       'npx tidemark run                                     # twice: the second time it finds what moved',
-      `npx tidemark query "select * from ${database} limit 5"`,
+      `npx tidemark query "select * from ${source.database} limit 5"`,
       'npx tidemark status',
     ].map((line) => `  ${line}`),
     '',
-    database === 'vessels' ? 'Then point worker.ts at an API of yours; its comments say where.'
-    : runsAtOnce && names.length > 0 ? `It reads a simulated account until ${names.at(-1)} is set in .env (see .env.example); from then on the real one. Begin with a fresh store then: rm -r .tidemark`
-    : 'worker.ts says what is read and how often.',
+    source.needs === undefined ? untilSet(source) : `It reads a server of yours; ${Object.keys(source.settings).join(' and ')} in .env says which.`,
   )
 }

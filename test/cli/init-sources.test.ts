@@ -1,15 +1,18 @@
-import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { DatabaseSync } from '@photostructure/sqlite'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { INIT_SOURCES, type InitSource } from '../../src/cli/init-sources.ts'
 import { loadWorker } from '../../src/config/load-worker.ts'
 import { openStore } from '../../src/config/open-store.ts'
-import { SyncError } from '../../src/contract/index.ts'
+import { SyncError, type SyncContext } from '../../src/contract/index.ts'
 import { runCycle } from '../../src/engine/cycle.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { systemRandom } from '../../src/platform/random.ts'
+import { sql } from '../../src/sources/sql/source.ts'
+import { orShop } from '../../src/testing/index.ts'
 import { ROOT } from './package.ts'
 import { Project } from './project.ts'
 
@@ -22,21 +25,17 @@ describe('there is a template for every source', () => {
     expect(readdirSync(TEMPLATES).toSorted()).toEqual(shipped)
     expect(NAMES.toSorted()).toEqual(shipped)
   })
-
-  test('each passes the type check, with the settings of the project it becomes', () => {
-    const folder = folderFor('types')
-    for (const name of NAMES) writeTemplate(name, join(folder, name))
-    const settings = JSON.parse(readFileSync(join(ROOT, 'templates/worker/tsconfig.json'), 'utf8')) as { compilerOptions: object }
-    const paths = { tidemark: [join(ROOT, 'src/index.ts')], 'tidemark/testing': [join(ROOT, 'src/testing/index.ts')], 'tidemark/sources/*': [join(ROOT, 'src/sources/*/source.ts')] }
-    const compilerOptions = { ...settings.compilerOptions, allowImportingTsExtensions: true, types: ['node'], typeRoots: [join(ROOT, 'node_modules/@types')], paths }
-    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*/*.ts'] }))
-    expect(compile(folder)).toEqual([])
-    writeFileSync(join(folder, 'stripe/worker.ts'), `${readFileSync(join(folder, 'stripe/worker.ts'), 'utf8')}\nworker.track(1)\n`)
-    expect(compile(folder)).not.toEqual([])
-  })
 })
 
-describe.each(NAMES.filter((name) => (INIT_SOURCES[name as keyof typeof INIT_SOURCES] as InitSource).runsAtOnce))('%s', (name) => {
+const SOURCES: Readonly<Record<string, InitSource>> = INIT_SOURCES
+const AT_ONCE = NAMES.filter((name) => SOURCES[name]!.simulated !== null)
+
+test('all but what needs a server of yours run at once, and those two say what to do', () => {
+  expect(NAMES.filter((name) => SOURCES[name]!.simulated === null)).toEqual(['postgres-cdc', 'kafka'])
+  for (const name of NAMES) expect(SOURCES[name]!.needs !== undefined, name).toBe(SOURCES[name]!.simulated === null)
+})
+
+describe.each(AT_ONCE)('%s', (name) => {
   test('runs at once, finds later what happened since, and asks the real one as soon as it may', { timeout: 120_000 }, async () => {
     const folder = folderFor(name)
     writeTemplate(name, folder)
@@ -60,20 +59,59 @@ describe.each(NAMES.filter((name) => (INIT_SOURCES[name as keyof typeof INIT_SOU
       }
       return results
     }
-    const first = await run(name === 'files' ? -60_000 : 3_600_000)
+    // Of a folder it is the files' own time that counts, of a tap that of the machine.
+    const first = await run(name === 'files' ? -60_000 : name === 'singer' ? 0 : 3_600_000)
     expect(first.map(({ error }) => error)).toEqual(first.map(() => null))
-    const { database, settings } = INIT_SOURCES[name as keyof typeof INIT_SOURCES] as InitSource
+    const { database, settings } = SOURCES[name]!
     expect((await store.databases()).find((known) => known.name === database)!.rows).toBeGreaterThan(2)
     if (name === 'files') return
     const position = await store.position()
+    if (name === 'singer') happens(folder)
     const second = await run(0)
     expect(second.map(({ error }) => error)).toEqual(second.map(() => null))
     expect(await store.position()).toBeGreaterThan(position)
     expect(requested).toEqual([])
-    await run(0, Object.fromEntries(Object.keys(settings).map((setting) => [setting, Buffer.from('a real one').toString('base64')])))
+    if (name === 'singer') return
+    const real = await run(0, Object.fromEntries(Object.keys(settings).map((setting) => [setting, realOf(name, setting)])))
+    if (name === 'sql') return expect(real.map(({ error }) => error?.code)).toEqual(real.map(() => 'SOURCE_UNAVAILABLE'))
     expect(requested.length).toBeGreaterThan(0)
     for (const url of requested) expect(url).toMatch(/^https:\/\/(?!127|localhost)/)
   })
+})
+
+test('sql: the file is made once; what somebody else writes to it is read, and stays', { timeout: 60_000 }, async () => {
+  const folder = folderFor('shop')
+  const since = new Date(Date.now() - 120_000).toISOString()
+  const shop = orShop({ unless: 'SOURCE_URL', file: pathToFileURL(join(folder, 'shop.db')), since })
+  const { lookup } = shop(sql({ url: 'SOURCE_URL' }).listing('customers'))
+  const context = (aheadMs: number): SyncContext => ({ clock: { ...systemClock, now: () => Date.now() + aheadMs }, secrets: { get: fail } }) as unknown as SyncContext
+  expect(await lookup('1', context(0))).toMatchObject({ record: { id: 1 } })
+  const db = new DatabaseSync(join(folder, 'shop.db'))
+  db.exec("update customers set name = 'Mine', email = 'mine' where id = 1; insert into customers (id, name) values (9999, 'New')")
+  expect(db.prepare('select count(*) as late from customers where id in (1, 9999) and updated_at > ?').get(since)).toEqual({ late: 2 })
+  db.close()
+  expect(await lookup('9999', context(60_000))).toMatchObject({ record: { name: 'New' } })
+  expect(await lookup('1', context(60_000))).toMatchObject({ record: { name: 'Mine' } })
+})
+
+test('what needs a server says so: what is missing, where to set it, and doctor too', { timeout: 120_000 }, async () => {
+  const project = new Project()
+  for (const [name, setting] of [['kafka', 'KAFKA_BROKERS'], ['postgres-cdc', 'SOURCE_URL']] as const) {
+    const made = await project.run('init', name, '--source', name, '--yes')
+    expect(made.stdout).toContain(`${setting} in .env says which`)
+    const folder = join(project.folder, name)
+    expect(readFileSync(join(folder, 'README.md'), 'utf8')).toContain(SOURCES[name]!.needs![0])
+    expect(await project.run('run', { folder })).toMatchObject({ code: 3, stdout: expect.stringMatching(new RegExp(`SECRET_MISSING  The secret ${setting} is not set\\.\\n.*\\.env`)) })
+    expect(await project.run('doctor', { folder })).toMatchObject({ stdout: expect.stringMatching(new RegExp(`! secrets  not set: ${setting}\n    → Add ${setting}=… to `)) })
+  }
+})
+
+test('doctor knows what something simulated stands in for', { timeout: 60_000 }, async () => {
+  const project = new Project()
+  await project.run('init', '--source', 'kraken', '--yes')
+  expect(await project.run('doctor')).toMatchObject({ stdout: expect.stringMatching(/✓ secrets  KRAKEN_\w+: not set, so that something simulated is read/) })
+  project.write('.env', 'KRAKEN_SECRET=x\n')
+  expect(await project.run('doctor')).toMatchObject({ stdout: expect.stringMatching(/! secrets  not set: KRAKEN_KEY\n/) })
 })
 
 test('init --source stripe: the project runs, and runs again, before anybody has an account', { timeout: 120_000 }, async () => {
@@ -111,13 +149,15 @@ function writeTemplate(name: string, folder: string): void {
   }
 }
 
-function compile(folder: string): string[] {
-  try {
-    execFileSync(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', folder], { cwd: folder, stdio: 'pipe' })
-    return []
-  } catch (error) {
-    return String((error as { stdout: Buffer }).stdout).split('\n').filter((line) => /^[\w-]+\/worker\.ts/.test(line))
-  }
+/** A minute goes by for the tap. */
+function happens(folder: string): void {
+  const file = join(folder, 'tap.mjs')
+  writeFileSync(file, readFileSync(file, 'utf8').replace('Date.now())', 'Date.now() + 60_000)'))
+}
+
+function realOf(name: string, setting: string): string {
+  if (name === 'sql') return 'postgres://127.0.0.1:1/none'
+  return setting.endsWith('_URL') ? 'https://eth-mainnet.g.alchemy.com/v2/real' : Buffer.from('a real one').toString('base64')
 }
 
 function nothing(): void {}

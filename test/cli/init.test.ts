@@ -1,8 +1,9 @@
 import { execFileSync, spawn } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { buildPackage, ROOT } from './package.ts'
+import { ROOT } from './package.ts'
+import { installPacked } from './packed.ts'
 import { Project } from './project.ts'
 
 describe('init makes a project that runs at once', () => {
@@ -66,8 +67,7 @@ describe('init makes a project that runs at once', () => {
 describe('the packed package', () => {
   test('the ten minutes of the README, in an empty folder that installed it', { timeout: 240_000 }, async () => {
     const project = new Project()
-    const tarball = execFileSync('npm', ['pack', buildPackage(), '--ignore-scripts', '--silent'], { cwd: project.folder, encoding: 'utf8' }).trim().split('\n').at(-1)!
-    install(join(project.folder, tarball), join(project.folder, 'node_modules'))
+    const tarball = installPacked(project.folder)
     project.write('package.json', JSON.stringify({ name: 'outside', type: 'module', dependencies: { tidemark: `file:${tarball}` } }))
 
     const [, block] = /^## Ten minutes\n[\s\S]*?```sh\n([\s\S]*?)```/m.exec(readFileSync(join(ROOT, 'README.md'), 'utf8'))!
@@ -130,17 +130,6 @@ async function startAndStop(folder: string): Promise<string> {
   service.kill('SIGINT')
   expect(await new Promise((resolve) => service.once('close', resolve))).toBe(0)
   return stdout
-}
-
-/** What `npm install` of a tarball comes to, without asking the registry for its dependencies. */
-function install(tarball: string, modules: string): void {
-  mkdirSync(join(modules, 'tidemark'), { recursive: true })
-  mkdirSync(join(modules, '.bin'))
-  execFileSync('tar', ['xzf', tarball, '-C', join(modules, 'tidemark'), '--strip-components=1'])
-  symlinkSync('../tidemark/dist/cli/main.js', join(modules, '.bin/tidemark'))
-  for (const name of readdirSync(join(ROOT, 'node_modules'))) {
-    if (!name.startsWith('.')) symlinkSync(join(ROOT, 'node_modules', name), join(modules, name))
-  }
 }
 
 function npx(folder: string, ...args: readonly string[]): string {

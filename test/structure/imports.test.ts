@@ -70,7 +70,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
     folders: ['contract', 'engine', 'config', 'stores/sqlite', 'testing', 'sources/airtable', 'sources/github', 'sources/hubspot', 'sources/linear', 'sources/rest', 'sources/salesforce', 'sources/servicenow', 'sources/stripe'],
     packages: [],
   },
-  testing: { folders: ['contract', 'values', 'engine', 'registry', 'platform', 'config', 'stores/sqlite', 'stores/kit', 'runner', 'testing/simulation/vendors'], packages: ['node:assert/strict', 'node:crypto', 'node:http', 'node:net', 'node:stream', 'node:test', 'node:timers/promises', 'node:util'] },
+  testing: { folders: ['contract', 'values', 'engine', 'registry', 'platform', 'config', 'stores/sqlite', 'stores/kit', 'runner', 'testing/simulation/vendors'], packages: ['@photostructure/sqlite', 'node:assert/strict', 'node:crypto', 'node:http', 'node:net', 'node:stream', 'node:test', 'node:timers/promises', 'node:url', 'node:util'] },
   cli: {
     folders: ['redaction', 'contract', 'values', 'strategies', 'engine', 'registry', 'config', 'config/manifest', 'platform', 'runner', 'runner/restate', 'server', 'webhooks', 'webhooks/verify', 'testing', 'testing/simulation/vendors', 'advisor', 'linter', 'mcp', 'typings', 'export', 'stores/sqlite', 'stores/postgres'],
     packages: ['node:fs', 'node:fs/promises', 'node:http', 'node:net', 'node:path', 'node:process', 'node:readline/promises', 'node:stream', 'node:url', 'node:util', 'node:os', 'node:crypto', 'node:child_process', 'node:timers/promises', 'commander', '@clack/prompts', 'picocolors', 'pg', '@photostructure/sqlite'],

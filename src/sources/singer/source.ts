@@ -25,7 +25,7 @@ export interface SingerOptions {
   /** What it sees of the environment besides `PATH`, `HOME` and the language; `${NAME}` stands for a secret here too. */
   readonly environment?: Readonly<Record<string, string>>
   /** Where it runs; the folder of this process unless given. */
-  readonly folder?: string
+  readonly folder?: string | URL
   /** A page ends with the first STATE after so many records; 1,000 unless given. A run without any is divided at ten times as many. */
   readonly pageSize?: number
   /** A tap that writes nothing for so long has hung; a quarter of an hour unless given. */

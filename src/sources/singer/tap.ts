@@ -12,7 +12,7 @@ export interface Program {
   /** What it sees of the environment besides `PATH`, `HOME` and the language. */
   readonly environment: Readonly<Record<string, string>>
   /** Where it runs. */
-  readonly folder: string | undefined
+  readonly folder: string | URL | undefined
 }
 
 /** What a tap is told: files, because others can read arguments. */

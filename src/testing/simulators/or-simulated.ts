@@ -1,8 +1,8 @@
 import type { SyncContext } from '../../contract/index.ts'
 import { Stream } from '../simulation/random.ts'
-import { ACCOUNTS, fillAccount, writeOnce, type AccountName } from './accounts.ts'
 import { asFetch } from './kit/as-fetch.ts'
 import { ManualClock } from './kit/manual-clock.ts'
+import { openWorld, type WorldName } from './worlds.ts'
 
 export interface OrSimulatedOptions {
   /** The secret that leads to the real one. */
@@ -23,16 +23,30 @@ const WRITES_MAX = 400
  *
  * `const simulated = orSimulated('stripe', { unless: 'STRIPE_KEY', since: '2026-01-31T12:00:00Z' })`, then `simulated(account.customers)`
  */
-export function orSimulated(name: AccountName, { unless, since }: OrSimulatedOptions): <Source extends object>(source: Source) => Source {
-  let simulated: Pick<SyncContext, 'fetch' | 'secrets'> | undefined
+export function orSimulated(name: WorldName, { unless, since }: OrSimulatedOptions): <Source extends object>(source: Source) => Source {
+  return standIn(unless, (context) => openAccount(name, Date.parse(since), context))
+}
+
+/** What a source is given instead of the real thing; opened once, when it is first asked and the secret is not set. */
+export function standIn(unless: string, open: (context: SyncContext) => Partial<SyncContext>): <Source extends object>(source: Source) => Source {
+  let opened: Partial<SyncContext> | undefined
   const contextFor = (context: SyncContext): SyncContext => {
     if (isSet(unless, context)) return context
-    simulated ??= openAccount(name, Date.parse(since), context)
-    return { ...context, ...simulated }
+    opened ??= open(context)
+    return { ...context, ...opened }
   }
   // Whatever a source can be asked, the context comes last.
   const wrapped = (ask: (...given: unknown[]) => unknown) => (...given: unknown[]): unknown => ask(...given.slice(0, -1), contextFor(given.at(-1) as SyncContext))
   return (source) => Object.fromEntries(Object.entries(source).map(([part, value]) => [part, typeof value === 'function' ? wrapped(value as (...given: unknown[]) => unknown) : value])) as typeof source
+}
+
+/** How many writes there have been by now, of a life that began at `sinceMs`; and when the nth was. */
+export function writesBy(nowMs: number, sinceMs: number): number {
+  return Math.max(0, Math.min(WRITES_MAX, Math.floor((nowMs - sinceMs) / WRITE_EVERY_MS) + 1))
+}
+
+export function momentOfWrite(n: number, sinceMs: number): number {
+  return sinceMs + n * WRITE_EVERY_MS
 }
 
 function isSet(secret: string, { secrets }: SyncContext): boolean {
@@ -43,30 +57,28 @@ function isSet(secret: string, { secrets }: SyncContext): boolean {
   }
 }
 
-function openAccount(name: AccountName, sinceMs: number, { clock: real }: SyncContext): Pick<SyncContext, 'fetch' | 'secrets'> {
-  const account = ACCOUNTS[name]
+function openAccount(name: WorldName, sinceMs: number, { clock: real }: SyncContext): Pick<SyncContext, 'fetch' | 'secrets'> {
   const clock = new ManualClock(sinceMs - FILLED_AGO_MS)
   // Every write has chances of its own: whoever asked in between, and how often, must not change what is written next.
   let chances = new Stream(0, name)
   const random = { next: () => chances.next() }
-  const vendor = account.make({ clock: { now: () => clock.now(), sleep: (ms, signal) => real.sleep(ms, signal) }, random })
-  fillAccount(vendor, account)
+  const world = openWorld(name, { clock: { now: () => clock.now(), sleep: (ms, signal) => real.sleep(ms, signal) }, random })
   let writes = 0
   const catchUp = (): void => {
     const nowMs = real.now()
-    for (; writes < WRITES_MAX && sinceMs + writes * WRITE_EVERY_MS <= nowMs; writes++) {
-      clock.advance(Math.max(0, sinceMs + writes * WRITE_EVERY_MS - clock.now()))
+    for (; writes < writesBy(nowMs, sinceMs); writes++) {
+      clock.advance(Math.max(0, momentOfWrite(writes, sinceMs) - clock.now()))
       chances = new Stream(writes + 1, name)
-      writeOnce(vendor, account, writes, random)
+      world.write(writes)
     }
     clock.advance(Math.max(0, nowMs - clock.now()))
   }
-  const ask = asFetch(vendor)
+  const ask = asFetch(world)
   return {
     fetch: (input, init) => {
       catchUp()
       return ask(input, init)
     },
-    secrets: { get: (secret) => account.secret?.(secret) ?? 'simulated' },
+    secrets: { get: (secret) => world.secret?.(secret) ?? 'simulated' },
   }
 }

@@ -1,7 +1,7 @@
 import { Worker } from 'tidemark'
 import { postgresCdc } from 'tidemark/sources/postgres-cdc'
 
-// Every insert, update and delete from the server's own log. It needs wal_level = logical and an account with REPLICATION.
+// Every insert, update and delete from the server's own log. Its URL is in .env; README.md says what the server needs.
 const worker = new Worker({ name: '{{name}}' })
 worker.track('orders', {
   database: worker.database('orders'),

@@ -1,5 +1,6 @@
 import { odata, type CursorOptions, type ODataSource } from '../../../src/sources/odata/source.ts'
-import { OdataSimulator, SERVICE_PATH, type OdataOptions } from '../../simulators/odata/simulator.ts'
+import { OdataSimulator, SERVICE_PATH, type OdataOptions } from '../../../src/testing/simulators/odata/simulator.ts'
+import { standardParser } from '../../simulators/odata/standard-parser.ts'
 import { Stage } from '../stage.ts'
 
 export const URL_OF_SERVICE = `https://erp.example${SERVICE_PATH}`
@@ -35,7 +36,7 @@ export class Desk {
   }
 
   static async open(version: 2 | 4, options: Partial<OdataOptions> = {}, seed = 1): Promise<Desk> {
-    const stage = await Stage.open((ports) => new OdataSimulator(ports, { version, sets: version === 4 ? SETS : SETS_OF_2, ...options }), seed)
+    const stage = await Stage.open((ports) => new OdataSimulator(ports, { parser: standardParser, version, sets: version === 4 ? SETS : SETS_OF_2, ...options }), seed)
     return new Desk(stage, version)
   }
 

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import type { OdataOptions } from '../../simulators/odata/simulator.ts'
+import type { OdataOptions } from '../../../src/testing/simulators/odata/simulator.ts'
 import { Desk } from './desk.ts'
 
 const opened: Desk[] = []

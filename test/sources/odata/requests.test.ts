@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { odata } from '../../../src/sources/odata/source.ts'
-import { OdataSimulator, SERVICE_PATH } from '../../simulators/odata/simulator.ts'
+import { OdataSimulator, SERVICE_PATH } from '../../../src/testing/simulators/odata/simulator.ts'
+import { standardParser } from '../../simulators/odata/standard-parser.ts'
 import { Stage } from '../stage.ts'
 import { Desk, URL_OF_SERVICE } from './desk.ts'
 
@@ -17,7 +18,7 @@ describe('R26 R39 SAP by OData, as documented', () => {
   const input = { stream_id: 'GLAccounts', cursor_field: 'LastUpdated', cursor_value: since }
   const accounts = async (): Promise<Stage<OdataSimulator>> => {
     const sets = { GLAccounts: { key: ['AccountID'], properties: { AccountID: 'Edm.String', Name: 'Edm.String', LastUpdated: 'Edm.DateTimeOffset' } } } as const
-    const stage = await Stage.open((ports) => new OdataSimulator(ports, { version: 4, sets }))
+    const stage = await Stage.open((ports) => new OdataSimulator(ports, { parser: standardParser, version: 4, sets }))
     closing.push(stage)
     return stage
   }

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { planOf } from '../../engine/scene.ts'
-import type { OdataOptions } from '../../simulators/odata/simulator.ts'
+import type { OdataOptions } from '../../../src/testing/simulators/odata/simulator.ts'
 import { Desk, URL_OF_SERVICE } from './desk.ts'
 
 const opened: Desk[] = []

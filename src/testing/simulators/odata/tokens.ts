@@ -1,4 +1,4 @@
-import { BadQuery } from './filter.ts'
+import { BadQuery } from './query.ts'
 import type { EdmValue } from './values.ts'
 
 /** Everything a link must remember: whoever follows one adds nothing to it. */

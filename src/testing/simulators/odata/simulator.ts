@@ -1,13 +1,14 @@
-import { ApiSimulator, type Call } from '../../../src/testing/simulators/kit/api-simulator.ts'
-import type { SimulatorPorts } from '../../../src/testing/simulators/kit/simulator.ts'
-import { BadQuery, known, parseFilter, parseOrderBy, type OrderItem, type Row } from './filter.ts'
+import { ApiSimulator, type Call } from '../kit/api-simulator.ts'
+import type { SimulatorPorts } from '../kit/simulator.ts'
 import { edmx, typeNameOf, type EntitySet } from './metadata.ts'
+import { ownParser } from './parse-query.ts'
+import { BadQuery, known, predicateOf, type OrderItem, type QueryParser, type Row } from './query.ts'
 import { readToken, writeToken, type DeltaToken, type Query, type SkipToken } from './tokens.ts'
 import { bareNumbers, compare, comparableOf, keyLiteral, renderV2, renderV4, type EdmValue } from './values.ts'
 
 /**
- * An OData service over HTTP, version 4 or 2, by the rules of the standard. `openOdata` of `open-odata.ts` stands it on
- * the loopback address; what it holds is written with `put` and `remove`.
+ * An OData service over HTTP, version 4 or 2, by the rules of the standard. What it holds is written
+ * with `put` and `remove`.
  *
  * It answers: the service document, `$metadata`, entity sets, `Set(key)`, `Set/$count`; `$filter` (comparisons, and, or,
  * not, parentheses, contains/startswith/endswith, the literals of its own version and no others), `$orderby`, `$top`,
@@ -44,6 +45,8 @@ export interface OdataOptions {
   readonly linkOrigin?: string
   /** When given, requests without it (bearer, or basic user or password) are refused. */
   readonly token?: string
+  /** How queries are read; the simulator's own unless given. */
+  readonly parser?: QueryParser
 }
 
 export const SERVICE_PATH = '/odata'
@@ -72,6 +75,7 @@ export class OdataSimulator extends ApiSimulator {
   /** Called before each request is answered, with its number from 1. */
   beforeRequest: ((number: number, url: URL) => void) | undefined
   readonly #options: OdataOptions
+  readonly #parser: QueryParser
   readonly #held = new Map<string, Map<string, Held>>()
   #late: Late[] = []
   #serial = 0
@@ -82,6 +86,7 @@ export class OdataSimulator extends ApiSimulator {
   constructor(ports: SimulatorPorts, options: OdataOptions) {
     super(ports, options.token)
     this.#options = options
+    this.#parser = options.parser ?? ownParser
     for (const [name, { key, properties }] of Object.entries(options.sets)) {
       for (const property of key) known(property, properties)
       const foreign = options.version === 4 ? 'Edm.DateTime' : 'Edm.Date'
@@ -209,7 +214,7 @@ export class OdataSimulator extends ApiSimulator {
   }
 
   #list(call: Call, name: string, asked: SkipToken, prefer: string): Response {
-    const order = asked.orderby === undefined ? [] : parseOrderBy(asked.orderby, this.#set(name).properties)
+    const order = asked.orderby === undefined ? [] : this.#orderOf(name, asked.orderby)
     const matching = this.#rows(name, this.#filterOf(name, asked.filter), order)
     const { after } = asked
     const rest = typeof after === 'number' ? matching.slice(after) : matching.filter((row) => this.#compare(name, order, row, after) > 0)
@@ -314,7 +319,11 @@ export class OdataSimulator extends ApiSimulator {
   }
 
   #filterOf(name: string, filter: string | undefined): (row: Row) => boolean {
-    return filter === undefined ? () => true : parseFilter(filter, this.#set(name).properties, this.#options.version)
+    return filter === undefined ? () => true : predicateOf(this.#parser.filter(filter, this.#options.version), this.#set(name).properties)
+  }
+
+  #orderOf(name: string, orderby: string): OrderItem[] {
+    return this.#parser.orderBy(orderby).map((item) => ({ ...item, property: known(item.property, this.#set(name).properties) }))
   }
 
   #rows(name: string, holds: (row: Row) => boolean, order: readonly OrderItem[]): Row[] {

@@ -1,4 +1,4 @@
-import type { Properties } from './filter.ts'
+import type { Properties } from './query.ts'
 
 export interface EntitySet {
   /** The properties that make the key, in order. */

@@ -1,0 +1,136 @@
+import { BadQuery, OPERATORS, type Condition, type Operand, type Operator, type OrderItem, type QueryParser } from './query.ts'
+import type { EdmClass } from './values.ts'
+
+/** The part of OData's language that the simulator answers, and no more. A test compares it with a parser of the whole. */
+export const ownParser: QueryParser = {
+  filter: (text, version) => new Reader(text, version).whole(),
+  orderBy: (text) => text.split(',').map((item) => {
+    const [, property, direction] = /^\s*(\w+)(?:\s+(asc|desc))?\s*$/.exec(item) ?? notUnderstood(item)
+    return { property: property!, descending: direction === 'desc' } satisfies OrderItem
+  }),
+}
+
+interface Word {
+  readonly text: string
+  readonly operand?: Operand
+}
+
+const NUMBER = String.raw`-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?`
+const GUID = '[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}'
+const DATE = String.raw`\d{4}-\d\d-\d\d`
+const TIME = String.raw`T\d\d:\d\d(?::\d\d(?:\.\d{1,12})?)?`
+
+/** Each version writes its literals in ways of its own, and does not know those of the other. The first that fits is taken. */
+const LITERALS: Readonly<Record<2 | 4, ReadonlyArray<readonly [EdmClass, RegExp]>>> = {
+  2: [['offset', /datetimeoffset'([^']*)'/y], ['datetime', /datetime'([^']*)'/y], ['guid', /guid'([^']*)'/y], ['number', new RegExp(`(${NUMBER})[lLmMdDfF]?(?![\\w-])`, 'y')]],
+  4: [['guid', new RegExp(`(${GUID})(?!\\w)`, 'y')], ['offset', new RegExp(`(${DATE}${TIME}(?:Z|[+-]\\d\\d:\\d\\d))(?!\\w)`, 'y')], ['date', new RegExp(`(${DATE})(?!\\w)`, 'y')], ['number', new RegExp(`(${NUMBER})(?![\\w-])`, 'y')]],
+}
+
+/** `or` joins what `and` joins what may be negated. */
+class Reader {
+  readonly #words: readonly Word[]
+  readonly #text: string
+  #at = 0
+
+  constructor(text: string, version: 2 | 4) {
+    this.#text = text
+    this.#words = wordsOf(text, version)
+  }
+
+  whole(): Condition {
+    const condition = this.#joined('or')
+    if (this.#at < this.#words.length) notUnderstood(this.#text)
+    return condition
+  }
+
+  #joined(by: 'and' | 'or'): Condition {
+    const parts: Condition[] = []
+    do parts.push(by === 'or' ? this.#joined('and') : this.#factor(false))
+    while (this.#takes(by))
+    return parts.length === 1 ? parts[0]! : { kind: by, parts }
+  }
+
+  #factor(isNegated: boolean): Condition {
+    if (this.#takes('not')) return { kind: 'not', part: this.#factor(true) }
+    if (this.#takes('(')) {
+      const inner = this.#joined('or')
+      this.#expect(')')
+      return inner
+    }
+    if (this.#words[this.#at + 1]?.text === '(') return this.#call()
+    const left = this.#operand()
+    const operator = this.#next().text
+    if (!Object.hasOwn(OPERATORS, operator)) notUnderstood(this.#text)
+    if (isNegated) throw new BadQuery("'not' binds closer than a comparison: put what it denies in parentheses.")
+    return { kind: 'compare', operator: operator as Operator, left, right: this.#operand() }
+  }
+
+  #call(): Condition {
+    const method = this.#next().text
+    const given: Operand[] = []
+    this.#expect('(')
+    do given.push(this.#operand())
+    while (this.#takes(','))
+    this.#expect(')')
+    return { kind: 'call', method, given }
+  }
+
+  #operand(): Operand {
+    const { text, operand } = this.#next()
+    if (operand !== undefined) return operand
+    return /^[A-Za-z_]\w*$/.test(text) ? { kind: 'property', name: text } : notUnderstood(this.#text)
+  }
+
+  #next(): Word {
+    return this.#words[this.#at++] ?? notUnderstood(this.#text)
+  }
+
+  #takes(word: string): boolean {
+    const { text, operand } = this.#words[this.#at] ?? { text: '' }
+    if (text !== word || operand !== undefined) return false
+    this.#at++
+    return true
+  }
+
+  #expect(word: string): void {
+    if (!this.#takes(word)) notUnderstood(this.#text)
+  }
+}
+
+function wordsOf(text: string, version: 2 | 4): Word[] {
+  const words: Word[] = []
+  const taken = (pattern: RegExp, at: number): RegExpExecArray | null => {
+    pattern.lastIndex = at
+    return pattern.exec(text)
+  }
+  for (let at = 0; at < text.length;) {
+    const [all, word] = literalAt(taken, at, version) ?? bareAt(taken, at) ?? notUnderstood(text.slice(at))
+    if (word !== null) words.push(word)
+    at += all.length
+  }
+  return words
+}
+
+type Taken = (pattern: RegExp, at: number) => RegExpExecArray | null
+
+function literalAt(taken: Taken, at: number, version: 2 | 4): [string, Word] | null {
+  const quoted = taken(/'((?:[^']|'')*)'/y, at)
+  if (quoted !== null) return [quoted[0], { text: quoted[0], operand: { kind: 'literal', of: 'text', text: quoted[1]!.replaceAll("''", "'") } }]
+  for (const [of, pattern] of LITERALS[version]) {
+    const found = taken(pattern, at)
+    if (found !== null) return [found[0], { text: found[0], operand: { kind: 'literal', of, text: found[1]! } }]
+  }
+  const truth = taken(/(true|false|null)\b/y, at)
+  return truth === null ? null : [truth[0], { text: truth[0], operand: truth[0] === 'null' ? { kind: 'null' } : { kind: 'literal', of: 'truth', text: truth[0] } }]
+}
+
+function bareAt(taken: Taken, at: number): [string, Word | null] | null {
+  const space = taken(/\s+/y, at)
+  if (space !== null) return [space[0], null]
+  const bare = taken(/[A-Za-z_]\w*|[(),]/y, at)
+  return bare === null ? null : [bare[0], { text: bare[0] }]
+}
+
+function notUnderstood(text: string): never {
+  throw new BadQuery(`Syntax error in '${text}'.`)
+}

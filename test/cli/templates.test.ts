@@ -1,0 +1,47 @@
+import { execFile, execFileSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { INIT_SOURCES, type InitSource } from '../../src/cli/init-sources.ts'
+import { ROOT } from './package.ts'
+import { installPacked } from './packed.ts'
+
+const SOURCES: Readonly<Record<string, InitSource>> = INIT_SOURCES
+const NAMES = Object.keys(SOURCES)
+const folder = realpathSync(mkdtempSync(join(tmpdir(), 'tidemark-templates-')))
+const tidemark = async (cwd: string, ...args: string[]): Promise<string> => (await promisify(execFile)(process.execPath, [join(folder, 'node_modules/.bin/tidemark'), ...args], { cwd })).stdout
+
+/** Every project that `init` can make, by the packed package and nothing else. */
+beforeAll(async () => {
+  const tarball = installPacked(folder)
+  writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: 'outside', type: 'module', dependencies: { tidemark: `file:${tarball}` } }))
+  for (const name of NAMES) await tidemark(folder, 'init', name, '--source', name)
+}, 240_000)
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+test('each passes the type check as it is, with its own settings and without any types of Node', { timeout: 120_000 }, () => {
+  const settings = JSON.parse(readFileSync(join(folder, 'stripe/tsconfig.json'), 'utf8')) as { compilerOptions: object }
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ ...settings, include: NAMES.map((name) => `${name}/*.ts`) }))
+  expect(compile()).toBe('')
+  writeFileSync(join(folder, 'stripe/wrong.ts'), "import { orShop } from 'tidemark/testing'\norShop({ file: 1 })\n")
+  expect(compile()).toContain('wrong.ts')
+})
+
+describe.each(NAMES.filter((name) => SOURCES[name]!.simulated !== null))('%s', (name) => {
+  test('runs at once, and its rows can be queried', { timeout: 120_000 }, async () => {
+    const { syncs } = JSON.parse((await tidemark(join(folder, name), 'run', '--json')).trim().split('\n').at(-1)!) as { syncs: Array<{ error: unknown; pages: number }> }
+    expect(syncs.map(({ error, pages }) => [error, pages > 0])).toEqual(syncs.map(() => [null, true]))
+    const { rows } = JSON.parse(await tidemark(join(folder, name), 'query', `select * from ${SOURCES[name]!.database} limit 3`, '--json')) as { rows: unknown[] }
+    expect(rows).toHaveLength(3)
+  })
+})
+
+function compile(): string {
+  try {
+    return execFileSync(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', folder], { cwd: folder, encoding: 'utf8', stdio: 'pipe' })
+  } catch (error) {
+    return (error as { stdout: string }).stdout
+  }
+}
