@@ -1,17 +1,11 @@
-import type { Ports, Secrets } from '../contract/index.ts'
 import { systemClock } from '../platform/clock.ts'
-import { systemFetch, type Fetch } from '../platform/fetch.ts'
+import { systemFetch } from '../platform/fetch.ts'
 import { openTelemetry } from '../platform/open-telemetry.ts'
 import { systemRandom } from '../platform/random.ts'
 import { createSecrets } from '../platform/secrets.ts'
+import type { Outside } from '../runner/ask-source.ts'
 import type { Cli } from './cli.ts'
 import { logOf, type Target } from './target.ts'
-
-export interface Outside {
-  readonly ports: Ports
-  readonly fetch: Fetch
-  readonly secrets: Secrets
-}
 
 /** This machine's clock, network and environment, as a sync sees them, and whoever watches it. */
 export async function outsideOf(cli: Cli, { settings }: Target): Promise<Outside> {

@@ -5,10 +5,11 @@ import { classify } from '../engine/classify.ts'
 import { PagePreparer } from '../engine/prepare-page.ts'
 import type { SyncPlan } from '../engine/sync-plan.ts'
 import { countOrZeroArgument } from './arguments.ts'
-import { askSource } from './ask-source.ts'
+import { askSource } from '../runner/ask-source.ts'
 import type { Act, Cli } from './cli.ts'
 import { Foreign } from './json-document.ts'
 import { openForReading } from './open-for-reading.ts'
+import { outsideOf } from './outside.ts'
 import { printable } from './printable.ts'
 import { describeState, stateDocument } from './state-document.ts'
 import { parseStateArgument } from './state-argument.ts'
@@ -101,7 +102,7 @@ function stored(plan: SyncPlan, { inflight, committed }: Checkpoint): Omit<Asked
 }
 
 async function readPage(cli: Cli, stopping: AbortSignal, target: WorkerTarget, plan: SyncPlan, asked: Asked): Promise<CheckedPage> {
-  const page = await askSource(cli, stopping, target, plan, asked.pacers, (context): Promise<Page | { error: unknown }> => plan.execute(parseState(plan.sync, asked.state) as JsonValue, context))
+  const page = await askSource(await outsideOf(cli, target), stopping, { tenant: target.tenant, plan, pacers: asked.pacers }, (context): Promise<Page | { error: unknown }> => plan.execute(parseState(plan.sync, asked.state) as JsonValue, context))
   if (typeof page === 'object' && page !== null && !('changes' in page) && 'error' in page) throw classify(page.error)
   return checkPage(plan.sync, page, plan.limits.stateBytesMax)
 }

@@ -1,5 +1,6 @@
 import type { JsonSchema } from '../config/schema.ts'
 import { SyncError, type Ports, type Store } from '../contract/index.ts'
+import type { Outside } from '../runner/ask-source.ts'
 import type { DeclaredSync } from '../runner/declared-sync.ts'
 import type { Places } from '../runner/runner-options.ts'
 import type { Metrics } from '../server/metrics.ts'
@@ -11,6 +12,7 @@ export const DEFAULT_PORT = 4680
 export interface ApiOptions {
   readonly store: Store
   readonly ports: Ports
+  readonly outside: Outside
   readonly syncs: readonly DeclaredSync[]
   readonly schemas: Readonly<Record<string, JsonSchema>>
   readonly inbound: InboundWebhooks

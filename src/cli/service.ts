@@ -4,6 +4,7 @@ import type { Ports, Store } from '../contract/index.ts'
 import { holderName, isDeadHolder } from '../platform/holder.ts'
 import { syncsOf } from '../runner/declared-sync.ts'
 import { keepLog } from '../runner/keep-log.ts'
+import type { Outside } from '../runner/ask-source.ts'
 import { serveRestate, type RestateOptions, type ServedRestate } from '../runner/restate/serve.ts'
 import type { RunnerEvent } from '../runner/runner-options.ts'
 import { Runner } from '../runner/runner.ts'
@@ -11,7 +12,6 @@ import type { Metrics } from '../server/metrics.ts'
 import { Deliverer } from '../webhooks/deliverer.ts'
 import { InboundWebhooks } from '../webhooks/inbound.ts'
 import { createSender } from '../webhooks/send.ts'
-import type { Outside } from './outside.ts'
 import { serveApi, type ApiOptions, type ServedApi } from './serve-api.ts'
 import type { WorkerTarget } from './target.ts'
 
@@ -51,7 +51,7 @@ export async function openService({ target, store, outside: given, api, keepLogM
   const runner = restate === null ? new Runner(running) : new RestateRunner({ ...running, ...restate })
   // Under Restate the places are Restate's.
   const places = runner instanceof Runner ? { places: () => runner.places() } : {}
-  const served = api === null || metrics === null ? null : await serveApi({ store, ports, syncs, inbound, schemas: schemasOf(target.worker), metrics, ...places, ...api })
+  const served = api === null || metrics === null ? null : await serveApi({ store, ports, outside, syncs, inbound, schemas: schemasOf(target.worker), metrics, ...places, ...api })
   const send = createSender()
   const deliverer = new Deliverer({ store, ports, send, holder, isDead: isDeadHolder })
   const stopping = new AbortController()

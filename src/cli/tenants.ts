@@ -2,6 +2,7 @@ import { Command } from 'commander'
 import { SyncError, type Store } from '../contract/index.ts'
 import { systemClock } from '../platform/clock.ts'
 import { isDeadHolder } from '../platform/holder.ts'
+import { holdingOf, type Holding } from '../registry/holding.ts'
 import { actorName } from './actor.ts'
 import type { Act, Cli } from './cli.ts'
 import { grouped } from './counts.ts'
@@ -62,25 +63,6 @@ async function erase(store: Store): Promise<Extract<Awaited<ReturnType<Store['er
     if (!isDeadHolder(by)) throw new SyncError('LEASE_HELD', `${ref.sync} (worker ${ref.worker}) is being run by ${by}, until ${new Date(until).toISOString()} at least. Nothing was erased.`)
     const taken = await store.acquire(ref, { holder: by, ttlMs: 1, at: systemClock.now(), evict: by })
     if (taken.kind === 'acquired') await store.release(taken.lease)
-  }
-}
-
-interface Holding {
-  readonly tenant: string
-  readonly syncs: number
-  readonly databases: number
-  readonly rows: number
-  /** How many changes it has seen; the log may have forgotten some. */
-  readonly changes: number
-  readonly wrappedBy: readonly string[]
-}
-
-/** Nothing of it has to be opened: also of a tenant whose key is lost. */
-async function holdingOf(store: Store): Promise<Holding> {
-  const databases = await store.databases()
-  return {
-    tenant: store.tenant, syncs: (await store.syncs()).length, databases: databases.length, rows: databases.reduce((sum, { rows }) => sum + rows, 0), changes: await store.position(),
-    wrappedBy: [...new Set((await store.dataKeys()).map(({ wrappedBy }) => wrappedBy))],
   }
 }
 

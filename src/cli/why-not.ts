@@ -1,15 +1,14 @@
 import { Command } from 'commander'
 import { didYouMean } from '../config/closest.ts'
 import { shown } from '../config/names.ts'
-import { NEVER_RUN, SyncError, type Store } from '../contract/index.ts'
-import { classify } from '../engine/classify.ts'
-import type { SyncPlan } from '../engine/sync-plan.ts'
-import { judgeAbsence, type AbsenceFacts, type Coverage, type SourceSays } from './absence.ts'
-import { askSource } from './ask-source.ts'
+import { SyncError } from '../contract/index.ts'
+import { judgeAbsence, type AbsenceFacts } from '../runner/absence.ts'
+import { askForKey, gatherFacts } from '../runner/absence-facts.ts'
 import type { Act, Cli } from './cli.ts'
 import { ago } from './duration.ts'
 import { isoTime } from './json-document.ts'
 import { openForReading } from './open-for-reading.ts'
+import { outsideOf } from './outside.ts'
 import { printable } from './printable.ts'
 import { showTidemark } from '../redaction/redact-state.ts'
 import { table } from './table.ts'
@@ -29,10 +28,6 @@ export function whyNotVerb(): Command {
     .option('--no-ask', 'do not ask the source')
 }
 
-/** Looked through from the newest on. */
-const CYCLES_MAX = 1_000
-const QUARANTINED_MAX = 10_000
-
 export const whyNot: Act<[string, string, WhyNotFlags]> = async (cli, database, key, flags) => {
   const stopping = cli.listenForStop()
   const target = await workerTarget(cli, flags)
@@ -44,44 +39,11 @@ export const whyNot: Act<[string, string, WhyNotFlags]> = async (cli, database, 
   }
   const store = await openForReading(target)
   try {
-    const source = flags.ask ? await ask(cli, stopping, target, store, plans, database, key) : { kind: 'unasked', reason: 'you said not to.' } as const
-    const facts = await gather(store, plans, { database, key, source })
-    show(cli, target, facts)
+    const source = flags.ask ? await askForKey(await outsideOf(cli, target), stopping, { tenant: target.tenant, store, plans, database, key }) : { kind: 'unasked', reason: 'you said not to.' } as const
+    show(cli, target, await gatherFacts(store, plans, { database, key, source }))
   } finally {
     await store?.close()
   }
-}
-
-/** The first sync that can tell. */
-async function ask(cli: Cli, stopping: AbortSignal, target: WorkerTarget, store: Store | null, plans: readonly SyncPlan[], database: string, key: string): Promise<SourceSays> {
-  const plan = plans.find(({ databases, lookup }) => lookup != null && databases[0]!.name === database)
-  if (plan === undefined) return { kind: 'unasked', reason: 'it cannot be asked for one record.' }
-  try {
-    const pacers = (await store?.pacers(plan.worker)) ?? {}
-    const change = await askSource(cli, stopping, target, plan, pacers, (context) => plan.lookup!(key, context))
-    return change?.type === 'upsert' ? { kind: 'has', sync: plan.sync, updatedAt: change.upstreamUpdatedAt ?? null } : { kind: 'has_not', sync: plan.sync }
-  } catch (error) {
-    const { code, message } = classify(error)
-    if (code === 'CANCELLED') throw error
-    return { kind: 'unasked', reason: `${code}, ${message}` }
-  }
-}
-
-async function gather(store: Store | null, plans: readonly SyncPlan[], { database, key, source }: Pick<AbsenceFacts, 'database' | 'key' | 'source'>): Promise<AbsenceFacts> {
-  const coverage: Coverage[] = []
-  let quarantined: AbsenceFacts['quarantined'] = null
-  for (const plan of plans) {
-    const ref = { worker: plan.worker, sync: plan.sync }
-    const { tidemark, paused, inflight } = store === null ? NEVER_RUN : await store.read(ref)
-    const cycles = (await store?.cycles(ref, { limit: CYCLES_MAX })) ?? []
-    const lastComplete = cycles.find(({ stopReason }) => stopReason === 'complete') ?? null
-    coverage.push({ sync: plan.sync, mode: plan.mode, role: plan.pair?.role ?? null, tidemark, paused, lastComplete, unfinished: inflight?.cycle ?? null })
-    const own = ((await store?.quarantined({ ref, limit: QUARANTINED_MAX })) ?? []).filter((entry) => entry.database === database && entry.key === key)
-    for (const entry of own) if (quarantined === null || entry.at > quarantined.at) quarantined = entry
-  }
-  const last = (await store?.history(database, key))?.at(-1) ?? null
-  const writer = last === null ? undefined : (await store!.cycles({ worker: last.worker, sync: last.sync }, { limit: CYCLES_MAX })).find(({ cycle }) => cycle === last.cycle)
-  return { database, key, source, coverage, quarantined, last, lastMode: writer?.mode ?? null, isThere: (await store?.row(database, key)) != null }
 }
 
 function show({ terminal }: Cli, target: WorkerTarget, facts: AbsenceFacts): void {

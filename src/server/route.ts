@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Log, Ports } from '../contract/index.ts'
 import { childLog } from '../engine/child-log.ts'
+import type { Outside } from '../runner/ask-source.ts'
 import type { DeclaredSync } from '../runner/declared-sync.ts'
 import type { Places } from '../runner/runner-options.ts'
 import type { InboundWebhooks } from '../webhooks/inbound.ts'
@@ -53,6 +54,8 @@ export interface Hall {
   /** Of the worker. */
   readonly tenant: string
   readonly syncs: readonly DeclaredSync[]
+  /** What its sources are asked with for one record; null where they are not. */
+  readonly outside: Outside | null
   /** Of the records of its databases, where they are declared. */
   readonly schemas: Readonly<Record<string, JsonSchema>>
   /** Null when the worker takes no webhooks. */

@@ -4,6 +4,7 @@ import type { Socket } from 'node:net'
 import compress from '@fastify/compress'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, type HTTPMethods } from 'fastify'
 import type { Ports, Store } from '../contract/index.ts'
+import type { Outside } from '../runner/ask-source.ts'
 import type { DeclaredSync } from '../runner/declared-sync.ts'
 import type { Places } from '../runner/runner-options.ts'
 import type { InboundWebhooks } from '../webhooks/inbound.ts'
@@ -39,6 +40,8 @@ export interface ServerOptions {
   readonly version: string
   /** What the worker declares; others that the store knows are shown too. */
   readonly syncs?: readonly DeclaredSync[]
+  /** What sources are asked with for one record. Without, they are not asked. */
+  readonly outside?: Outside
   /** JSON Schemas of the records, by database. */
   readonly schemas?: Readonly<Record<string, JsonSchema>>
   /** What takes the webhooks of vendors. */
@@ -71,12 +74,12 @@ const BODY_MAX_BYTES = 65_536
 /** A key has at most 1024 bytes, each of which may be written as three. */
 const PATH_PART_MAX = 3_200
 
-export function createServer({ store, ports, version, syncs = [], schemas = {}, inbound, host = '127.0.0.1', corsOrigins = [], keysOnly = false, patienceMs = 30_000, metrics = new Metrics(), places }: ServerOptions): Server {
+export function createServer({ store, ports, version, syncs = [], outside, schemas = {}, inbound, host = '127.0.0.1', corsOrigins = [], keysOnly = false, patienceMs = 30_000, metrics = new Metrics(), places }: ServerOptions): Server {
   const cors = new Cors(corsOrigins)
   const stop = new AbortController()
   const send = createSender()
   const hall: Hall = {
-    ports, version, tenant: store.tenant, syncs, schemas, inbound: inbound ?? null, routes: ROUTES, send, patienceMs, stopping: stop.signal, streams: new Map(),
+    ports, version, tenant: store.tenant, syncs, outside: outside ?? null, schemas, inbound: inbound ?? null, routes: ROUTES, send, patienceMs, stopping: stop.signal, streams: new Map(),
     callers: new Callers(store, ports.clock, stop.signal), seals: new Seals(ports.clock), tide: new TideWatch(ports.clock, stop.signal), metrics, places: () => places?.() ?? null, notes: new StateNotes(), pages: new PageCache(),
   }
   const callers: WhoAsks = new WeakMap()

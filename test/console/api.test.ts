@@ -1,9 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import type { CycleRecord, Lease } from '../../src/contract/index.ts'
+import type { CycleRecord, Lease, Store } from '../../src/contract/index.ts'
+import { Worker } from '../../src/index.ts'
+import { syncsOf } from '../../src/runner/declared-sync.ts'
 import { activityOf } from '../../src/server/console/activity.ts'
 import { counts, upsert } from '../../src/testing/store-cases/harness.ts'
 import { addKey, Stand } from '../server/stand.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
+import { ports } from './scene.ts'
 
 const SECRET = 'secret-cursor'
 
@@ -60,6 +63,37 @@ describe('the console API', () => {
     expect((await reset({ version: 1, reason: 'a new account' })).body.data).toMatchObject({ isDone: true, version: 2 })
     expect(await stand.store.read({ worker: 'crm', sync: 'delta' })).toMatchObject({ version: 2, committed: null, heldBy: null })
     expect((await stand.store.audit({ worker: 'crm', sync: 'delta' }))[0]).toMatchObject({ action: 'set', actor: 'console:local', reason: 'a new account' })
+  })
+
+  test('invariant 10 the tenants of the store are told to who administers the worker’s own; to another, itself alone', async () => {
+    const stand = await filled({ host: '0.0.0.0' })
+    await stand.store.forTenant('acme').signal({ worker: 'w', sync: 's' }, { kind: 'pause', actor: 'ana', at: Date.now() })
+    const tenants = async (key: string) => (await stand.get('/console/api/tenants', { key })).body.data
+    const own = stand.store.tenant
+    expect(await tenants(await addKey(stand.store, ['admin']))).toEqual({ isCut: false, tenants: expect.arrayContaining([{ tenant: 'acme', syncs: 1, databases: 0, rows: 0, changes: 0 }, expect.objectContaining({ tenant: own, rows: 1, changes: 1 })]) })
+    expect(await tenants(await addKey(stand.store.forTenant('acme'), ['admin']))).toEqual({ isCut: false, tenants: [{ tenant: 'acme', syncs: 1, databases: 0, rows: 0, changes: 0 }] })
+    expect((await stand.get('/console/api/tenants', { key: await addKey(stand.store, ['sync:write', '*:read']) })).status).toBe(403)
+  })
+
+  test('invariant 10 why a key is missing: the source is asked for the tenant whose worker it is, and for no other', async () => {
+    const asked: string[] = []
+    const worker = new Worker({ name: 'crm' })
+    worker.sync('delta', {
+      database: worker.database('people'), mode: 'incremental', schedule: 'manual', execute: async () => ({ changes: [], hasMore: false, nextState: {} }),
+      lookup: async (key) => {
+        asked.push(key)
+        return { type: 'upsert', key, record: {} }
+      },
+    })
+    const outside = { ports, fetch: () => Promise.reject(new TypeError('nothing leaves')), secrets: { get: () => '' } }
+    const stand = await filled({ host: '0.0.0.0', syncs: syncsOf(worker), outside })
+    const post = async (store: Store, scopes: string[], database = 'people') => stand.post(`/console/api/databases/${database}/rows/x/why-not`, { key: await addKey(store, scopes) })
+    expect(await post(stand.store, ['people:read'])).toMatchObject({ status: 200, body: { data: { verdict: expect.stringMatching(/never_read|left_out|not_yet/), source: { kind: 'has', sync: 'delta' } } } })
+    expect(asked).toEqual(['x'])
+    expect(await post(stand.store.forTenant('acme'), ['people:read'])).toMatchObject({ status: 200, body: { data: { source: { kind: 'unasked' } } } })
+    expect((await post(stand.store, ['orders:read'])).status).toBe(403)
+    expect((await post(stand.store, ['*:read'], 'nothing')).status).toBe(404)
+    expect(asked).toEqual(['x'])
   })
 
   test('the overview is told anew only when something moved', async () => {

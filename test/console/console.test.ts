@@ -8,7 +8,7 @@ import { expectAccessible, launch, loaded, missing, NARROW, openPage, sideways, 
 import { Scene } from './scene.ts'
 
 const PAGES = {
-  overview: '/', sync: '/syncs/shop/customers', frontier: '/syncs/shop/stars', failing: '/syncs/shop/invoices', databases: '/databases', database: '/databases/customers',
+  overview: '/', sync: '/syncs/shop/customers', frontier: '/syncs/shop/stars', failover: '/syncs/shop/transfers', failing: '/syncs/shop/invoices', databases: '/databases', database: '/databases/customers',
   record: '/databases/customers/cus_1001', feed: '/feed', webhooks: '/webhooks', quarantine: '/quarantine', access: '/access', audit: '/audit',
 }
 
@@ -42,7 +42,7 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     const page = await at('/')
     const row = (name: string) => page.getByRole('row', { name: new RegExp(`^\\S+ ${name} `) })
     await row('customers').waitFor()
-    expect(await page.getByRole('row').count()).toBe(7)
+    expect(await page.getByRole('row').count()).toBe(8)
     expect(await row('customers').innerText()).toMatch(/Healthy\s+customers\s+incremental · continuous\s+\d\d:\d\d:\d\d\s+v\d+ #[0-9a-f]{6}\s+\d+m?s?\s/)
     expect(await row('orders').innerText()).toMatch(/Healthy[\s\S]*replace · every 1h[\s\S]*v1[\s\S]*complete[\s\S]*\+12[\s\S]*!1[\s\S]*in (1h|59m)/)
     expect(await row('invoices').innerText()).toMatch(/Error[\s\S]*AUTH_REJECTED[\s\S]*stopped/)
@@ -210,6 +210,59 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     await card.getByRole('button', { name: 'Resume' }).waitFor()
   })
 
+  test('a new webhook is told some changes only, if so chosen', async () => {
+    const page = await at('/webhooks')
+    await page.getByRole('button', { name: 'New webhook…' }).click()
+    await page.getByLabel('URL').fill('https://hooks.example.com/orders')
+    const databases = page.getByRole('group', { name: /^Databases/ })
+    await page.getByRole('group', { name: /every database, also those that come later/ }).waitFor()
+    await databases.getByLabel('orders').check()
+    await page.getByRole('group', { name: 'Actions every action' }).getByLabel('deleted').check()
+    await page.getByRole('group', { name: 'Databases only orders' }).waitFor()
+    await page.getByLabel('Begin with everything').check()
+    await expectAccessible(page, 'new webhook')
+    await page.getByRole('button', { name: 'Add it' }).click()
+    await page.getByLabel('The secret', { exact: true }).waitFor()
+    const [added] = await scene.store.webhooks()
+    onTestFinished(async () => void await scene.store.removeWebhook(added!.id))
+    expect(added).toMatchObject({ databases: ['orders'], actions: ['deleted'], position: 0 })
+    await page.keyboard.press('Escape')
+    await page.getByText('orders · deleted').waitFor()
+  })
+
+  test('a key that is not there: why not, whether the source has it, and what to run', async () => {
+    const page = await at('/databases/customers')
+    await page.getByRole('searchbox').fill('cus_nobody')
+    await page.getByText('Nothing has “cus_nobody” in it').waitFor()
+    await page.getByRole('button', { name: 'Why is “cus_nobody” not there?' }).click()
+    const told = page.getByRole('region', { name: 'Why cus_nobody is not in customers' })
+    await told.waitFor()
+    expect(await told.innerText()).toMatch(/not in source It has never been here, and the source has nothing under this key\.[\s\S]*What to do Compare the key[\s\S]*has nothing under this key[\s\S]*customers-backfill[\s\S]*complete with cycle \d+[\s\S]*npx tidemark why-not customers "cus_nobody"/)
+    await expectAccessible(page, 'why not')
+    // Another search is another question.
+    await page.getByRole('searchbox').fill('cus_other')
+    await page.getByRole('button', { name: 'Why is “cus_other” not there?' }).waitFor()
+    await page.goto(`${scene.url}/console/databases/orders/ord_bad`)
+    await page.getByText('There never was such a record').waitFor()
+    await page.getByRole('button', { name: /Why is “ord_bad”/ }).click()
+    await page.getByText(/It came with page 1 of cycle \d+ of orders and was refused: SCHEMA_MISMATCH/).waitFor()
+  })
+
+  test('a cycle that another provider took over says so', async () => {
+    const page = await at('/syncs/shop/transfers')
+    const cycles = page.getByRole('table', { name: 'Cycles, newest first' })
+    await cycles.getByText('switched to south').waitFor()
+  })
+
+  test('the tenants of the store are counted, and nothing else of them is told', async () => {
+    await scene.store.forTenant('acme').signal({ worker: 'secretly', sync: 'secret' }, { kind: 'pause', actor: 'ana', at: Date.now() })
+    const page = await at('/access')
+    const tenants = page.getByRole('table', { name: 'Tenants' })
+    await tenants.getByText('acme').waitFor()
+    expect(await tenants.innerText()).toMatch(/acme\s+1\s+0\s+0\s+0\s+default you\s+7\s+[45]\s+\d+\s+\d+/)
+    expect(await page.content()).not.toContain('secretly')
+  })
+
   test('quarantined records show with the reason', async () => {
     const page = await at('/quarantine')
     await page.getByText('SCHEMA_MISMATCH').first().waitFor()
@@ -310,7 +363,7 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
 async function settled({ store }: Scene): Promise<void> {
   for (;;) {
     const { syncs } = await store.standings({ at: Date.now(), recent: 1 })
-    if (syncs.filter(({ recent }) => recent[0] !== undefined && recent[0].endedAt !== null).length >= 5) return
+    if (syncs.filter(({ recent }) => recent[0] !== undefined && recent[0].endedAt !== null).length >= 6) return
     await systemClock.sleep(50)
   }
 }

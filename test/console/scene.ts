@@ -1,4 +1,4 @@
-import { frontier, SyncError, Worker, type Change } from '../../src/index.ts'
+import { failover, frontier, pagedProvider, SyncError, Worker, type Change } from '../../src/index.ts'
 import type { Ports, Store } from '../../src/contract/index.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { systemFetch } from '../../src/platform/fetch.ts'
@@ -12,8 +12,9 @@ import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
 
 const silent = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
 export const ports: Ports = { clock: systemClock, random: systemRandom, log: silent }
+const OUTSIDE = { ports, fetch: systemFetch, secrets: createSecrets({}) }
 
-/** A small shop: a pair that is followed, a list that comes newest first, one that fails, one whose records do not all fit, one that was paused. */
+/** A small shop: a pair that is followed, a list that comes newest first, one that fails, one that another provider takes over, one whose records do not all fit, one that was paused. */
 export class Scene {
   readonly store: Store
   readonly server: Server
@@ -34,8 +35,8 @@ export class Scene {
     const source = new ShopSource()
     const syncs = syncsOf(shop(source))
     await store.signal({ worker: 'shop', sync: 'refunds' }, { kind: 'pause', actor: 'ana', at: Date.now() })
-    const runner = new Runner({ store, syncs, ports, fetch: systemFetch, secrets: createSecrets({}), holder: holderName(), pollMs: 100 })
-    const server = createServer({ store, ports, syncs, version: '0.0.0', ...options })
+    const runner = new Runner({ store, syncs, ...OUTSIDE, holder: holderName(), pollMs: 100 })
+    const server = createServer({ store, ports, outside: OUTSIDE, syncs, version: '0.0.0', ...options })
     const url = await server.listen(0)
     await runner.start()
     return new Scene({ store, server, url, source }, runner)
@@ -105,10 +106,12 @@ function shop(source: ShopSource): Worker {
   const orders = worker.database('orders', { schema: { type: 'object', properties: { total: { type: 'number' } }, required: ['total'] } })
   worker.database('stars')
   worker.database('refunds')
+  worker.database('transfers')
   worker.track('customers', {
     database: customers, schedule: 'continuous', backfillSchedule: '1h',
     source: {
       anchor: async () => ({ place: source.end }),
+      lookup: async (key: string) => (source.customers.has(key) ? { type: 'upsert', key, record: source.customers.get(key)! } : null),
       backfill: async (state: { page: number } | undefined) => {
         const page = state?.page ?? 0
         const keys = [...source.customers.keys()].slice(page * 16, page * 16 + 16)
@@ -139,6 +142,25 @@ function shop(source: ShopSource): Worker {
       throw new SyncError('AUTH_REJECTED', 'https://billing.example answered 401: the token has ended.')
     },
   })
+  worker.sync('transfers', { database: 'transfers', mode: 'incremental', schedule: '1h', execute: transfers() })
   worker.sync('refunds', { database: 'refunds', mode: 'incremental', schedule: '5m', execute: async () => ({ changes: [], hasMore: false, nextState: {} }) })
   return worker
+}
+
+/** North tells the first page and is then gone; south goes on. */
+function transfers() {
+  type Transfer = { readonly id: string; readonly block: number }
+  const provider = (name: string, isGone: (from: number) => boolean) => pagedProvider<Transfer>({
+    name, supports: ['blockNumber'], prefers: 'blockNumber',
+    fetchPage: async ({ cursor }) => {
+      const from = Number(cursor?.value ?? 0)
+      if (isGone(from)) throw new SyncError('SOURCE_UNAVAILABLE', `${name} does not answer.`)
+      const items = Array.from({ length: 3 }, (_, n) => ({ id: `tx_${from + n}`, block: from + n })).filter(({ block }) => block < 6)
+      return { items, through: { type: 'blockNumber', value: Math.min(6, from + 3) }, end: from + 3 >= 6 }
+    },
+  })
+  return failover<Transfer>({
+    providers: [provider('north', (from) => from > 0), provider('south', () => false)],
+    operations: { transfers: { id: ({ id }) => id, cursors: ({ block }) => [{ type: 'blockNumber', value: block }], toChange: (transfer) => ({ type: 'upsert', key: transfer.id, record: transfer }) } },
+  })
 }

@@ -1,6 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
-import type { KeyDocument } from '../../../src/server/console/documents.ts'
+import type { KeyDocument, TenantsDocument } from '../../../src/server/console/documents.ts'
 import { get, path, post } from '../api.ts'
 import { Command } from '../components/code.tsx'
 import { DataTable } from '../components/data-table.tsx'
@@ -19,7 +19,7 @@ export function AccessPage() {
     <>
       <h1>Access</h1>
       <section aria-labelledby="tenant">
-        <h2 id="tenant">Tenant</h2>
+        <h2 id="tenant">You</h2>
         <dl className="facts">
           <div><dt>Tenant</dt><dd>{session.tenant}</dd><dd className="quiet">nothing crosses it</dd></div>
           <div><dt>You are</dt><dd>{session.key ?? 'on this machine'}</dd><dd className="quiet">{session.key === null ? 'no key is asked for' : 'by this key'}</dd></div>
@@ -28,6 +28,7 @@ export function AccessPage() {
           <div><dt>Sequence</dt><dd>{count(session.position)}</dd><dd className="quiet">when this page was opened</dd></div>
         </dl>
       </section>
+      <Tenants own={session.tenant} />
       <section aria-labelledby="keys">
         <div className="title-bar"><h2 id="keys">Keys</h2><button type="button" className="primary" onClick={() => setMakes(true)}>New key…</button></div>
         <Shown of={keys}>
@@ -50,6 +51,34 @@ export function AccessPage() {
       {makes && <NewKey onClose={() => setMakes(false)} />}
       {ends !== null && <Revoke given={ends} onClose={() => setEnds(null)} />}
     </>
+  )
+}
+
+/** How much of each there is; never what. */
+function Tenants({ own }: { own: string }) {
+  const asked = useQuery({ queryKey: ['tenants'], queryFn: ({ signal }) => get<{ data: TenantsDocument }>('/console/api/tenants', signal) })
+  return (
+    <section aria-labelledby="tenants">
+      <h2 id="tenants">Tenants</h2>
+      <p className="quiet">Of this store. Nothing of one is shown to another: to look into one, use a key of it.</p>
+      <Shown of={asked} lines={3}>
+        {({ data }) => (
+          <>
+            <DataTable
+              label="Tenants" rows={data.tenants} keyOf={({ tenant }) => tenant}
+              columns={[
+                { title: 'Tenant', isWide: true, cell: ({ tenant }) => <>{tenant} {tenant === own && <span className="tag">you</span>}</> },
+                { title: 'Syncs', isNumber: true, cell: ({ syncs }) => count(syncs) },
+                { title: 'Databases', isNumber: true, cell: ({ databases }) => count(databases) },
+                { title: 'Rows', isNumber: true, cell: ({ rows }) => count(rows) },
+                { title: 'Changes', isNumber: true, cell: ({ changes }) => count(changes) },
+              ]}
+            />
+            {data.isCut && <p className="quiet">There are more; <code>npx tidemark tenants list</code> tells of all.</p>}
+          </>
+        )}
+      </Shown>
+    </section>
   )
 }
 

@@ -9,6 +9,7 @@ import { Moment } from '../components/time.tsx'
 import { Value } from '../components/value.tsx'
 import { count, plural } from '../format.ts'
 import { useDatabases } from './databases.tsx'
+import { WhyNot } from './why-not.tsx'
 
 export function DatabasePage({ name }: { name: string }) {
   const databases = useDatabases()
@@ -59,7 +60,8 @@ function Records({ database, search }: { database: DatabaseDocument; search: str
   const scanned = rows.data.pages.reduce((sum, page) => sum + page.scanned, 0)
   return (
     <section aria-label="Records" className={rows.isPlaceholderData ? 'is-waiting' : ''}>
-      {found.length === 0 ? <Empty title={search === '' ? 'No rows' : `Nothing has “${search}” in it`}>{search === '' ? 'They come with the next cycle.' : `${plural(scanned, 'row')} looked through.`}</Empty> : <RecordTable database={database} rows={found} />}
+      {found.length === 0 ? <Empty title={search === '' ? 'No rows' : `Nothing has “${search}” in it`}>{search === '' ? 'They come with the next cycle.' : <>{plural(scanned, 'row')} looked through. {rows.hasNextPage ? 'There are more.' : 'If it should be a key, ask why it is missing.'}</>}</Empty> : <RecordTable database={database} rows={found} />}
+      {found.length === 0 && search !== '' && !rows.hasNextPage && !rows.isPlaceholderData && <div className="ask"><WhyNot key={search} database={database.name} id={search} /></div>}
       <p className="more" role="status">
         {search === '' ? `${count(found.length)} of ${plural(database.rows, 'row')}` : `${plural(found.length, 'match', 'matches')} in ${plural(scanned, 'row')} looked through`}
         {rows.hasNextPage && <button type="button" disabled={rows.isFetchingNextPage} onClick={() => void rows.fetchNextPage()}>{search === '' ? 'Show more' : 'Look further'}</button>}

@@ -1,12 +1,13 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from 'wouter'
 import type { HistoryDocument, RecordDocument } from '../../../src/server/console/documents.ts'
-import { get, path } from '../api.ts'
+import { ApiError, get, path } from '../api.ts'
 import { Command } from '../components/code.tsx'
-import { Shown } from '../components/states.tsx'
+import { Empty, Shown } from '../components/states.tsx'
 import { Ago, Moment } from '../components/time.tsx'
 import { Value } from '../components/value.tsx'
 import { count, plural } from '../format.ts'
+import { WhyNot } from './why-not.tsx'
 
 export function RecordPage({ database, id }: { database: string; id: string }) {
   const asked = useQuery({ queryKey: ['record', database, id], queryFn: ({ signal }) => get<{ data: RecordDocument }>(path`/console/api/databases/${database}/rows/${id}`, signal), refetchInterval: 5_000 })
@@ -14,7 +15,9 @@ export function RecordPage({ database, id }: { database: string; id: string }) {
     <>
       <nav className="crumbs" aria-label="Where this is"><Link href="/databases">Databases</Link> <span aria-hidden="true">/</span> <Link href={path`/databases/${database}`}>{database}</Link></nav>
       <h1 className="breakable">{id}</h1>
-      <Shown of={asked}>{({ data }) => <Told record={data} />}</Shown>
+      {asked.error instanceof ApiError && asked.error.status === 404
+        ? <><Empty title="There never was such a record">Nothing in the log speaks of it.</Empty><div className="ask"><WhyNot database={database} id={id} /></div></>
+        : <Shown of={asked}>{({ data }) => <Told record={data} />}</Shown>}
     </>
   )
 }
@@ -35,6 +38,7 @@ function Told({ record }: { record: RecordDocument }) {
           <ol className="why">
             {record.history.map((entry, at) => <Entry key={entry.sequence} entry={entry} before={record.history[at + 1]} />)}
           </ol>
+          {!record.isLive && <WhyNot database={record.database} id={record.key} />}
           <Command label="The same in a terminal" text={`npx tidemark why ${record.database} ${JSON.stringify(record.key)}`} />
         </section>
       </div>

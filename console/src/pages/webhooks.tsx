@@ -1,6 +1,7 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Link } from 'wouter'
+import type { Action } from '../../../src/contract/index.ts'
 import type { DeliveryDocument, WebhookDocument } from '../../../src/server/console/documents.ts'
 import { get, path, post } from '../api.ts'
 import { Command } from '../components/code.tsx'
@@ -9,6 +10,7 @@ import { Dialog } from '../components/dialog.tsx'
 import { Empty, Shown } from '../components/states.tsx'
 import { Ago, Moment } from '../components/time.tsx'
 import { count, plural } from '../format.ts'
+import { useDatabases } from './databases.tsx'
 
 const POLL_MS = 3_000
 
@@ -97,11 +99,29 @@ function Deliveries({ webhook }: { webhook: WebhookDocument }) {
   )
 }
 
+const ACTIONS: readonly Action[] = ['created', 'updated', 'deleted']
+
+/** Any number of them; none stands for all. */
+function Choices<Option extends string>({ title, none, options, chosen, onChange }: { title: string; none: string; options: readonly Option[]; chosen: readonly Option[]; onChange: (chosen: readonly Option[]) => void }) {
+  return (
+    <fieldset className="choices">
+      <legend>{title} <span className="quiet">{chosen.length === 0 ? none : `only ${chosen.join(', ')}`}</span></legend>
+      {options.map((option) => (
+        <label key={option} className="choice"><input type="checkbox" checked={chosen.includes(option)} onChange={(event) => onChange(options.filter((other) => (other === option ? event.target.checked : chosen.includes(other))))} /> {option}</label>
+      ))}
+    </fieldset>
+  )
+}
+
 function NewWebhook({ onClose }: { onClose: () => void }) {
   const client = useQueryClient()
   const [url, setUrl] = useState('')
+  const [databases, setDatabases] = useState<readonly string[]>([])
+  const [actions, setActions] = useState<readonly Action[]>([])
+  const [all, setAll] = useState(false)
+  const known = useDatabases()
   const add = useMutation({
-    mutationFn: () => post<{ data: WebhookDocument & { secret: string } }>('/api/webhooks', { url }),
+    mutationFn: () => post<{ data: WebhookDocument & { secret: string } }>('/api/webhooks', { url, all, ...(databases.length > 0 && { databases }), ...(actions.length > 0 && { actions }) }),
     onSuccess: () => client.invalidateQueries({ queryKey: ['webhooks'] }),
   })
   if (add.data !== undefined) return <Dialog title="The webhook is there" onClose={onClose}><p>With this secret its messages are verified. It is shown this once.</p><Command label="The secret" text={add.data.data.secret} /></Dialog>
@@ -110,7 +130,10 @@ function NewWebhook({ onClose }: { onClose: () => void }) {
       <form id="new-webhook" onSubmit={(event) => { event.preventDefault(); add.mutate() }}>
         <label htmlFor="webhook-url">URL</label>
         <input id="webhook-url" type="url" required placeholder="https://…" value={url} onChange={(event) => setUrl(event.target.value)} aria-describedby="webhook-help" />
-        <p id="webhook-help" className="quiet">It is sent every change from now on. <code>tidemark webhooks add</code> can do more: only some databases, everything from the start, addresses inside your network.</p>
+        <p id="webhook-help" className="quiet">A public address. <code>tidemark webhooks add --allow</code> also takes those inside your network.</p>
+        <Choices title="Databases" none="every database, also those that come later" options={known.data?.data.map(({ name }) => name) ?? []} chosen={databases} onChange={setDatabases} />
+        <Choices title="Actions" none="every action" options={ACTIONS} chosen={actions} onChange={setActions} />
+        <label className="choice"><input type="checkbox" checked={all} onChange={(event) => setAll(event.target.checked)} /> Begin with everything the log holds, not with what comes from now on</label>
         {add.error !== null && <p className="field-error" role="alert">{add.error.message}</p>}
       </form>
     </Dialog>

@@ -1,6 +1,7 @@
 import type { Action, DatabaseInfo, ErrorCode, LandingCounts, Mode, StopReason } from '../../contract/index.ts'
 import type { RedactedState } from '../../redaction/redact-state.ts'
 import type { TrailVerdict } from '../../registry/trail.ts'
+import type { SourceSays, Verdict } from '../../runner/absence.ts'
 import type { Coverage } from '../../runner/coverage.ts'
 import type { Health } from '../../runner/health.ts'
 import type { deliveryDocument, webhookDocument } from '../../webhooks/manage.ts'
@@ -178,6 +179,33 @@ export interface KeyDocument {
   readonly createdAt: string
   readonly endsAt: string | null
   readonly isValid: boolean
+}
+
+/** Counts alone: nothing of what a tenant holds is told to another. */
+export interface TenantDocument {
+  readonly tenant: string
+  readonly syncs: number
+  readonly databases: number
+  readonly rows: number
+  readonly changes: number
+}
+
+export interface TenantsDocument {
+  readonly tenants: readonly TenantDocument[]
+  /** There are more than are told. */
+  readonly isCut: boolean
+}
+
+/** Why a row is not there; see runner/absence.ts. */
+export interface AbsenceDocument {
+  readonly database: string
+  readonly key: string
+  readonly verdict: Verdict
+  readonly why: string
+  readonly advice: string
+  readonly should: { readonly sync: string; readonly cycle: number } | null
+  readonly source: SourceSays
+  readonly syncs: readonly { readonly worker: string; readonly sync: string; readonly mode: Mode; readonly tidemark: string | null; readonly lastComplete: { readonly cycle: number; readonly startedAt: string } | null }[]
 }
 
 export interface TrailDocument {

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import type { AuditEntry, TrailEntry } from '../../contract/index.ts'
 import { redactState } from '../../redaction/redact-state.ts'
+import { holdingOf } from '../../registry/holding.ts'
 import { verifyTrail } from '../../registry/trail.ts'
 import { parseJson, stringifyJson } from '../../values/json.ts'
 import { allows, DEFAULT_RATE_LIMIT, isScope, newApiKey } from '../api-key.ts'
@@ -9,10 +10,11 @@ import { HttpError } from '../http-error.ts'
 import { logOf, sendData, sendJson, type Ask, type Route } from '../route.ts'
 import { CHANGES_ANSWER, CHANGES_QUERY, DATABASE_PARAMS, object, RECENT_QUERY, ROW_PARAMS, SYNC_PARAMS, type JsonSchema } from '../schemas.ts'
 import { activityOf } from './activity.ts'
-import type { CheckpointDocument, KeyDocument, SessionDocument, SyncDocument, TrailDocument, TrailEntryDocument, VerdictDocument } from './documents.ts'
+import type { CheckpointDocument, KeyDocument, SessionDocument, SyncDocument, TenantDocument, TenantsDocument, TrailDocument, TrailEntryDocument, VerdictDocument } from './documents.ts'
 import { recordText, rowsText } from './records.ts'
 import { resetSync } from './reset.ts'
 import { iso, syncDocuments } from './standing.ts'
+import { whyNot } from './why-not.ts'
 
 const read = { kind: 'control', scope: 'sync:read' } as const
 const write = { kind: 'control', scope: 'sync:write' } as const
@@ -30,6 +32,7 @@ const KEY_PARAMS = object({ apiKey: { type: 'string', pattern: '^[0-9a-f]{16}$',
 /** So many of the newest cycles are looked at for a chart. */
 const CYCLES_MAX = 1_000
 const NEWEST_CHANGES = 100
+const TENANTS_MAX = 200
 
 /** What the console shows beyond `/api`. For people's eyes: what these answer may change from release to release. */
 export const consoleRoutes: readonly Route[] = [
@@ -76,6 +79,11 @@ export const consoleRoutes: readonly Route[] = [
     handle: async (ask) => sendJson(ask.reply, await recordText(ask.caller.store, ask.params['database']!, ask.params['key']!)),
   },
   {
+    method: 'POST', path: '/console/api/databases/:database/rows/:key/why-not', id: 'consoleWhyNot', access: { kind: 'control', scope: ':database:read' }, params: ROW_PARAMS, answer: object({ data: object({ database: TEXT, key: TEXT, verdict: TEXT, why: TEXT, advice: TEXT, should: { type: ['object', 'null'] }, source: OPEN, syncs: LIST }) }),
+    summary: 'Why a key is not there, and what to run. Asks the source for it, where the source can be asked for one record.',
+    handle: async (ask) => sendData(ask.reply, await whyNot(ask)),
+  },
+  {
     method: 'GET', path: '/console/api/changes', id: 'consoleChanges', access: { kind: 'control', scope: 'changes:read' }, query: CHANGES_QUERY, answer: CHANGES_ANSWER,
     summary: 'As `/agents/v1/changes`, but without a cursor it begins with the newest.',
     handle: (ask) => changes(ask),
@@ -92,6 +100,10 @@ export const consoleRoutes: readonly Route[] = [
   {
     method: 'POST', path: '/console/api/keys/:apiKey/revoke', id: 'consoleRevokeKey', access: admin, params: KEY_PARAMS, answer: object({ data: object({ id: TEXT }) }), summary: 'Ends a key at once.',
     handle: async (ask) => sendData(ask.reply, await revokeKey(ask)),
+  },
+  {
+    method: 'GET', path: '/console/api/tenants', id: 'consoleTenants', access: admin, answer: object({ data: object({ tenants: LIST, isCut: FLAG }) }), summary: 'The tenants of the store, and how much of each there is. For whoever may administer the tenant whose worker runs here; others are told of their own alone.',
+    handle: async (ask) => sendData(ask.reply, await tenants(ask)),
   },
   {
     method: 'GET', path: '/console/api/audit', id: 'consoleAudit', access: admin, answer: object({ data: object({ head: TEXT, count: NUMBER, entries: LIST }) }),
@@ -162,6 +174,16 @@ async function revokeKey({ caller, hall, params }: Ask): Promise<{ id: string }>
   const id = params['apiKey']!
   if (!(await caller.store.endApiKey(id, hall.ports.clock.now()))) throw new HttpError('NOT_FOUND', 'There is no such key, or it has ended.')
   return { id }
+}
+
+async function tenants({ caller: { store }, hall }: Ask): Promise<TenantsDocument> {
+  const names = store.tenant === hall.tenant ? await store.tenants() : [store.tenant]
+  const told: TenantDocument[] = []
+  for (const name of names.slice(0, TENANTS_MAX)) {
+    const { wrappedBy: _, ...holding } = await holdingOf(store.forTenant(name))
+    told.push(holding)
+  }
+  return { tenants: told, isCut: names.length > told.length }
 }
 
 async function audit({ caller, query }: Ask): Promise<TrailDocument> {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { judgeAbsence, type AbsenceFacts, type Coverage, type SourceSays } from '../../src/cli/absence.ts'
+import { judgeAbsence, type AbsenceFacts, type Coverage, type SourceSays } from '../../src/runner/absence.ts'
 import type { LogEntry, QuarantineEntry } from '../../src/contract/index.ts'
 
 const CHANGED = '2026-01-31T12:00:00.000000Z'

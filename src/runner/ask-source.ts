@@ -1,18 +1,22 @@
-import { SyncError, type SyncContext } from '../contract/index.ts'
+import { SyncError, type Ports, type Secrets, type SyncContext } from '../contract/index.ts'
 import { childLog } from '../engine/child-log.ts'
 import { classify } from '../engine/classify.ts'
 import { Pacer, type TakeSlots } from '../engine/pacer.ts'
 import type { SyncPlan } from '../engine/sync-plan.ts'
 import { abortable, rejectAfter } from '../engine/waiting.ts'
-import type { Cli } from './cli.ts'
-import { outsideOf } from './outside.ts'
-import type { WorkerTarget } from './target.ts'
+import type { Fetch } from '../platform/fetch.ts'
+
+/** What a source is asked with. */
+export interface Outside {
+  readonly ports: Ports
+  readonly fetch: Fetch
+  readonly secrets: Secrets
+}
 
 /** Asks a source outside of any cycle, as the engine would: paced, bounded in time, and once. Nothing is written. */
 export async function askSource<Answer>(
-  cli: Cli, stopping: AbortSignal, target: WorkerTarget, plan: SyncPlan, pacers: Readonly<Record<string, number>>, ask: (context: SyncContext) => Promise<Answer>,
+  { ports, fetch, secrets }: Outside, stopping: AbortSignal, { tenant, plan, pacers }: { readonly tenant: string; readonly plan: SyncPlan; readonly pacers: Readonly<Record<string, number>> }, ask: (context: SyncContext) => Promise<Answer>,
 ): Promise<Answer> {
-  const { ports, fetch, secrets } = await outsideOf(cli, target)
   const ending = new AbortController()
   const signal = AbortSignal.any([stopping, ending.signal])
   const pacer = new Pacer(ports, signal, plan.pacers, takeAside(pacers))
@@ -21,7 +25,7 @@ export async function askSource<Answer>(
   try {
     const asking = Promise.resolve().then(() => ask({
       clock: ports.clock, random: ports.random, signal, secrets, pacer,
-      log: childLog(ports.log, { tenant: target.tenant, worker: plan.worker, sync: plan.sync }),
+      log: childLog(ports.log, { tenant, worker: plan.worker, sync: plan.sync }),
       fetch: async (input, init = {}) => {
         await pacer.wait()
         return fetch(input, { ...init, signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal })
