@@ -15,7 +15,7 @@ export interface Outside {
 
 /** Asks a source outside of any cycle, as the engine would: paced, bounded in time, and once. Nothing is written. */
 export async function askSource<Answer>(
-  { ports, fetch, secrets }: Outside, stopping: AbortSignal, { tenant, plan, pacers }: { readonly tenant: string; readonly plan: SyncPlan; readonly pacers: Readonly<Record<string, number>> }, ask: (context: SyncContext) => Promise<Answer>,
+  { ports, secrets, ...outside }: Outside, stopping: AbortSignal, { tenant, plan, pacers }: { readonly tenant: string; readonly plan: SyncPlan; readonly pacers: Readonly<Record<string, number>> }, ask: (context: SyncContext) => Promise<Answer>,
 ): Promise<Answer> {
   const ending = new AbortController()
   const signal = AbortSignal.any([stopping, ending.signal])
@@ -28,7 +28,7 @@ export async function askSource<Answer>(
       log: childLog(ports.log, { tenant, worker: plan.worker, sync: plan.sync }),
       fetch: async (input, init = {}) => {
         await pacer.wait()
-        return fetch(input, { ...init, signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal })
+        return outside.fetch(input, { ...init, signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal })
       },
       cycle: { id: 0, mode: plan.mode, startedAt: ports.clock.now(), page: 1 },
     }))
