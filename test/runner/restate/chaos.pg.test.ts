@@ -1,3 +1,4 @@
+import type { ChildProcess } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -52,8 +53,12 @@ describe.skipIf(postgres === '').each(NODES)('Restate on %i node(s), killed at r
     }
     const counts = { workers: 0, nodes: 0, frozenNodes: 0, changes: 0 }
     const starting: Array<Promise<void>> = []
-    const killWorker = async (member = [...fleet.members].filter(({ pid }) => !freezer.frozen.has(pid!))[0]): Promise<void> => {
-      if (member === undefined) return
+    /** Any that is not frozen. */
+    const someWorker = (): ChildProcess | undefined => {
+      const awake = [...fleet.members].filter(({ pid }) => !freezer.frozen.has(pid!))
+      return awake[pick(awake.length)]
+    }
+    const killWorker = async (member: ChildProcess): Promise<void> => {
       counts.workers++
       await fleet.kill(member)
       starting.push(fleet.start({ ...options, processes: 1 }))
@@ -92,7 +97,7 @@ describe.skipIf(postgres === '').each(NODES)('Restate on %i node(s), killed at r
 
       // In the middle of a cycle: first the process that runs it, then what told it to.
       const first = await inTheMiddle(stage, 'c0')
-      await killWorker([...fleet.members].find(({ pid }) => String(pid) === first.process))
+      await killWorker([...fleet.members].find(({ pid }) => String(pid) === first.process)!)
       const second = await inTheMiddle(stage, 'c1')
       await Promise.all(cluster.nodes.map((node) => node.kill()))
       await Promise.all(cluster.nodes.map((_, index) => cluster.restart(index)))
@@ -104,8 +109,9 @@ describe.skipIf(postgres === '').each(NODES)('Restate on %i node(s), killed at r
         for (let i = 0; i < SYNCS / 6; i++, counts.changes++) stage.table(changing[pick(changing.length)]!).put(pick(20), random() < 0.2 ? null : turn * 1_000 + i)
         await sleep(300 + pick(1_200))
         const act = random()
-        if (act < 0.35) await killWorker([...fleet.members].filter(({ pid }) => !freezer.frozen.has(pid!))[pick(PROCESSES - freezer.frozen.size)])
-        else if (act < 0.5 && [...fleet.members][0] !== undefined) freezer.freeze([...fleet.members][0]!, sleep(500 + pick(5_000)))
+        const worker = someWorker()
+        if (act < 0.35 && worker !== undefined) await killWorker(worker)
+        else if (act < 0.5 && worker !== undefined) freezer.freeze(worker, sleep(500 + pick(5_000)))
         else if (!disturbed) starting.push(disturbNode())
       }
       await freezer.end()
