@@ -38,6 +38,11 @@ export class Freezer {
     })
   }
 
+  /** How many were overtaken so far. */
+  get stale(): number {
+    return this.#stale.length
+  }
+
   begin(): void {
     this.#isFreezing = true
     writeFileSync(this.freezing, '')

@@ -95,7 +95,7 @@ describe.skipIf(postgres === '').each(NODES)('Restate on %i node(s), killed at r
       await fleet.start({ ...options, processes: PROCESSES })
       await registerService(cluster.nodes[0]!.admin, workers.url)
 
-      // In the middle of a cycle: first the process that runs it, then what told it to.
+      // In the middle of a cycle: first the process that runs it, then what told it to. Then one is frozen with a page in hand, until another has taken over.
       const first = await inTheMiddle(stage, 'c0')
       await killWorker([...fleet.members].find(({ pid }) => String(pid) === first.process)!)
       const second = await inTheMiddle(stage, 'c1')
@@ -103,6 +103,7 @@ describe.skipIf(postgres === '').each(NODES)('Restate on %i node(s), killed at r
       await Promise.all(cluster.nodes.map((_, index) => cluster.restart(index)))
       counts.nodes += nodes
       freezer.begin()
+      await untilNone(async () => (freezer.stale > 0 ? 0 : 1))
 
       const end = performance.now() + SECONDS * 1_000
       for (let turn = 1; performance.now() < end; turn++) {
