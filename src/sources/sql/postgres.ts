@@ -20,15 +20,14 @@ export const postgresDialect: Dialect = {
   comparesRows: true,
 }
 
-/** COPY binds nothing: its values stand in the text, as literals of no type like those that are bound. Null where one cannot stand there. */
-function spelledOut(selection: Selection): string | null {
+/** COPY binds nothing: its values stand in the text, as literals of no type like those that are bound. */
+function spelledOut(selection: Selection): string {
   const literals: string[] = []
-  const { text } = select(selection, {
+  return select(selection, {
     ...postgresDialect,
     bind: (value, column) => literals.push(pg.escapeLiteral(postgresDialect.bind(value, column) as string)),
     placeholder: (number) => literals[number - 1]!,
-  })
-  return text.includes('\0') ? null : text
+  }).text
 }
 
 class PostgresDatabase implements Database {
@@ -72,10 +71,10 @@ class PostgresDatabase implements Database {
   async *rows(selection: Selection, wanted: readonly string[]): AsyncIterable<readonly Row[]> {
     const { text, values } = select(selection, postgresDialect)
     await this.#session.query('BEGIN READ ONLY')
-    const copied = spelledOut(selection)
-    const writer = copied === null ? null : await this.#session.rowWriter(select({ ...selection, limit: 0 }, postgresDialect).text, values, wanted)
-    if (copied === null || writer === null) yield* this.#session.records(text, values)
-    else yield* this.#session.copied(copied, (line) => writer.write(line))
+    // Bound, before anything is spelled out: a place that is no value of its column ends here.
+    const writer = await this.#session.rowWriter(select({ ...selection, limit: 0 }, postgresDialect).text, values, wanted)
+    if (writer === null) yield* this.#session.records(text, values)
+    else yield* this.#session.copied(spelledOut(selection), (line) => writer.write(line))
     await this.#session.query('COMMIT')
   }
 

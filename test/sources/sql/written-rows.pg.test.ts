@@ -10,8 +10,10 @@ import { PostgresSession } from '../../../src/sources/kit/postgres/session.ts'
 import { decoderOf } from '../../../src/sources/kit/postgres/values.ts'
 import { sql } from '../../../src/sources/sql/source.ts'
 import { openPostgresStore } from '../../../src/stores/postgres/store.ts'
-import { stringifyJson } from '../../../src/values/json.ts'
+import { sameJson, stringifyJson } from '../../../src/values/json.ts'
 import { WrittenUpsert } from '../../../src/values/written-upsert.ts'
+import { buildPackage } from '../../process/build.ts'
+import { Child } from '../../process/child.ts'
 import { contextOf } from './cases.ts'
 import { SOURCES, type Source } from './servers.ts'
 
@@ -84,8 +86,8 @@ describe.skipIf(inject('postgresUrl') === '')('sql: rows of PostgreSQL as bytes'
   test('numbers with more digits than needed, as older servers write them, become the numbers they are', () => {
     const decode = decoderOf(701, new Map())
     const writer = RowWriter.for([{ name: 'a', oid: 701, decode }, { name: 'b', oid: 701, decode }, { name: 'c', oid: 701, decode }], new Map(), ['b'])!
-    const { written, record } = writer.write(Buffer.from('0.10000000000000001\t100000000000000000\t-0\n'))
-    expect(written.text).toBe('{"a":0.1,"b":100000000000000000,"c":0}')
+    const { written, record } = writer.write(Buffer.from('1.1000000000000001\t100000000000000000\t-0\n'))
+    expect(written.text).toBe('{"a":1.1,"b":100000000000000000,"c":0}')
     expect(record).toEqual({ b: 1e17 })
   })
 
@@ -279,6 +281,26 @@ describe.skipIf(inject('postgresUrl') === '')('sql: rows of PostgreSQL as bytes'
         expect(bytes).toEqual(decodedKept)
         expect(bytes.log.length).toBeGreaterThan(20)
       }
+    })
+
+    test('R50 from PostgreSQL to PostgreSQL, a reader killed inside a cycle: the next one ends it, and every record stands once, as it is decoded', async () => {
+      await makeTable('moving')
+      await change('moving', 21)
+      const build = await buildPackage()
+      try {
+        const input = { url: source.url, source: source.url, table: 'moving', pageSize: 4 }
+        const victim = new Child(build, 'run-sql.mjs', { input: { ...input, holdAt: 5 } })
+        await victim.until('landed', (said) => said['page'] === 3)
+        expect((await victim.kill()).signal).toBe('SIGKILL')
+        const heir = await new Child(build, 'run-sql.mjs', { input }).ended
+        expect(heir.said.at(-1)).toMatchObject({ event: 'result', stopReason: 'complete', resumed: true })
+      } finally {
+        build.remove()
+      }
+      const log = await store.forTenant('default').changes({ after: 0, limit: 1_000 })
+      const records = await decoded('moving')
+      expect(log.map(({ key }) => key).toSorted()).toEqual([...records.keys()].toSorted())
+      for (const { key, text } of log) expect(sameJson(text!, stringifyJson(records.get(key)!))).toBe(true)
     })
 
     test('what a schema, a size or a person who looks asks for is the same', async () => {

@@ -12,7 +12,7 @@ interface Socket {
 }
 
 /** COPY … TO STDOUT as a statement of the driver: each row is taken as it stands in the driver's buffer. */
-export class CopyOut<Row extends { readonly bytes: number }> implements Submittable {
+export class CopyOut<Row> implements Submittable {
   readonly #text: string
   readonly #take: (line: Buffer) => Row
   readonly #socket: Socket
@@ -34,8 +34,7 @@ export class CopyOut<Row extends { readonly bytes: number }> implements Submitta
         if (this.#rows.length === 0 && this.#end === null) await new Promise<void>((resolve) => (this.#wake = resolve))
         const rows = this.#rows
         this.#rows = []
-        if (this.#bytes >= WAITING_BYTES) this.#socket.resume()
-        this.#bytes = 0
+        this.#goOn()
         if (rows.length > 0) yield rows
         else if (this.#end !== null) break
       }
@@ -48,9 +47,13 @@ export class CopyOut<Row extends { readonly bytes: number }> implements Submitta
   /** A connection that is still told rows can be asked nothing. */
   async #leave(): Promise<void> {
     this.#isWanted = false
+    this.#goOn()
+    while (this.#end === null) await new Promise<void>((resolve) => (this.#wake = resolve))
+  }
+
+  #goOn(): void {
     if (this.#bytes >= WAITING_BYTES) this.#socket.resume()
     this.#bytes = 0
-    while (this.#end === null) await new Promise<void>((resolve) => (this.#wake = resolve))
   }
 
   // ── what the driver calls ──────────────────────────────────────────────────────────────────────────────────────────
@@ -70,7 +73,7 @@ export class CopyOut<Row extends { readonly bytes: number }> implements Submitta
       this.#rows.push(this.#take(chunk))
     } catch (error) {
       // Thrown here it would end the process.
-      this.#fail(error)
+      this.#finish(error)
       this.#socket.destroy()
       return
     }
@@ -79,16 +82,17 @@ export class CopyOut<Row extends { readonly bytes: number }> implements Submitta
   }
 
   handleError(error: unknown): void {
-    this.#fail(error)
+    this.#finish(error)
   }
 
   handleReadyForQuery(): void {
-    this.#fail(null)
+    this.#finish(null)
   }
 
   handleCommandComplete(): void {}
 
-  #fail(error: unknown): void {
+  /** The first word counts. */
+  #finish(error: unknown): void {
     this.#end ??= { error }
     this.#wake()
   }

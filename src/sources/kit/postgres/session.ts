@@ -79,7 +79,7 @@ export class PostgresSession {
     }
   }
 
-  /** What a query answers with, and from now on: inside a transaction nobody changes the columns of a table that somebody has read from. */
+  /** For the rows that a query answers with. Inside a transaction nobody can change their columns until it ends. */
   async rowWriter(text: string, values: readonly unknown[], wanted: readonly string[]): Promise<RowWriter | null> {
     const { columns } = await this.query(text, values)
     const decoders = await this.decodersOf(columns.map(({ oid }) => oid))
@@ -87,7 +87,7 @@ export class PostgresSession {
   }
 
   /** What COPY tells, row by row as it comes: whoever does not keep up is waited for. Leaving the loop ends it. */
-  async *copied<Row extends { readonly bytes: number }>(text: string, take: (line: Buffer) => Row): AsyncIterable<Row[]> {
+  async *copied<Row>(text: string, take: (line: Buffer) => Row): AsyncIterable<Row[]> {
     const copy = new CopyOut(`COPY (${text}) TO STDOUT`, take, socketOf(this.#client)!)
     this.#client.query(copy)
     try {
