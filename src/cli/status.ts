@@ -43,13 +43,17 @@ export const status: Act<[StatusFlags]> = async (cli, flags) => {
   const seconds = typeof flags.watch === 'number' ? flags.watch : WATCH_SECONDS
   const stopping = cli.listenForStop('Nothing is stopped but the looking.')
   announce(cli, target)
-  while (!stopping.aborted && !cli.terminal.closed.aborted) {
-    const view = await lookAt(target)
-    if (cli.terminal.isLive) cli.terminal.draw(linesOf(cli, view, flags))
-    else showOnce(cli, target, view, flags)
-    await systemClock.sleep(seconds * 1_000, stopping).catch(() => {})
+  cli.terminal.fill()
+  try {
+    while (!stopping.aborted && !cli.terminal.closed.aborted) {
+      const view = await lookAt(target)
+      if (cli.terminal.isLive) cli.terminal.draw(linesOf(cli, view, flags))
+      else showOnce(cli, target, view, flags)
+      await systemClock.sleep(seconds * 1_000, stopping).catch(() => {})
+    }
+  } finally {
+    cli.terminal.settle()
   }
-  cli.terminal.settle()
 }
 
 function showOnce(cli: Cli, target: Target | WorkerTarget, view: View, flags: StatusFlags): void {

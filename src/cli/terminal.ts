@@ -10,6 +10,8 @@ export interface Stream {
   readonly isTTY?: boolean
   readonly columns?: number
   readonly rows?: number
+  /** As it is now; the other two are told only when the event loop gets to it. */
+  getWindowSize?(): [columns: number, rows: number]
 }
 
 export interface TerminalOptions {
@@ -28,6 +30,7 @@ export class Terminal {
   readonly #closing = new AbortController()
   /** Lines that are redrawn in place; whatever else is written goes above them. */
   #live: string[] = []
+  #isFilled = false
 
   constructor(options: TerminalOptions) {
     this.#stdout = options.stdout
@@ -49,11 +52,11 @@ export class Terminal {
   }
 
   get columns(): number {
-    return this.#stdout.columns ?? 120
+    return this.#stdout.getWindowSize?.()[0] ?? this.#stdout.columns ?? 120
   }
 
   get rows(): number {
-    return this.#stdout.rows ?? 24
+    return this.#stdout.getWindowSize?.()[1] ?? this.#stdout.rows ?? 24
   }
 
   /** Aborted when nobody reads standard output any more. */
@@ -87,9 +90,25 @@ export class Terminal {
     this.#live = drawn
   }
 
+  /**
+   * From now on what is drawn has the whole screen, and what was on it comes back at the end. Some terminals fold their lines
+   * when they are made narrower and others cut them: how many rows lie above the cursor is then anybody's guess, and a screen
+   * of one's own needs no guess.
+   */
+  fill(): void {
+    if (!this.isLive) return
+    this.#isFilled = true
+    this.#stdout.write('\u001b[?1049h')
+  }
+
   /** Leaves the drawn lines where they are. */
   settle(): void {
+    const drawn = this.#live
     this.#live = []
+    if (!this.#isFilled) return
+    this.#isFilled = false
+    this.#stdout.write('\u001b[?1049l')
+    this.print(...drawn)
   }
 
   /** Everything written has left the process. */
@@ -110,6 +129,7 @@ export class Terminal {
 
   /** A line that was drawn wider than the screen is now takes more of its rows. */
   #erase(): string {
+    if (this.#isFilled) return '\u001b[H\u001b[0J'
     const rows = this.#live.reduce((sum, line) => sum + Math.max(1, Math.ceil(width(line) / this.columns)), 0)
     return rows === 0 ? '' : `\u001b[${rows}F\u001b[0J`
   }

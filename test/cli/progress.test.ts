@@ -94,6 +94,33 @@ test('a screen made narrower: what was drawn before takes more rows, and all of 
   expect(written.at(-1)).toBe(`${String.fromCharCode(27)}[3F${String.fromCharCode(27)}[0J${String.fromCharCode(27)}[2Kz\n`)
 })
 
+test('a screen of its own is drawn from its top, however it was resized; at the end what was there comes back, with the last lines below it', () => {
+  const written: string[] = []
+  const size: [number, number] = [80, 24]
+  // The event that tells of a new size comes late: what counts is the size there is.
+  const stream = { write: (text: string) => written.push(text), on: () => {}, isTTY: true, columns: 80, rows: 24, getWindowSize: () => size }
+  const terminal = new Terminal({ stdout: stream, stderr: stream, environment: { NO_COLOR: '1' }, json: false })
+  const escape = String.fromCharCode(27)
+  terminal.fill()
+  terminal.draw(['x'.repeat(100), 'y'])
+  size[0] = 20
+  terminal.draw(['x'.repeat(100), 'z'])
+  expect(written).toEqual([`${escape}[?1049h`, `${escape}[H${escape}[0J${escape}[2K${'x'.repeat(78)}…\n${escape}[2Ky\n`, `${escape}[H${escape}[0J${escape}[2K${'x'.repeat(18)}…\n${escape}[2Kz\n`])
+  terminal.settle()
+  expect(written.slice(3)).toEqual([`${escape}[?1049l`, `${'x'.repeat(18)}…\nz\n`])
+  terminal.draw(['again'])
+  expect(written.at(-1)).toBe(`${escape}[2Kagain\n`)
+})
+
+test('piped, a screen of its own is nobody’s', () => {
+  const written: string[] = []
+  const stream = { write: (text: string) => written.push(text), on: () => {} }
+  const terminal = new Terminal({ stdout: stream, stderr: stream, environment: {}, json: false })
+  terminal.fill()
+  terminal.settle()
+  expect(written).toEqual([])
+})
+
 test('piped, each step is a line, and pages are told of only now and then', () => {
   const { cli, lines } = screenOf(false)
   const display = displayFor(cli, ['accounts'], { reveal: false, lasting: false })

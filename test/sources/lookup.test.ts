@@ -7,6 +7,7 @@ import type { Change, Execute, Lookup, SyncContext } from '../../src/contract/in
 import { airtable } from '../../src/sources/airtable/source.ts'
 import { github } from '../../src/sources/github/source.ts'
 import { hubspot } from '../../src/sources/hubspot/source.ts'
+import { linear } from '../../src/sources/linear/source.ts'
 import { bearer, rest } from '../../src/sources/rest/source.ts'
 import { salesforce } from '../../src/sources/salesforce/source.ts'
 import { servicenow } from '../../src/sources/servicenow/source.ts'
@@ -21,6 +22,8 @@ const STREAMS: Record<string, readonly [AccountName, string, Asked]> = {
   'github repositories': ['github', 'repository', github({ token: 'K' }).repositories],
   'github issues': ['github', 'issue', github({ token: 'K' }).issues],
   hubspot: ['hubspot', 'contacts', hubspot({ accessToken: 'K' }).contacts],
+  'linear issues': ['linear', 'issue', linear({ apiKey: 'K' }).issues],
+  'linear teams': ['linear', 'team', linear({ apiKey: 'K' }).teams],
   rest: ['stripe', 'customer', rest({
     baseUrl: 'https://api.stripe.com/v1',
     streams: [{ name: 'customers', path: '/customers', records: 'data', key: 'id', deleted: 'deleted', page: { kind: 'token', parameter: 'starting_after', next: { last: 'id' }, more: 'has_more' }, lookup: { path: '/customers/{key}' } }],

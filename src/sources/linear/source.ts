@@ -1,4 +1,4 @@
-import { SyncError, type Execute, type JsonObject, type JsonValue } from '../../contract/index.ts'
+import { SyncError, type Change, type Execute, type JsonObject, type JsonValue, type Lookup } from '../../contract/index.ts'
 import { relay, type PageInfo, type RelayState } from '../../strategies/index.ts'
 import { apiKey as inHeader, type Auth, type SecretSource } from '../kit/auth.ts'
 import { createHttpClient } from '../kit/http-client.ts'
@@ -18,6 +18,7 @@ export interface LinearOptions {
 export interface LinearStream {
   readonly mode: 'replace'
   readonly execute: Execute<RelayState>
+  readonly lookup: Lookup
 }
 
 const STREAMS = {
@@ -35,11 +36,24 @@ export function linear({ apiKey, auth, baseUrl = 'https://api.linear.app', limit
       read: async ({ after }, context) => {
         const query = `query ($after: String) { ${name}(first: ${limit}, after: $after, orderBy: createdAt) { pageInfo { hasNextPage endCursor } nodes { ${STREAMS[name]} } } }`
         const { nodes, pageInfo } = connectionOf((await client.post('/graphql', { query, variables: { after } }, context)).body, name)
-        return { changes: nodes.map((record) => ({ type: 'upsert', key: textOf(record, 'id'), record, upstreamUpdatedAt: textOf(record, 'updatedAt') })), pageInfo }
+        return { changes: nodes.map(upsert), pageInfo }
       },
     }),
+    // By the list and not by `issue(id:)`, which also finds what is archived and takes an identifier for an id.
+    lookup: async (key, context) => {
+      if (!UUID.test(key)) return null
+      const query = `query ($id: ID!) { ${name}(first: 1, filter: { id: { eq: $id } }) { pageInfo { hasNextPage endCursor } nodes { ${STREAMS[name]} } } }`
+      const { nodes: [record] } = connectionOf((await client.post('/graphql', { query, variables: { id: key } }, context)).body, name)
+      return record === undefined ? null : upsert(record)
+    },
   })
   return { issues: stream('issues'), teams: stream('teams') }
+}
+
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+function upsert(record: JsonObject): Change {
+  return { type: 'upsert', key: textOf(record, 'id'), record, upstreamUpdatedAt: textOf(record, 'updatedAt') }
 }
 
 function connectionOf(body: JsonValue, name: string): { nodes: JsonObject[]; pageInfo: PageInfo } {
