@@ -4,8 +4,8 @@ import { spawn } from 'node:child_process'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { serve } from 'tidemark/testing'
-import { BehindClock, SIMULATORS } from './simulators.mjs'
+import { BehindClock, serve } from 'tidemark/testing'
+import { SIMULATORS } from './simulators.mjs'
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
 if (process.argv[1] === fileURLToPath(import.meta.url)) process.exit((await simulate(process.argv[2] ?? '')).code)
@@ -18,7 +18,7 @@ export async function simulate(name, store = join(folder, name, '.tidemark/simul
     return { code: 2 }
   }
   for (const file of [store, `${store}-wal`, `${store}-shm`]) rmSync(file, { force: true })
-  const clock = new BehindClock()
+  const clock = new BehindClock(3_600_000)
   const vendor = example.make({ clock, random: { next: Math.random } })
   example.fill(vendor)
   clock.behindMs /= 2

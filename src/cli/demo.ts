@@ -38,7 +38,8 @@ export function demoVerb(): Command {
 
 /** Between two cycles of a sync: often enough to be seen moving. */
 const PAUSE_MS = 2_000
-const KEEP_LOG_MS = 3_600_000
+/** Of what is over. Without it the store of a demo that somebody leaves running would grow for as long. */
+const KEEP_LOG_MS = 15 * 60_000
 const GRACE_MS = 3_000
 /** Requests a minute: nobody should meet it by playing. */
 const RATE_LIMIT = 60_000

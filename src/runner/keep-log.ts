@@ -1,12 +1,13 @@
 import type { Ports, Store } from '../contract/index.ts'
 
+/** At the most; what is kept for less is looked after as often as that. */
 const EVERY_MS = 3_600_000
 /** Of the log in one transaction, and the breath between two: writers go first. */
 const SCAN_MAX = 10_000
 const BREATH_MS = 50
 
 /**
- * Compacts the log of what is older than so long, every hour, until stopped. Whoever reads from further back is told that
+ * Compacts the log of what is older than so long, every hour or sooner, until stopped. Whoever reads from further back is told that
  * its place has expired; rows are not touched.
  */
 export async function keepLog(store: Store, { clock, log }: Ports, keepMs: number, stopping: AbortSignal): Promise<void> {
@@ -17,7 +18,7 @@ export async function keepLog(store: Store, { clock, log }: Ports, keepMs: numbe
     } catch (error) {
       if (!stopping.aborted) log.warn('the log could not be compacted', { tenant: store.tenant, reason: error instanceof Error ? error.message : String(error) })
     }
-    await clock.sleep(EVERY_MS, stopping).catch(() => {})
+    await clock.sleep(Math.min(EVERY_MS, keepMs), stopping).catch(() => {})
   }
 }
 

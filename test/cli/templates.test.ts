@@ -1,9 +1,9 @@
-import { execFile, execFileSync } from 'node:child_process'
+import { execFile, execFileSync, spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { INIT_SOURCES, type InitSource } from '../../src/cli/init-sources.ts'
 import { ROOT } from './package.ts'
 import { installPacked } from './packed.ts'
@@ -36,6 +36,34 @@ describe.each(NAMES.filter((name) => SOURCES[name]!.simulated !== null))('%s', (
     const { rows } = JSON.parse(await tidemark(join(folder, name), 'query', `select * from ${SOURCES[name]!.database} limit 3`, '--json')) as { rows: unknown[] }
     expect(rows).toHaveLength(3)
   })
+})
+
+test('the demo, as the README writes it: it says where its console is, its commands work as printed, and Ctrl-C ends it', { timeout: 180_000 }, async () => {
+  const [, block] = /^## See it\n[\s\S]*?```sh\n([\s\S]*?)```/m.exec(readFileSync(join(ROOT, 'README.md'), 'utf8'))!
+  const demo = spawn('sh', ['-c', block!], { cwd: folder, detached: true, stdio: ['ignore', 'pipe', 'ignore'] })
+  const isOver = new Promise<void>((resolve) => void demo.once('close', () => resolve()))
+  const signal = (name: NodeJS.Signals): void => {
+    try {
+      process.kill(-demo.pid!, name)
+    } catch {
+      // It is over.
+    }
+  }
+  onTestFinished(() => signal('SIGKILL'))
+  let said = ''
+  demo.stdout.setEncoding('utf8').on('data', (text: string) => void (said += text))
+  await expect.poll(() => said, { timeout: 120_000, interval: 200 }).toMatch(/4 {2}Ask why a row is as it is\n.+\n/)
+  const [look, follow, query, why] = [...said.matchAll(/^\d {2}.*\n {3}(.*)$/gm)].map(([, command]) => command!)
+  // The page itself is built apart, and looked at by the tests of the console.
+  expect(look).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/console\/$/)
+  expect((await fetch(new URL('/api/syncs', look))).status).toBe(200)
+  const run = async (command: string): Promise<string> => (await promisify(execFile)('sh', ['-c', command], { cwd: folder })).stdout
+  expect(await run(query!)).toMatch(/@example\.com/)
+  expect(await run(why!)).toMatch(/created/)
+  expect(await run(`${follow!} --max-time 5 || true`)).toMatch(/^event: change$/m)
+  signal('SIGINT')
+  await isOver
+  expect(said).toMatch(/Nothing is left behind\.\n$/)
 })
 
 function compile(): string {

@@ -221,6 +221,8 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     await page.getByRole('group', { name: 'Databases only orders' }).waitFor()
     await page.getByLabel('Begin with everything').check()
     await expectAccessible(page, 'new webhook')
+    await page.setViewportSize(NARROW)
+    expect(await sideways(page)).toBe(0)
     await page.getByRole('button', { name: 'Add it' }).click()
     await page.getByLabel('The secret', { exact: true }).waitFor()
     const [added] = await scene.store.webhooks()
@@ -239,6 +241,8 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     await told.waitFor()
     expect(await told.innerText()).toMatch(/not in source It has never been here, and the source has nothing under this key\.[\s\S]*What to do Compare the key[\s\S]*has nothing under this key[\s\S]*customers-backfill[\s\S]*complete with cycle \d+[\s\S]*npx tidemark why-not customers "cus_nobody"/)
     await expectAccessible(page, 'why not')
+    await page.setViewportSize(NARROW)
+    expect(await sideways(page)).toBe(0)
     // Another search is another question.
     await page.getByRole('searchbox').fill('cus_other')
     await page.getByRole('button', { name: 'Why is “cus_other” not there?' }).waitFor()

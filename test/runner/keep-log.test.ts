@@ -34,3 +34,20 @@ test('XE13 the log is kept for as long as it was said, every hour, and a store t
   expect(lines.filter((line) => line === 'the log could not be compacted')).toHaveLength(1)
   expect(await store.row('things', 'a')).toBe(null)
 })
+
+test('XE13 what is kept for less than an hour is looked after as often', async () => {
+  const stop = new AbortController()
+  const slept: number[] = []
+  const none = (): void => {}
+  const clock = {
+    now: () => START,
+    async sleep(ms: number) {
+      slept.push(ms)
+      stop.abort()
+    },
+  }
+  const harness = await openHarness()
+  onTestFinished(() => harness.close())
+  await keepLog(harness.store, { random: { next: Math.random }, log: { debug: none, info: none, warn: none, error: none }, clock }, 900_000, stop.signal)
+  expect(slept).toEqual([900_000])
+})

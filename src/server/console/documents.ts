@@ -1,5 +1,6 @@
-import type { Action, DatabaseInfo, ErrorCode, LandingCounts, Mode, StopReason } from '../../contract/index.ts'
+import type { Action, ApiKey, AuditEntry, CycleRecord, DatabaseInfo, ErrorCode, Mode, QuarantineEntry, TrailEntry } from '../../contract/index.ts'
 import type { RedactedState } from '../../redaction/redact-state.ts'
+import type { Holding } from '../../registry/holding.ts'
 import type { TrailVerdict } from '../../registry/trail.ts'
 import type { SourceSays, Verdict } from '../../runner/absence.ts'
 import type { Coverage } from '../../runner/coverage.ts'
@@ -7,6 +8,9 @@ import type { Health } from '../../runner/health.ts'
 import type { deliveryDocument, webhookDocument } from '../../webhooks/manage.ts'
 
 /** What the console is told, as JSON; the console is checked against these types. Times are RFC 3339. */
+
+/** As the store says it, but for its times. */
+type Told<Facts, Times extends keyof Facts> = Omit<Facts, Times> & { readonly [Time in Times]: Facts[Time] extends number ? string : string | null }
 
 export interface SessionDocument {
   readonly tenant: string
@@ -55,22 +59,7 @@ export type ScheduleDocument =
   | { readonly kind: 'interval'; readonly intervalMs: number }
   | { readonly kind: 'cron'; readonly cron: string; readonly zone: string }
 
-export interface CycleDocument {
-  readonly worker: string
-  readonly sync: string
-  readonly cycle: number
-  readonly mode: Mode
-  readonly trigger: string
-  readonly startedAt: string
-  readonly endedAt: string | null
-  readonly stopReason: StopReason | null
-  readonly stopWord: string | null
-  readonly pages: number
-  readonly counts: LandingCounts
-  readonly retries: number
-  readonly waitedMs: number
-  readonly error: { readonly code: ErrorCode; readonly message: string } | null
-}
+export type CycleDocument = Told<Omit<CycleRecord, 'startSequence'>, 'startedAt' | 'endedAt'>
 
 /** Equal steps of time, from `from` on: one figure for each. */
 export interface ActivityDocument {
@@ -82,13 +71,7 @@ export interface ActivityDocument {
   readonly lagMs: readonly (number | null)[]
 }
 
-export interface CheckpointDocument {
-  readonly version: number
-  readonly at: string
-  readonly actor: string
-  readonly action: string
-  readonly reason: string
-  readonly cycle: number | null
+export type CheckpointDocument = Told<Omit<AuditEntry, 'state'>, 'at'> & {
   /** Null when the entry moved nothing. `value` only where it was revealed. */
   readonly state: (RedactedState & { readonly value?: unknown }) | null
 }
@@ -153,42 +136,16 @@ export interface ChangeDocument {
   readonly snapshot: Readonly<Record<string, unknown>> | null
 }
 
-export interface QuarantineDocument {
-  readonly id: number
-  readonly worker: string
-  readonly sync: string
-  readonly database: string
-  readonly key: string | null
-  readonly code: ErrorCode
-  readonly message: string
-  readonly text: string
-  readonly cycle: number
-  readonly page: number
-  readonly at: string
-}
+export type QuarantineDocument = Told<QuarantineEntry, 'at'>
 
 export type WebhookDocument = ReturnType<typeof webhookDocument>
 
 export type DeliveryDocument = ReturnType<typeof deliveryDocument>
 
-export interface KeyDocument {
-  readonly id: string
-  readonly name: string
-  readonly scopes: readonly string[]
-  readonly rateLimit: number
-  readonly createdAt: string
-  readonly endsAt: string | null
-  readonly isValid: boolean
-}
+export type KeyDocument = Told<Pick<ApiKey, 'id' | 'name' | 'scopes' | 'rateLimit' | 'createdAt' | 'endsAt'>, 'createdAt' | 'endsAt'> & { readonly isValid: boolean }
 
 /** Counts alone: nothing of what a tenant holds is told to another. */
-export interface TenantDocument {
-  readonly tenant: string
-  readonly syncs: number
-  readonly databases: number
-  readonly rows: number
-  readonly changes: number
-}
+export type TenantDocument = Omit<Holding, 'wrappedBy'>
 
 export interface TenantsDocument {
   readonly tenants: readonly TenantDocument[]
@@ -215,17 +172,6 @@ export interface TrailDocument {
   readonly entries: readonly TrailEntryDocument[]
 }
 
-export interface TrailEntryDocument {
-  readonly id: number
-  readonly at: string
-  readonly actor: string
-  readonly action: string
-  readonly reason: string
-  readonly worker: string | null
-  readonly sync: string | null
-  readonly version: number
-  readonly cycle: number | null
-  readonly hash: string
-}
+export type TrailEntryDocument = Told<Omit<TrailEntry, 'state' | 'epoch'>, 'at'>
 
 export type VerdictDocument = Pick<TrailVerdict, 'intact' | 'entries' | 'head' | 'brokenAt'>
