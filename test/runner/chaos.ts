@@ -159,7 +159,7 @@ export async function untilNone(count: () => Promise<number>): Promise<void> {
   }
 }
 
-export async function troubles(store: Store): Promise<string> {
+async function troubles(store: Store): Promise<string> {
   const { syncs } = await store.standings({ at: Date.now(), recent: 1 })
   const failed = syncs.filter(({ checkpoint }) => checkpoint.lastError !== null)
   return failed.map(({ sync, checkpoint: { lastError, failures } }) => `${sync}: ${failures} × ${lastError!.code} ${lastError!.message}`).join('; ')

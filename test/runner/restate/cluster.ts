@@ -41,10 +41,6 @@ export class RestateCluster {
     this.#settings = settings
   }
 
-  kill(index: number): Promise<void> {
-    return this.nodes[index]!.kill()
-  }
-
   /** With its folder and its ports: the same node again. */
   async restart(index: number): Promise<void> {
     this.nodes[index] = await this.#open(index)
