@@ -16,7 +16,7 @@ afterEach(() => rmSync(folder, { recursive: true }))
 describe('settings', () => {
   test('without anything set are the embedded default', () => {
     expect(resolveSettings({ environment: {}, folder })).toEqual({
-      storeUrl: 'sqlite:.tidemark/tidemark.db', tenant: 'default', logLevel: 'warn', folder, environment: {},
+      storeUrl: 'sqlite:.tidemark/tidemark.db', tenant: 'default', logLevel: 'warn', sendTraceparent: false, folder, environment: {},
     })
   })
 
@@ -25,11 +25,15 @@ describe('settings', () => {
     const environment = { TIDEMARK_STORE: 'sqlite:env.db', TIDEMARK_TENANT: 'env', OTHER: '1' }
     const flags = { store: 'sqlite:flag.db' }
     expect(resolveSettings({ flags, environment, folder })).toEqual({
-      storeUrl: 'sqlite:flag.db', tenant: 'env', logLevel: 'info', folder,
+      storeUrl: 'sqlite:flag.db', tenant: 'env', logLevel: 'info', sendTraceparent: false, folder,
       environment: { TIDEMARK_STORE: 'sqlite:env.db', TIDEMARK_TENANT: 'env', TIDEMARK_LOG: 'info', OTHER: '1', API_KEY: 'with space' },
     })
     expect(resolveSettings({ environment: {}, folder }).storeUrl).toBe('sqlite:file.db')
     expect(process.env['API_KEY']).toBeUndefined()
+  })
+
+  test('tell vendors the trace only when they say so in the one word', () => {
+    expect(['send', 'no', '', undefined].map((TIDEMARK_TRACEPARENT) => resolveSettings({ environment: { TIDEMARK_TRACEPARENT }, folder }).sendTraceparent)).toEqual([true, false, false, false])
   })
 
   test('that are set to nothing count as not set', () => {

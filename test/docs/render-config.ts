@@ -40,6 +40,7 @@ export function renderConfig(): string {
     '| `TIDEMARK_STORE` | where the rows live: `sqlite:file.db` or `postgres://…`; `sqlite:.tidemark/tidemark.db` beside the worker unless given |',
     '| `TIDEMARK_TENANT` | whose data it is; `default` unless given |',
     '| `TIDEMARK_LOG` | how much is told: `debug`, `info`, `warn`, `error`, `silent` |',
+    '| `TIDEMARK_TRACEPARENT` | `send` tells vendors and webhooks the trace that asks them; see [the guide](../guides/observability.md) |',
     '| `TIDEMARK_KEY`, `TIDEMARK_KEY_FILE` | what states are sealed with; beside a SQLite file one is made on first use |',
     '| `NO_COLOR`, `FORCE_COLOR` | whether the terminal is coloured |',
     '',

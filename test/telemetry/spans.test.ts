@@ -29,8 +29,8 @@ test('nothing is set up: nobody watches, and a cycle is as ever; also when what 
   }
 })
 
-test('a cycle is a tree: pages inside the cycle, requests and commits inside their page, also of the page that was asked for ahead', async () => {
-  const watcher = new Watcher()
+test.each([true, false])('a cycle is a tree: pages inside the cycle, requests and commits inside their page, also of the page that was asked for ahead (contexts carried along: %s)', async (carries) => {
+  const watcher = new Watcher({ carries })
   const result = await run(await memory(), twoPages, { fetch: ok })
   expect(result).toMatchObject({ stopReason: 'complete', pages: 2 })
   const [cycle, ...others] = watcher.spans('tidemark.cycle')
@@ -84,17 +84,24 @@ test('what fails says so by its code: a request, a page that is asked for again,
 test('no span stays open: a commit that fails, a page read ahead that nobody wants, a sync that another holds', async () => {
   const watcher = new Watcher()
   const store = await memory()
-  const failing = new Proxy(store, { get: (of, name: keyof Store) => (name === 'commit' ? () => Promise.reject(new SyncError('STORE_FAILED', 'the disk is full')) : typeof of[name] === 'function' ? (of[name] as () => unknown).bind(of) : of[name]) })
-  await run(failing, twoPages, { fetch: ok })
-  expect(watcher.spans('tidemark.commit')).toMatchObject([{ isError: true, attributes: { 'error.type': 'STORE_FAILED', 'tidemark.outcome': 'failed' } }])
-  expect(watcher.spans('tidemark.page').map(({ attributes }) => String(attributes['tidemark.outcome'])).toSorted()).toEqual(['discarded', 'failed'])
-  expect(watcher.open).toBe(0)
+  // Before the next page has been read, and after.
+  for (const [nth, whenItFails] of [async () => {}, async () => expect.poll(() => watcher.spans('GET').length).toBe(4)].entries()) {
+    const refuse = async (): Promise<never> => {
+      await whenItFails()
+      await new Promise((resolve) => setTimeout(resolve, nth * 50))
+      throw new SyncError('STORE_FAILED', 'the disk is full')
+    }
+    await run(withCommit(store, refuse), twoPages, { fetch: ok })
+    expect(watcher.spans('tidemark.commit')[nth]).toMatchObject({ isError: true, attributes: { 'error.type': 'STORE_FAILED', 'tidemark.outcome': 'failed' } })
+    expect(watcher.spans('tidemark.page').slice(nth * 2).map(({ attributes }) => String(attributes['tidemark.outcome'])).toSorted()).toEqual(['discarded', 'failed'])
+    expect(watcher.open).toBe(0)
+  }
 
   await store.acquire({ worker: 'shop', sync: 'things' }, { holder: 'somebody', ttlMs: 60_000, at: Date.now() })
   await run(store, twoPages, { fetch: ok })
   expect(watcher.spans('tidemark.cycle').at(-1)).toMatchObject({ isError: false, attributes: { 'tidemark.stop_reason': 'held' } })
   expect(watcher.open).toBe(0)
-  expect((await watcher.points('tidemark.cycles')).map(({ labels, value }) => [labels['tidemark.stop_reason'], value])).toEqual([['error', 1], ['held', 1]])
+  expect((await watcher.points('tidemark.cycles')).map(({ labels, value }) => [labels['tidemark.stop_reason'], value])).toEqual([['error', 2], ['held', 1]])
 })
 
 test('a page whose rows another sync wrote meanwhile is read again, in a span of its own', async () => {
@@ -115,7 +122,7 @@ test('spans carry what the table names, all of it, and nothing else', async () =
   const store = await memory()
   await run(store, twoPages, { fetch: async () => new Response('', { status: 404, headers: { 'request-id': 'r' } }) })
   await run(store, async () => Promise.reject(new SyncError('SOURCE_INVALID', 'no')), { clock: hasty })
-  await run(new Proxy(store, { get: (of, name: keyof Store) => (name === 'commit' ? () => Promise.reject(new SyncError('STORE_FAILED', 'no')) : typeof of[name] === 'function' ? (of[name] as () => unknown).bind(of) : of[name]) }), twoPages, { fetch: ok })
+  await run(withCommit(store, () => Promise.reject(new SyncError('STORE_FAILED', 'no'))), twoPages, { fetch: ok })
   for (const [name, shown] of [['cycle', 'tidemark.cycle'], ['page', 'tidemark.page'], ['fetch', 'GET'], ['commit', 'tidemark.commit']] as const) {
     expect([name, [...new Set(watcher.spans(shown).flatMap(({ attributes }) => Object.keys(attributes)))].toSorted()]).toEqual([name, [...SPANS[name].attributes].toSorted()])
   }
@@ -200,6 +207,10 @@ async function memory(): Promise<Store> {
   const store = await openStore('sqlite::memory:', { environment: { TIDEMARK_KEY: Buffer.alloc(32, 7).toString('base64') } })
   onTestFinished(() => store.close())
   return store
+}
+
+function withCommit(store: Store, commit: () => Promise<never>): Store {
+  return new Proxy(store, { get: (of, name: keyof Store) => (name === 'commit' ? commit : typeof of[name] === 'function' ? (of[name] as () => unknown).bind(of) : of[name]) })
 }
 
 function run(store: Store, execute: InlineSync['execute'], options: Partial<RunOptions>, name = 'things', more: Partial<InlineSync> = {}) {
