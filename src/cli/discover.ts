@@ -36,7 +36,7 @@ export const discover: Act<[DiscoverFlags]> = async (cli, flags) => {
     fetch: systemFetch, secrets: createSecrets(withEnvFile(cli.environment, folder)), signal: cli.listenForStop(), clock: systemClock, log: createLog({ level: 'silent' }),
   }, declared)
   const streams = found.map(({ id, key, cursor, candidates }) => ({ id, key, cursor: cursor ?? null, candidates, needs: key.length === 0 ? 'key' : null, mode: source.isFollowed === true || cursor !== undefined ? 'incremental' : 'full_refresh' }))
-  const drift = await driftOf(cli, flags, declared, found)
+  const drift = await driftOf(cli, flags, declared, found, source.isListed !== false)
   const { terminal } = cli
   if (terminal.json) {
     terminal.document({ connector, streams, ...(declared.length > 0 && { drift }) })
@@ -58,15 +58,16 @@ interface StreamDrift {
 }
 
 /** How what the source tells now differs from what has landed, stream by stream of the manifest. */
-async function driftOf(cli: Cli, flags: TargetFlags, declared: readonly ManifestStream[], found: readonly DiscoveredStream[]): Promise<StreamDrift[]> {
+async function driftOf(cli: Cli, flags: TargetFlags, declared: readonly ManifestStream[], found: readonly DiscoveredStream[], isListed: boolean): Promise<StreamDrift[]> {
   if (declared.length === 0) return []
   const store = await openForReading(storeTarget(cli, flags))
   try {
     const landed = new Map((await store?.databases() ?? []).map(({ name, columns }) => [name, columns.map((column) => column.name)]))
     return declared.flatMap(({ id, select, options = {} }): StreamDrift[] => {
-      const names = [options['table'], options['stream'], options['object'], id, id.slice(id.lastIndexOf('.') + 1)]
-      const stream = found.find((one) => names.includes(one.id))
-      if (stream === undefined) return [{ stream: id, isGone: true, new: [], gone: [] }]
+      // `options.table`, `options.object`, `options.topic`: whatever its connector calls it.
+      const names = [...Object.values(options), id, id.slice(id.lastIndexOf('.') + 1)]
+      const stream = found.find((one) => [one.id, ...(one.aliases ?? [])].some((name) => names.includes(name)))
+      if (stream === undefined) return isListed ? [{ stream: id, isGone: true, new: [], gone: [] }] : []
       const { columns = [] } = stream
       const before = landed.get(id) ?? []
       if (before.length === 0 || columns.length === 0) return []

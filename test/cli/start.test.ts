@@ -46,6 +46,19 @@ describe('start runs every sync on its schedule, until stopped', () => {
     expect((await project.run('status')).stdout).toContain('held it and is gone; the next run takes over.')
   })
 
+  test('RX9 the log of a cycle says whose it is, which it was and what it came to', async () => {
+    const project = Project.withWorker()
+    project.write('worker.ts', SCHEDULED)
+    const service = project.start('start', '--no-api')
+    await service.says('"stopReason":"complete"')
+    service.process.kill('SIGTERM')
+    const lines = (await service.ended).stderr.split('\n').filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as Record<string, unknown>)
+    expect(lines.find(({ stopReason }) => stopReason === 'complete')).toMatchObject({
+      time: expect.any(String) as string, level: 'info', tenant: 'default', worker: expect.any(String) as string, sync: expect.any(String) as string, cycle: expect.any(Number) as number,
+      pages: expect.any(Number) as number, created: expect.any(Number) as number, ms: expect.any(Number) as number,
+    })
+  })
+
   test('TIDEMARK_LOG says how much it tells', async () => {
     const project = Project.withWorker()
     project.write('worker.ts', SCHEDULED)

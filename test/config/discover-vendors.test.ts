@@ -37,7 +37,7 @@ test('RX2 ServiceNow has more tables than a page', async () => {
 })
 
 test('RX2 Airtable tells the tables of the base', async () => {
-  expect(await ask('airtable', { base_id: 'appX', token: 'T' }, new AirtableSimulator(ports, { baseId: 'appX', tables: ['Tasks', 'Big Deals'] }))).toEqual(['Tasks', 'Big Deals'].map((id) => ({ id, key: ['id'], candidates: [] })))
+  expect(await ask('airtable', { base_id: 'appX', token: 'T' }, new AirtableSimulator(ports, { baseId: 'appX', tables: ['Tasks', 'Big Deals'] }))).toEqual(['Tasks', 'Big Deals'].map((id, at) => ({ id, aliases: [`tbl0000000000000${at}`], key: ['id'], candidates: [] })))
 })
 
 test('RX2 HubSpot tells the usual types and the account’s own; a token that may not see those reads the usual ones', async () => {
@@ -47,6 +47,18 @@ test('RX2 HubSpot tells the usual types and the account’s own; a token that ma
   expect(found.map(({ id, cursor }) => `${id} ${cursor!}`)).toEqual(['contacts lastmodifieddate', 'companies hs_lastmodifieddate', 'deals hs_lastmodifieddate', 'tickets hs_lastmodifieddate', 'p7_cars hs_lastmodifieddate'])
   const forbidden: Simulator = { handle: async () => Response.json({ category: 'MISSING_SCOPES' }, { status: 403 }) }
   expect(await ask('hubspot', { access_token: 'T' }, forbidden)).toHaveLength(4)
+})
+
+test('RX7 what is called by another of its names, or is what the manifest makes it, is not told to be gone', { timeout: 60_000 }, async () => {
+  await using served = await serve(new AirtableSimulator(ports, { baseId: 'appX', tables: ['Tasks'] }))
+  const project = new Project()
+  const drift = async (manifest: string): Promise<unknown> => {
+    project.write('tidemark.yaml', manifest)
+    return (JSON.parse((await project.run('discover', '--json', { env: { T: 'open-sesame' } })).stdout) as { drift: unknown }).drift
+  }
+  const head = `connector: airtable\nconfig: { base_id: appX, token: "\${T}", base_url: "${served.url}/v0" }\nstreams:\n`
+  expect(await drift(`${head}  - { id: crm.work, options: { table: tbl00000000000000 } }\n  - { id: crm.Tasks }\n  - { id: crm.gone, options: { table: Gone } }\n`)).toMatchObject([{ stream: 'crm.gone', is_gone: true }])
+  expect(await drift('connector: files\nconfig: { folder: . }\nstreams: [{ id: drop.people }]\n')).toEqual([])
 })
 
 test('RX2 RX7 the command asks with the manifest’s credentials, lists objects with keys and cursors, and tells what differs from what has landed', { timeout: 60_000 }, async () => {

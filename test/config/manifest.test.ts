@@ -85,6 +85,28 @@ describe('a manifest', () => {
     }
   })
 
+  test('RX1 a stream keeps its rows and its position under its id, also when the table behind it is renamed', async () => {
+    const shop = new DatabaseSync(join(folder, 'shop.db'))
+    shop.exec(`CREATE TABLE customers (id INTEGER PRIMARY KEY, updated_at TEXT NOT NULL); INSERT INTO customers VALUES (1, '2020-01-01T00:00:00Z')`)
+    const text = 'name: shop\nconnector: sql\nconfig: { url: "sqlite:shop.db" }\nstreams:\n  - { id: shop.customers, cursor: updated_at, options: { table: customers } }\n'
+    const store = await openStore(`sqlite:${join(folder, 'store.db')}`)
+    try {
+      const run = async (manifest: string) => runCycle(await workerOf(write(manifest), 'tidemark.yaml', {}), 'shop.customers', { store })
+      expect(await run(text)).toMatchObject({ error: null, version: 1, counts: { created: 1 } })
+      shop.exec(`ALTER TABLE customers RENAME TO clients; INSERT INTO clients VALUES (2, '2020-01-02T00:00:00Z')`)
+      expect(await run(text.replace('table: customers', 'table: clients'))).toMatchObject({ error: null, version: 2, counts: { created: 1, deleted: 0, swept: 0 } })
+      expect((await store.rows({ database: 'shop.customers', limit: 10 })).map(({ key }) => key)).toEqual(['1', '2'])
+    } finally {
+      shop.close()
+      await store.close()
+    }
+  })
+
+  test('RX5 says which version of its form it is in; another is refused, and the message says where', async () => {
+    expect(await refusal(`manifest_version: 1\n${MANIFEST}`)).toEqual({ code: 'accepted', message: '' })
+    expect(await refusal(`manifest_version: 2\n${MANIFEST}`)).toEqual({ code: 'MANIFEST_INVALID', message: 'tidemark.yaml:1:19: manifest_version: it is 1.' })
+  })
+
   test('R22 never holds a position', async () => {
     for (const name of ['state', 'cursor_value', 'last_cursor']) expect(await refusal(MANIFEST.replace('    key: [id]', `    ${name}: 2025`))).toMatchObject({ code: 'MANIFEST_INVALID' })
     expect((await refusal(MANIFEST.replace('platform_registry', 'connector'))).message).toBe('tidemark.yaml:10:21: streams.0.state_handling: it is "platform_registry".')
@@ -154,7 +176,7 @@ describe('the selection of streams', () => {
     [{ include: ['s.op.*', '(shop).*', '[a-z]*', '{shop'] }, []],
     [{ limit: 2 }, ['shop.orders', 'shop.order_lines']],
     [{ exclude: ['shop.orders'], limit: 1 }, ['shop.order_lines']],
-  ])('%j', (selection, selected) => {
+  ])('RX3 %j', (selection, selected) => {
     expect(selectStreams(ids, selection)).toEqual(selected)
   })
 })

@@ -16,6 +16,8 @@ export interface DiscoveredStream {
   readonly key: readonly string[]
   readonly cursor?: string
   readonly candidates: readonly string[]
+  /** What else a manifest may call it. */
+  readonly aliases?: readonly string[]
   /** What its records have, where the source tells. */
   readonly columns?: readonly string[]
 }
@@ -27,6 +29,8 @@ export interface Connector {
   readonly stream: { readonly required?: JsonSchema; readonly properties: Readonly<Record<string, JsonSchema>> }
   /** The source's code is loaded only here. */
   open(config: any, folder: string): Promise<OpenedConnector>
+  /** False where streams are what the manifest makes them, and none is gone for not being listed. */
+  readonly isListed?: false
   /** Whether changes are followed without a cursor to be named. */
   readonly isFollowed?: boolean
   /** `declared`: the streams that the manifest has already, of which a source may tell more. */

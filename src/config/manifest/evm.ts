@@ -17,6 +17,7 @@ const PROVIDER = {
 /** The transfers of an account on a chain, from whoever of the providers can tell them. */
 export const evm: Connector = {
   isFollowed: true,
+  isListed: false,
   config: object({ providers: { type: 'array', minItems: 1, items: PROVIDER }, preferred: TEXT, chain_id: COUNT, start_block: BLOCKS, confirmations: BLOCKS, depth: COUNT }, ['providers']),
   stream: {
     required: { required: ['options'] },

@@ -7,6 +7,7 @@ const BUCKET = object({ name: TEXT, prefix: TEXT, region: TEXT, endpoint: TEXT, 
 
 /** New and changed files of a folder, or of a bucket; who may read that one, the AWS client finds out in its own ways. */
 export const files: Connector = {
+  isListed: false,
   isFollowed: true,
   config: { ...object({ folder: TEXT, bucket: BUCKET }), oneOf: [{ required: ['folder'] }, { required: ['bucket'] }] },
   stream: {

@@ -18,7 +18,7 @@ export interface AirtableSource {
   /** By its id rather than by its name, which may change. */
   table(idOrName: string): { readonly mode: 'replace'; readonly execute: Execute<TokenState>; readonly lookup: Lookup }
   /** The tables of the base, by their names; the token needs `schema.bases:read`. */
-  discover(context: SyncContext): Promise<{ readonly id: string; readonly key: readonly string[]; readonly candidates: readonly string[] }[]>
+  discover(context: SyncContext): Promise<{ readonly id: string; readonly aliases: readonly string[]; readonly key: readonly string[]; readonly candidates: readonly string[] }[]>
 }
 
 /** After one request too many it refuses all of them for so long, and does not say so. */
@@ -36,7 +36,7 @@ export function airtable({ baseId, token, auth, baseUrl = 'https://api.airtable.
     async discover(context) {
       const { body } = await client.get(path`/meta/bases/${baseId}/tables`, {}, context)
       if (!isObject(body) || !Array.isArray(body.tables) || !body.tables.every(isObject)) throw new SyncError('SOURCE_INVALID', 'Airtable answered without tables.')
-      return body.tables.map(({ name }) => ({ id: String(name), key: ['id'], candidates: [] }))
+      return body.tables.map(({ id, name }) => ({ id: String(name), aliases: [String(id)], key: ['id'], candidates: [] }))
     },
     table: (idOrName) => ({
       mode: 'replace',

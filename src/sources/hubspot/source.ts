@@ -36,7 +36,7 @@ export interface HubspotSource {
   /** Any other type of object, by its name or its id. */
   object(type: string): HubspotStream
   /** The usual types and the account's own. */
-  discover(context: SyncContext): Promise<{ readonly id: string; readonly key: readonly string[]; readonly cursor: string; readonly candidates: readonly string[] }[]>
+  discover(context: SyncContext): Promise<{ readonly id: string; readonly key: readonly string[]; readonly cursor: string; readonly candidates: readonly string[]; readonly aliases: readonly string[] }[]>
 }
 
 /**
@@ -51,7 +51,7 @@ export function hubspot(options: HubspotOptions): HubspotSource {
     deals: portal.stream('deals'),
     tickets: portal.stream('tickets'),
     object: (type) => portal.stream(type),
-    discover: async (context) => [...Object.keys(USUAL_PROPERTIES), ...(await portal.ownTypes(context))].map((id) => ({ id, key: ['id'], cursor: modifiedProperty(id), candidates: ['createdate', modifiedProperty(id)] })),
+    discover: async (context) => [...Object.keys(USUAL_PROPERTIES).map((id) => ({ id, aliases: [] })), ...(await portal.ownTypes(context))].map(({ id, aliases }) => ({ id, aliases, key: ['id'], cursor: modifiedProperty(id), candidates: ['createdate', modifiedProperty(id)] })),
   }
 }
 
@@ -81,11 +81,11 @@ class Portal {
   }
 
   /** By the names that are theirs alone. A token that may not see them reads the usual ones all the same. */
-  async ownTypes(context: SyncContext): Promise<string[]> {
+  async ownTypes(context: SyncContext): Promise<{ id: string; aliases: string[] }[]> {
     const { status, body } = await this.#client.get('/crm/v3/schemas', {}, context, { answers: [403] })
     if (status === 403) return []
     if (!isObject(body) || !Array.isArray(body.results) || !body.results.every(isObject)) throw new SyncError('SOURCE_INVALID', 'HubSpot answered without schemas.')
-    return body.results.map(({ fullyQualifiedName }) => String(fullyQualifiedName))
+    return body.results.map(({ fullyQualifiedName, objectTypeId }) => ({ id: String(fullyQualifiedName), aliases: [String(objectTypeId)] }))
   }
 
   stream(type: string): HubspotStream {

@@ -67,7 +67,7 @@ describe('a status', () => {
     [400, 'CONNECTOR_FAILED'], [402, 'AUTH_REJECTED'], [403, 'AUTH_REJECTED'], [404, 'CONNECTOR_FAILED'], [405, 'CONNECTOR_FAILED'], [408, 'SOURCE_UNAVAILABLE'], [409, 'SOURCE_UNAVAILABLE'],
     [410, 'CONNECTOR_FAILED'], [422, 'CONNECTOR_FAILED'], [425, 'SOURCE_UNAVAILABLE'], [429, 'RATE_LIMITED'], [500, 'SOURCE_UNAVAILABLE'], [502, 'SOURCE_UNAVAILABLE'], [503, 'SOURCE_UNAVAILABLE'],
     [504, 'SOURCE_UNAVAILABLE'], [304, 'SOURCE_INVALID'],
-  ])('XD3, XD4, XD5: %i is %s, and says so by method, path and status', async (status, code) => {
+  ])('XD3, XD4, XD5, RX6: %i is %s, and says so by method, path and status', async (status, code) => {
     const error = await failureOf(ask(answering(status)))
     expect(error).toMatchObject({ code, message: `GET /items answered ${status}.` })
   })
