@@ -1,4 +1,4 @@
-import { NEVER_RUN, type Ports } from '../../contract/index.ts'
+import { NEVER_RUN } from '../../contract/index.ts'
 import { classify } from '../../engine/classify.ts'
 import { runCycle } from '../../engine/cycle.ts'
 import type { CycleResult, Progress } from '../../engine/cycle-options.ts'
@@ -85,16 +85,17 @@ export class Turns {
   }
 
   async #take({ store, sync, name }: Job, { since, tries, stumbles }: Carried, signal: AbortSignal): Promise<Turned> {
-    const turned = (next: NextTurn | null, left = 0): Turned => ({ next, since: since ?? this.#clock.now(), tries: left, stumbles: 0 })
+    const turned = (next: NextTurn | null, left: Partial<Carried> = {}): Turned => ({ next, since: since ?? this.#clock.now(), tries: 0, stumbles: 0, ...left })
     try {
       const job = await this.#look(new Job(store, sync, this.#options.ports.random.next()), since)
-      if (!this.#isReady(job)) return turned(this.#nextOf(job), tries)
-      if (!(await this.#places.take(job, LINE_MS, signal))) return turned(this.#in(signal.aborted ? 0 : BUSY_MS), tries)
+      if (!this.#isReady(job)) return turned(this.#nextOf(job))
+      if (!(await this.#places.take(job, LINE_MS, signal))) return turned(this.#in(signal.aborted ? 0 : BUSY_MS), { tries })
       try {
         const slice = await this.#run(job, tries, signal)
-        if (slice.waitMs !== null) return turned({ ...this.#in(slice.waitMs), isOwed: true }, slice.tries)
-        if (slice.stopReason === 'held') return turned(this.#in(this.#options.pollMs), slice.tries)
-        return turned(this.#nextOf(await this.#look(job, since)), slice.tries)
+        if (slice.stopReason === 'held') return turned(this.#in(this.#options.pollMs))
+        // What ended otherwise, in spite of the wait, is told by the registry.
+        if (slice.stopReason === 'cancelled' && slice.waitMs !== null) return turned({ ...this.#in(slice.waitMs), isOwed: true }, { tries: slice.tries })
+        return turned(this.#nextOf(await this.#look(job, since)))
       } finally {
         this.#places.leave(job)
       }
@@ -103,7 +104,7 @@ export class Turns {
       const waitMs = backoffMs(this.#options.pollMs, stumbles)
       this.#options.ports.log.warn('the store could not be asked', { ...name, code, waitMs, reason: message })
       this.#options.onEvent({ kind: 'store', ...name, code, message, waitMs })
-      return { ...turned(this.#in(waitMs), tries), stumbles: stumbles + 1 }
+      return turned(this.#in(waitMs), { tries, stumbles: stumbles + 1 })
     }
   }
 
@@ -153,7 +154,7 @@ export class Turns {
     }
     const result = await runCycle(sliceOf(plan, sliceMs, () => tried), {
       store: oncePerSlot(job.store, job.name, markOf(job.standing!.checkpoint), () => (outrun = true)),
-      ports: { ...ports, clock: this.#clock } satisfies Ports,
+      ports: { ...ports, clock: this.#clock },
       fetch,
       secrets: typeof secrets === 'function' ? secrets(job.tenant) : secrets,
       holder: `${holderPrefix(plan)}${this.#options.holder}#${++this.#cycles}`,

@@ -120,11 +120,11 @@ export class FakeRestate {
       get: async (name: string) => entry(() => state.get(name) ?? null),
       set: (name: string, value: unknown) => void entry(() => state.set(name, structuredClone(value))),
       date: { now: async () => entry(() => this.#scene.time.now()) },
-      run: async (_: string, act: () => Promise<unknown>) => {
+      run: async (_: string, act: () => unknown) => {
         if (attempt.aborted) return never
         const at = index++
         if (at >= call.journal.length) {
-          const outcome = await Promise.race([act().then((value) => ({ value })), call.cancelled.then(() => ({ cancelled: true as const }))])
+          const outcome = await Promise.race([Promise.resolve(act()).then((value) => ({ value })), call.cancelled.then(() => ({ cancelled: true as const }))])
           if (attempt.aborted) return never
           call.journal[at] = outcome
         }

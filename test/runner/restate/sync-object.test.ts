@@ -218,6 +218,9 @@ describe('a wait that the source asks for costs no process', () => {
     await scene.time.advance(160 * SECOND)
     expect(asked).toEqual([0, 30, 60, 90, 120, 150])
     expect(await scene.store.read(ref('limited'))).toMatchObject({ failures: 1, lastError: { code: 'RATE_LIMITED' } })
+    // The next cycle has its tries anew.
+    await scene.time.advance(MINUTE + 160 * SECOND)
+    expect(asked.slice(6)).toEqual([210, 240, 270, 300, 330, 360])
   })
 
   test('a page that lands has its tries anew', async () => {
