@@ -89,16 +89,14 @@ export class Waker {
   #see(job: Job): void {
     const { clock, isDead } = this.#options
     const known = this.#known.get(job)
-    const seen = { at: job.due?.kind === 'at' ? job.due.at : Infinity, mark: markOf(job.standing!.checkpoint), lastEnd: lastEndOf(job) }
-    if (known !== undefined && seen.mark === known.mark && seen.lastEnd === known.lastEnd) return
+    const seen = { at: job.due?.kind === 'at' ? job.due.at : Infinity, mark: markOf(job.standing!.checkpoint) }
+    if (seen.mark === known?.mark) return
     this.#known.set(job, seen)
     job.stumbles = 0
     const now = clock.now()
     const heldUntil = job.heldUntil(isDead)
-    // A cycle that ended may have moved it: then whoever ran it knows.
-    const isSooner = known === undefined || (seen.at < known.at && seen.lastEnd === known.lastEnd)
-    const isNews = heldUntil <= now && (seen.at <= now || isSooner)
-    this.#agenda.put(job, isNews && seen.at < Infinity ? now : Math.max(seen.at, heldUntil, now) + GRACE_MS)
+    const isSooner = seen.at <= now || seen.at < (known?.at ?? Infinity)
+    this.#agenda.put(job, isSooner && heldUntil <= now ? now : Math.max(seen.at, heldUntil, now) + GRACE_MS)
   }
 
   /** Again and again while it stays overdue: whoever was told last may have run an older worker file that does not know it. */
@@ -122,12 +120,6 @@ interface Known {
   /** Infinity for never. */
   readonly at: number
   readonly mark: string
-  readonly lastEnd: string
-}
-
-function lastEndOf({ standing }: Job): string {
-  const last = standing!.recent[0]
-  return `${last?.cycle}/${last?.endedAt}`
 }
 
 /** So much later than its time it is overdue. */

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Page, SyncContext } from '../../../src/contract/index.ts'
 import { Places } from '../../../src/runner/restate/places.ts'
-import type { Turned } from '../../../src/runner/restate/turns.ts'
+import type { Carried, Turned } from '../../../src/runner/restate/turns.ts'
 import { declare, MINUTE, noting, ref, Scene, SECOND } from '../scene.ts'
 import { FakeProcess } from './fake-restate.ts'
 
@@ -14,8 +14,8 @@ afterEach(() => scene.close())
 const AT_FIRST = { since: null, tries: 0, stumbles: 0 }
 const FOR_EVER = new AbortController().signal
 
-function take(process: FakeProcess, sync: string, signal = FOR_EVER): Promise<Turned> {
-  return process.turns.take([...process.jobs.values()].find(({ name }) => name.sync === sync)!, AT_FIRST, signal)
+function take(process: FakeProcess, sync: string, carried: Carried = AT_FIRST): Promise<Turned> {
+  return process.turns.take([...process.jobs.values()].find(({ name }) => name.sync === sync)!, carried, FOR_EVER)
 }
 
 describe('who holds the lease', () => {
@@ -82,6 +82,25 @@ describe('the places of a process', () => {
     expect((await second).next).toMatchObject({ inMs: SECOND })
     await scene.time.advance(MINUTE)
     expect((await first).next!.inMs).toBeGreaterThan(50 * MINUTE)
+  })
+
+  test('XB19 what was left behind by a day of standstill has no head start on what is asked for now', async () => {
+    const order: string[] = []
+    const noted = (name: string) => async (_: unknown, { clock }: SyncContext): Promise<Page> => {
+      order.push(name)
+      await clock.sleep(SECOND)
+      return { changes: [], hasMore: false }
+    }
+    const process = new FakeProcess(scene, declare({
+      first: { schedule: '1h', execute: noted('first') }, behind: { schedule: { cron: '* * * * *' }, execute: noted('behind') }, asked: { schedule: 'manual', execute: noted('asked') },
+    }), { concurrency: 1 })
+    await scene.trigger('asked')
+    const turns = [take(process, 'first')]
+    await scene.time.advance(10)
+    turns.push(take(process, 'behind', { ...AT_FIRST, since: scene.time.now() - 24 * 60 * MINUTE }), take(process, 'asked'))
+    await scene.time.advance(10 * SECOND)
+    await Promise.all(turns)
+    expect(order).toEqual(['first', 'asked', 'behind'])
   })
 
   test('XB19 tenants take turns, whoever came first', async () => {

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { SyncError } from '../../../src/contract/index.ts'
 import type { DeclaredSync } from '../../../src/runner/declared-sync.ts'
 import { Waker } from '../../../src/runner/restate/waker.ts'
@@ -10,10 +10,12 @@ let waker: Waker
 let process: FakeProcess
 let woken: Array<{ sync: string; inMs: number }>
 let isDown: boolean
+let takesMs: number
 beforeEach(async () => {
   scene = await Scene.open('2026-03-01T00:00:00Z')
   woken = []
   isDown = false
+  takesMs = 0
 })
 afterEach(async () => {
   await Promise.all([waker.stop(), scene.time.advance(SECOND)])
@@ -27,6 +29,7 @@ async function watch(syncs: readonly DeclaredSync[]): Promise<void> {
     wake: async ({ name }, at) => {
       if (isDown) throw new SyncError('RESTATE_UNAVAILABLE', 'down')
       woken.push({ sync: name.sync, inMs: at - scene.time.now() })
+      if (takesMs > 0) await scene.time.sleep(takesMs)
     },
   })
   await waker.start()
@@ -77,6 +80,9 @@ test('a trigger that comes with the end of a cycle is not taken for its doing', 
 })
 
 test('one that is overdue is told again, less and less often; one that somebody holds is not', async () => {
+  // A store may also answer with what has not moved.
+  const standings = scene.store.standings.bind(scene.store)
+  vi.spyOn(scene.store, 'standings').mockImplementation(({ since: _, ...query }) => standings(query))
   await watch(declare({ free: { schedule: 'manual' }, held: { schedule: 'manual' } }))
   await scene.store.acquire(ref('held'), { holder: 'elsewhere:7:ab#1', ttlMs: 10 * MINUTE, at: scene.time.now() })
   for (const sync of ['free', 'held']) await scene.trigger(sync)
@@ -101,5 +107,15 @@ test('Restate that cannot be reached is told when it can', async () => {
   expect(woken).toEqual([])
   isDown = false
   await scene.time.advance(31 * SECOND)
+  expect(woken.length).toBe(1)
+})
+
+test('what changes while it is being told counts', async () => {
+  await watch(declare({ byHand: { schedule: 'manual' } }))
+  takesMs = 5 * SECOND
+  await scene.trigger('byHand')
+  await scene.time.advance(2 * SECOND)
+  await scene.pause('byHand')
+  await scene.time.advance(5 * MINUTE)
   expect(woken.length).toBe(1)
 })
