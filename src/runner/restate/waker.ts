@@ -27,8 +27,10 @@ export class Waker {
   readonly #watch: Watch
   readonly #agenda = new Agenda<Job>()
   readonly #known = new Map<Job, Known>()
+  readonly #turns = new Map<string, number>()
   #isStopping = false
   #sending = 0
+  #turn = 0
   #nap: AbortController | null = null
   #loop: Promise<unknown> = Promise.resolve()
 
@@ -63,9 +65,11 @@ export class Waker {
 
   #wakeDue(): void {
     while (this.#sending < SENDS_AT_ONCE) {
-      const job = this.#agenda.next(this.#options.clock.now(), { running: () => 0, lastTurn: () => 0 })
+      // Tenants by turns: a small one must not be told after all that a large one has.
+      const job = this.#agenda.next(this.#options.clock.now(), { running: () => 0, lastTurn: (tenant) => this.#turns.get(tenant) ?? 0 })
       if (job === null) return
       this.#sending++
+      this.#turns.set(job.tenant, ++this.#turn)
       void this.#wake(job).finally(() => {
         this.#sending--
         this.#rouse()
