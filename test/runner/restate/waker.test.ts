@@ -82,7 +82,7 @@ test('a trigger that comes with the end of a cycle is not taken for its doing', 
 test('one that is overdue is told again, less and less often; one that somebody holds is not', async () => {
   // A store may also answer with what has not moved.
   const standings = scene.store.standings.bind(scene.store)
-  vi.spyOn(scene.store, 'standings').mockImplementation(({ since: _, ...query }) => standings(query))
+  vi.spyOn(scene.store, 'standings').mockImplementation(({ at, recent, ref: one }) => standings({ at, recent, ...(one !== undefined && { ref: one }) }))
   await watch(declare({ free: { schedule: 'manual' }, held: { schedule: 'manual' } }))
   await scene.store.acquire(ref('held'), { holder: 'elsewhere:7:ab#1', ttlMs: 10 * MINUTE, at: scene.time.now() })
   for (const sync of ['free', 'held']) await scene.trigger(sync)
