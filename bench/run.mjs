@@ -112,6 +112,7 @@ async function benchScheduler() {
     say(`  an idle sync         ${idleUsPerSync.toFixed(2)} µs of CPU per second`)
     say(`  memory               ${drainedMb.toFixed(0)} MB after all had run (${bareMb.toFixed(0)} before, ${peakMb.toFixed(0)} at most)`)
     say(`  PostgreSQL, asked about 10,000: ${postgres.allMs.toFixed(1)} ms for all, ${postgres.movedMs.toFixed(1)} ms for those that moved, ${postgres.oneMs.toFixed(1)} ms for one`)
+    say(`  PostgreSQL, sixteen at once: ${postgres.barePerSecond.toFixed(0)} bare transactions/s, ${postgres.cyclesPerSecond.toFixed(0)} cycles/s of sixteen tenants that find nothing, ${postgres.cyclesOfOnePerSecond.toFixed(0)} of one tenant, ${postgres.slotsPerSecond.toFixed(0)} slots/s of one pacer`)
     return result
   } finally {
     await server.stop()

@@ -52,7 +52,7 @@ await store.close()
 console.log(JSON.stringify({
   jobs, cyclesPerSecond: jobs / (drainMs / 1_000), halfway, lastSmall, triggered: count + 40,
   idleUsPerSync: (user + system) / (IDLE_MS / 1_000) / jobs, bareMb, drainedMb, peakMb: process.resourceUsage().maxRSS / 1024,
-  ...(url === undefined ? {} : { postgres: await lookCost(url) }),
+  ...(url === undefined ? {} : { postgres: { ...(await lookCost(url)), ...(await rates(url)) } }),
 }))
 
 /** What it costs to ask PostgreSQL about ten thousand syncs of which none moved, and of which one did. */
@@ -80,4 +80,32 @@ async function lookCost(postgres) {
   const oneMs = await timed(() => ({ ref: { worker: 'bench', sync: 's77' } }))
   await opened.close()
   return { allMs, movedMs, oneMs }
+}
+
+/** How much of what a fleet does all the time one PostgreSQL takes, asked by sixteen at once; beside it the smallest transaction there is. */
+async function rates(postgres) {
+  const { default: pg } = await import('pg')
+  const { runCycle } = await import('../dist/engine/cycle.js')
+  const pool = new pg.Pool({ connectionString: postgres, max: 16 })
+  const opened = await openPostgresStore({ url: postgres, poolMax: 16 })
+  await pool.query('create table bare (n integer primary key, value integer)')
+  await pool.query('insert into bare select n, 0 from generate_series(0, 15) n')
+  const ports = { clock: systemClock, random: systemRandom, log: { debug: silent, info: silent, warn: silent, error: silent } }
+  const cycle = (tenant, i) => runCycle(worker.plan(`s${i}`), { store: opened.forTenant(tenant), ports, fetch, secrets: { get: String }, holder: `bench-${i}`, trigger: 'bench' })
+  const rate = async (act) => {
+    await Promise.all(Array.from({ length: 16 }, (_, i) => act(i)))
+    let done = 0
+    const end = performance.now() + 5_000
+    await Promise.all(Array.from({ length: 16 }, async (_, i) => {
+      for (; performance.now() < end; done++) await act(i)
+    }))
+    return done / 5
+  }
+  const barePerSecond = await rate((i) => pool.query('update bare set value = value + 1 where n = $1', [i]))
+  const cyclesPerSecond = await rate((i) => cycle(`tenant-${i}`, i))
+  const cyclesOfOnePerSecond = await rate((i) => cycle('one', i))
+  const slotsPerSecond = await rate(() => opened.takeSlots({ worker: WORKER, pacer: 'api', count: 1, paceMs: 1, at: Date.now() }))
+  await opened.close()
+  await pool.end()
+  return { barePerSecond, cyclesPerSecond, cyclesOfOnePerSecond, slotsPerSecond }
 }

@@ -1,3 +1,4 @@
+import type { Secrets } from '../contract/index.ts'
 import { systemClock } from '../platform/clock.ts'
 import { systemFetch } from '../platform/fetch.ts'
 import { openTelemetry } from '../platform/open-telemetry.ts'
@@ -7,12 +8,19 @@ import type { Outside } from '../runner/ask-source.ts'
 import type { Cli } from './cli.ts'
 import { logOf, type Target } from './target.ts'
 
+/** With what is of one tenant alone. */
+export interface OutsideOfTenants extends Outside {
+  readonly secretsOf: (tenant: string) => Secrets
+}
+
 /** This machine's clock, network and environment, as a sync sees them, and whoever watches it. */
-export async function outsideOf(cli: Cli, { settings }: Target): Promise<Outside> {
+export async function outsideOf(cli: Cli, { settings, tenant }: Target): Promise<OutsideOfTenants> {
+  const secretsOf = (whose: string): Secrets => createSecrets(settings.environment, whose)
   const telemetry = await openTelemetry({ sendTraceparent: settings.sendTraceparent })
   return {
     ports: { clock: systemClock, random: systemRandom, log: logOf(cli, settings.logLevel, telemetry?.logFields), tracer: telemetry?.tracer, meter: telemetry?.meter },
     fetch: systemFetch,
-    secrets: createSecrets(settings.environment),
+    secrets: secretsOf(tenant),
+    secretsOf,
   }
 }

@@ -19,6 +19,7 @@ export interface ApiOptions {
   readonly host: string
   readonly corsOrigins?: readonly string[]
   readonly keysOnly?: boolean
+  readonly isOwn?: (tenant: string) => boolean
   readonly metrics: Metrics
   readonly places?: () => Places
   /** Absent: the default one, or any other when somebody has taken it. */

@@ -8,18 +8,22 @@ import type { Outside } from '../runner/ask-source.ts'
 import { serveRestate, type RestateOptions, type ServedRestate } from '../runner/restate/serve.ts'
 import type { RunnerEvent } from '../runner/runner-options.ts'
 import { Runner } from '../runner/runner.ts'
+import { watchTenants } from '../runner/watch-tenants.ts'
 import type { Metrics } from '../server/metrics.ts'
-import { Deliverer } from '../webhooks/deliverer.ts'
 import { InboundWebhooks } from '../webhooks/inbound.ts'
 import { createSender } from '../webhooks/send.ts'
+import { TenantDeliverers } from '../webhooks/tenant-deliverers.ts'
+import type { OutsideOfTenants } from './outside.ts'
 import { serveApi, type ApiOptions, type ServedApi } from './serve-api.ts'
 import type { WorkerTarget } from './target.ts'
 
 export interface ServiceOptions {
   readonly target: WorkerTarget
   readonly store: Store
-  readonly outside: Outside
+  readonly outside: OutsideOfTenants
   readonly concurrency: number
+  /** Whose syncs run, beside the store's own tenant; `all` for every one that the store keeps something for, now or later. */
+  readonly tenants?: readonly string[] | 'all'
   /** Null to serve nothing. */
   readonly api: Pick<ApiOptions, 'host' | 'port' | 'corsOrigins' | 'keysOnly'> | null
   /** The least time between two cycles of a continuous sync. */
@@ -33,6 +37,8 @@ export interface ServiceOptions {
 /** Everything one process does for a worker: its schedules, its feed over HTTP, its webhooks in and out. */
 export interface Service {
   readonly api: ServedApi | null
+  /** Whose syncs it runs, so far. */
+  readonly tenants: ReadonlySet<string>
   /** Where Restate calls it, once it is started; null when it does not. */
   restateUrl(): string | null
   start(): Promise<void>
@@ -40,34 +46,48 @@ export interface Service {
 }
 
 /** Listens at once, so that its address can be told; the rest begins with `start`. */
-export async function openService({ target, store, outside: given, api, keepLogMs, restate = null, ...options }: ServiceOptions): Promise<Service> {
+export async function openService({ target, store, outside: given, api, keepLogMs, restate = null, tenants: others = [], ...options }: ServiceOptions): Promise<Service> {
   const metrics = api === null ? null : await openMetrics()
   const outside = { ...given, ports: watched(given.ports, metrics) }
   const { ports } = outside
   const holder = holderName()
   const syncs = syncsOf(target.worker)
   const inbound = new InboundWebhooks({ ...outside, store, holder: `webhook:${holder}`, isDead: isDeadHolder, webhooks: target.worker.webhooks?.() ?? [] })
-  const running = { ...outside, ...options, store, syncs, holder, isDead: isDeadHolder }
+  const tenants = new Set([store.tenant, ...(others === 'all' ? [] : others)])
+  const running = { ...outside, ...options, secrets: outside.secretsOf, store, tenants: [...tenants], syncs, holder, isDead: isDeadHolder }
   const runner = restate === null ? new Runner(running) : new RestateRunner({ ...running, ...restate })
   // Under Restate the places are Restate's.
   const places = runner instanceof Runner ? { places: () => runner.places() } : {}
-  const served = api === null || metrics === null ? null : await serveApi({ store, ports, outside, syncs, inbound, schemas: schemasOf(target.worker), metrics, ...places, ...api })
+  const served = api === null || metrics === null ? null : await serveApi({ store, ports, outside, syncs, inbound, schemas: schemasOf(target.worker), metrics, isOwn: (tenant) => tenants.has(tenant), ...places, ...api })
   const send = createSender()
-  const deliverer = new Deliverer({ store, ports, send, holder, isDead: isDeadHolder })
+  const deliverer = new TenantDeliverers({ store, ports, send, holder, isDead: isDeadHolder })
   const stopping = new AbortController()
-  let keeping: Promise<void> | undefined
+  const beside: Array<Promise<void>> = []
+  /** All that goes on for a tenant beside its cycles. */
+  const attend = (tenant: string): void => {
+    deliverer.add(tenant)
+    if (keepLogMs !== undefined) beside.push(keepLog(tenant === store.tenant ? store : store.forTenant(tenant), ports, keepLogMs, stopping.signal))
+  }
+  const welcome = (tenant: string): void => {
+    if (tenants.has(tenant)) return
+    tenants.add(tenant)
+    runner.addTenant(tenant)
+    attend(tenant)
+  }
   return {
     api: served,
+    tenants,
     restateUrl: () => (runner instanceof RestateRunner ? runner.url : null),
     async start() {
       deliverer.start()
       inbound.start()
       await runner.start()
-      if (keepLogMs !== undefined) keeping = keepLog(store, ports, keepLogMs, stopping.signal)
+      for (const tenant of tenants) attend(tenant)
+      if (others === 'all') beside.push(watchTenants(store, ports, welcome, stopping.signal))
     },
     async stop(graceMs) {
       stopping.abort(new Error('the service stops'))
-      await Promise.all([runner.stop({ graceMs }), deliverer.stop({ graceMs }).then(() => send.close()), (served?.close() ?? Promise.resolve()).then(() => inbound.stop()), keeping])
+      await Promise.all([runner.stop({ graceMs }), deliverer.stop({ graceMs }).then(() => send.close()), (served?.close() ?? Promise.resolve()).then(() => inbound.stop()), ...beside])
     },
   }
 }
@@ -83,6 +103,11 @@ class RestateRunner {
 
   get url(): string | null {
     return this.#served?.url ?? null
+  }
+
+  /** What objects there are is told to Restate at the start. */
+  addTenant(tenant: string): void {
+    this.#options.ports.log.warn('a new tenant is run after the next start', { tenant })
   }
 
   async start(): Promise<void> {

@@ -1,5 +1,6 @@
 import { Command, Option } from 'commander'
 import type { Log } from '../contract/index.ts'
+import { checkName } from '../config/names.ts'
 import { childLog } from '../engine/child-log.ts'
 import { leavesCoreDumps } from '../platform/core-dumps.ts'
 import type { RunnerEvent } from '../runner/runner-options.ts'
@@ -8,7 +9,7 @@ import type { Act, Cli } from './cli.ts'
 import { outsideOf } from './outside.ts'
 import { resultDocument } from './progress.ts'
 import { showTidemark } from '../redaction/redact-state.ts'
-import { DEFAULT_PORT, type ServedApi } from './serve-api.ts'
+import { DEFAULT_PORT } from './serve-api.ts'
 import { openService, type Service, type ServiceOptions } from './service.ts'
 import { describeSchedule } from './standing.ts'
 import { table } from './table.ts'
@@ -23,6 +24,7 @@ interface StartFlags extends TargetFlags {
   readonly corsOrigin?: readonly string[]
   readonly keysOnly?: boolean
   readonly keepLog?: number
+  readonly allTenants?: boolean
   readonly runner: 'process' | 'restate'
   readonly restate: string
   readonly restateHost: string
@@ -41,6 +43,7 @@ export function startVerb(): Command {
     .option('--keys-only', 'control and the console need a key on this machine too, as behind a proxy')
     .option('--no-api', 'serve nothing')
     .addOption(new Option('--keep-log <days>', 'forget older entries of the log that no row stands on, tombstones included; a reader further behind begins anew (default: keep all)').argParser(countArgument))
+    .option('--all-tenants', 'run for every tenant of the store, also for those that come later; `--tenant a,b` names several')
     .addOption(new Option('--runner <runner>', 'what says when a sync runs: this process, or Restate').choices(['process', 'restate']).default('process'))
     .addOption(new Option('--restate <url>', 'where Restate takes calls').argParser(urlArgument).default('http://127.0.0.1:8080'))
     .addOption(new Option('--restate-port <n>', 'where Restate calls this process; 0 takes any').argParser(countOrZeroArgument).default(9080))
@@ -50,7 +53,9 @@ export function startVerb(): Command {
 export const start: Act<[StartFlags]> = async (cli, flags) => {
   const stopping = cli.listenForStop()
   const restate = flags.runner === 'restate' ? { ingress: flags.restate, host: flags.restateHost, port: flags.restatePort } : null
-  await serveWorker(cli, { ...flags, target: await workerTarget(cli, flags), restate }, async (service) => {
+  const [first, ...others] = tenantsIn(flags)
+  const target = await workerTarget(cli, first === undefined ? flags : { ...flags, tenant: first })
+  await serveWorker(cli, { ...flags, target, tenants: flags.allTenants === true ? 'all' : others, restate }, async (service) => {
     showRestate(cli, flags, service.restateUrl())
     await aborted(stopping)
   })
@@ -59,11 +64,12 @@ export const start: Act<[StartFlags]> = async (cli, flags) => {
 /** What `start` serves, and how. */
 export interface ServeOptions extends Pick<StartFlags, 'concurrency' | 'grace' | 'api' | 'host' | 'port' | 'corsOrigin' | 'keysOnly' | 'keepLog'> {
   readonly target: WorkerTarget
+  readonly tenants?: NonNullable<ServiceOptions['tenants']>
   readonly restate: NonNullable<ServiceOptions['restate']> | null
 }
 
 /** A worker with all that belongs to it, for as long as `whileServed` takes. */
-export async function serveWorker(cli: Cli, { restate, ...flags }: ServeOptions, whileServed: (service: Service) => Promise<void>): Promise<void> {
+export async function serveWorker(cli: Cli, { restate, tenants = [], ...flags }: ServeOptions, whileServed: (service: Service) => Promise<void>): Promise<void> {
   const target = withLogs(flags.target)
   announce(cli, target)
   const store = await openTargetStore(target)
@@ -71,14 +77,14 @@ export async function serveWorker(cli: Cli, { restate, ...flags }: ServeOptions,
     const outside = await outsideOf(cli, target)
     if (leavesCoreDumps()) outside.ports.log.warn('a crash would write the memory of this process to a file, keys included; start it with `ulimit -c 0`')
     const service = await openService({
-      target, store, outside, concurrency: flags.concurrency,
+      target, store, outside, concurrency: flags.concurrency, tenants,
       api: flags.api ? { host: flags.host, port: flags.port, keysOnly: flags.keysOnly === true, ...(flags.corsOrigin !== undefined && { corsOrigins: flags.corsOrigin }) } : null,
       keepLogMs: flags.keepLog === undefined ? undefined : flags.keepLog * 86_400_000,
       restate,
       onEvent: cli.terminal.json ? eventLines(cli) : eventLog(outside.ports.log),
     })
     try {
-      showSchedules(cli, target, service.api)
+      showSchedules(cli, target, service, tenants === 'all')
       await service.start()
       await whileServed(service)
     } finally {
@@ -87,6 +93,13 @@ export async function serveWorker(cli: Cli, { restate, ...flags }: ServeOptions,
   } finally {
     await store.close()
   }
+}
+
+/** `--tenant a,b`: the first is the one that is served without a key on this machine. */
+function tenantsIn({ tenant }: StartFlags): string[] {
+  const names = tenant?.split(',') ?? []
+  for (const name of names) checkName('tenant', name)
+  return [...new Set(names)]
 }
 
 export function aborted(signal: AbortSignal): Promise<void> {
@@ -102,11 +115,12 @@ function withLogs(target: WorkerTarget): WorkerTarget {
   return settings.environment['TIDEMARK_LOG'] ? target : { ...target, settings: { ...settings, logLevel: 'info' } }
 }
 
-function showSchedules({ terminal }: Cli, target: WorkerTarget, api: ServedApi | null): void {
+function showSchedules({ terminal }: Cli, target: WorkerTarget, { api, tenants }: Service, isForAll: boolean): void {
   const { syncs } = target.worker.manifest
   if (terminal.json) {
-    terminal.document({ event: 'serving', ...targetDocument(target), api: api?.url ?? null, syncs: syncs.map(({ name, mode, schedule, databases }) => ({ sync: name, mode, schedule, databases })) })
+    terminal.document({ event: 'serving', ...targetDocument(target), ...(isForAll || tenants.size > 1 ? { tenants: isForAll ? 'all' : [...tenants] } : {}), api: api?.url ?? null, syncs: syncs.map(({ name, mode, schedule, databases }) => ({ sync: name, mode, schedule, databases })) })
   } else terminal.print(...table(['SYNC', 'MODE', 'SCHEDULE', 'INTO'], syncs.map(({ name, mode, schedule, databases }) => [name, mode, describeSchedule(schedule), databases.join(', ')])))
+  if (!terminal.json && (isForAll || tenants.size > 1)) terminal.print(`Runs for ${isForAll ? 'every tenant of the store' : [...tenants].join(', ')}; the console without a key is of ${target.tenant}.`)
   if (!terminal.json && api !== null) terminal.print(`The console is at ${api.url}/console/.`, `The feed is served at ${api.url}/agents/v1. \`tidemark keys create <name>\` makes a key for it.`)
 }
 

@@ -2,13 +2,14 @@ import { Command, Option } from 'commander'
 import type { Store, Webhook } from '../contract/index.ts'
 import { systemClock } from '../platform/clock.ts'
 import type { Health } from '../runner/health.ts'
+import { isKept } from '../runner/watch-tenants.ts'
 import { stateOf, webhookDocument } from '../webhooks/manage.ts'
 import { countArgument } from './arguments.ts'
 import type { Act, Cli } from './cli.ts'
 import { describeCounts, grouped, rowsOf } from './counts.ts'
 import { ago, duration } from './duration.ts'
 import { isoTime } from './json-document.ts'
-import { openForReading } from './open-for-reading.ts'
+import { openForEveryTenant, openForReading } from './open-for-reading.ts'
 import { printable } from './printable.ts'
 import { showTidemark } from '../redaction/redact-state.ts'
 import { adviceFor } from './report-error.ts'
@@ -19,6 +20,7 @@ import { announce, storeTarget, targetDocument, withStoreFlags, workerTarget, ty
 interface StatusFlags extends TargetFlags {
   readonly watch?: boolean | number
   readonly all?: boolean
+  readonly allTenants?: boolean
   readonly reveal?: boolean
 }
 
@@ -30,11 +32,13 @@ export function statusVerb(): Command {
     .description('Shows where every sync of the worker stands: its health, its tidemark, how old the copy may be, its last cycle and its next.')
     .addOption(new Option('--watch [seconds]', 'look again every so often, until Ctrl-C').argParser(countArgument).preset(WATCH_SECONDS))
     .option('--all', 'every sync in the store, of all workers; needs no worker file')
+    .addOption(new Option('--all-tenants', 'of every tenant of the store, one after the other').conflicts('watch'))
     .option('--reveal', 'show cursors that stand in for a time as they are')
 }
 
 export const status: Act<[StatusFlags]> = async (cli, flags) => {
   const target = flags.all === true ? storeTarget(cli, flags) : await workerTarget(cli, flags)
+  if (flags.allTenants === true) return await showTenants(cli, target, flags)
   if (flags.watch === undefined) {
     announce(cli, target)
     showOnce(cli, target, await lookAt(target), flags)
@@ -56,14 +60,29 @@ export const status: Act<[StatusFlags]> = async (cli, flags) => {
   }
 }
 
+async function showTenants(cli: Cli, target: Target | WorkerTarget, flags: StatusFlags): Promise<void> {
+  const { terminal } = cli
+  const documents: object[] = []
+  const store = await openForEveryTenant(target)
+  try {
+    for (const tenant of (await store?.tenants()) ?? []) {
+      const own = store!.forTenant(tenant)
+      if (!(await isKept(own))) continue
+      const view = await lookInto(own, { ...target, tenant })
+      documents.push({ tenant, ...viewDocument(view, flags) })
+      if (!terminal.json) terminal.print(...(documents.length > 1 ? [''] : []), terminal.colors.bold(`tenant ${printable(tenant)}`), ...linesOf(cli, view, flags))
+    }
+  } finally {
+    await store?.close()
+  }
+  if (terminal.json) terminal.document({ ...targetDocument(target), tenants: documents })
+  else if (documents.length === 0) terminal.print('Nothing was kept for any tenant yet.')
+}
+
 function showOnce(cli: Cli, target: Target | WorkerTarget, view: View, flags: StatusFlags): void {
   const { terminal } = cli
   if (!terminal.json) return terminal.print(...linesOf(cli, view, flags))
-  const { now, standings, webhooks, position } = view
-  terminal.document({
-    ...targetDocument(target), at: isoTime(now),
-    syncs: standings.map((standing) => standingDocument(standing, flags.reveal === true)), webhooks: webhooks.map((webhook) => webhookDocument(webhook, position)),
-  })
+  terminal.document({ ...targetDocument(target), ...viewDocument(view, flags) })
 }
 
 function linesOf(cli: Cli, { now, standings, webhooks, position }: View, { all = false, reveal = false, watch }: StatusFlags): string[] {
@@ -86,11 +105,15 @@ interface View {
 async function lookAt(target: Target | WorkerTarget): Promise<View> {
   const store = await openForReading(target)
   try {
-    const { now, standings } = await standingsOf(store, await syncsOf(store, target))
-    return { now, standings, webhooks: (await store?.webhooks()) ?? [], position: (await store?.position()) ?? 0 }
+    return await lookInto(store, target)
   } finally {
     await store?.close()
   }
+}
+
+async function lookInto(store: Store | null, target: Target | WorkerTarget): Promise<View> {
+  const { now, standings } = await standingsOf(store, await syncsOf(store, target))
+  return { now, standings, webhooks: (await store?.webhooks()) ?? [], position: (await store?.position()) ?? 0 }
 }
 
 /** Those of the worker in the order it declares them, then those it no longer does. */
@@ -104,6 +127,10 @@ async function syncsOf(store: Store | null, target: Target | WorkerTarget): Prom
 }
 
 // ── for programs ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+function viewDocument({ now, standings, webhooks, position }: View, { reveal = false }: StatusFlags): object {
+  return { at: isoTime(now), syncs: standings.map((standing) => standingDocument(standing, reveal)), webhooks: webhooks.map((webhook) => webhookDocument(webhook, position)) }
+}
 
 function standingDocument(standing: Standing, reveal: boolean): object {
   const { worker, sync, health, declared, checkpoint, last, lagMs, due, held, quarantined, drift } = standing

@@ -190,6 +190,8 @@ export interface Ear {
 }
 
 export interface Listening {
+  /** Whose news to tell from now on, too. */
+  add(tenant: string): void
   close(): Promise<void>
 }
 

@@ -21,7 +21,7 @@ export class Runner {
   readonly #options: RunnerOptions
   readonly #concurrency: number
   readonly #pollMs: number
-  readonly #jobs: readonly Job[]
+  readonly #jobs: Job[]
   readonly #clock: StoreClock
   readonly #watch: Watch
   readonly #agenda = new Agenda<Job>()
@@ -35,12 +35,11 @@ export class Runner {
   #cycles = 0
 
   constructor(options: RunnerOptions) {
-    const { store, syncs, ports, tenants = [store.tenant], concurrency = 4, pollMs = 1_000, looksMax = 250, pauseMs = PAUSE_MS } = options
+    const { store, ports, tenants = [store.tenant], concurrency = 4, pollMs = 1_000, looksMax = 250, pauseMs = PAUSE_MS } = options
     this.#options = options
     this.#concurrency = concurrency
     this.#pollMs = pollMs
-    const stores = tenants.map((tenant) => (tenant === store.tenant ? store : store.forTenant(tenant)))
-    this.#jobs = stores.flatMap((own) => syncs.map((sync) => new Job(own, sync, ports.random.next())))
+    this.#jobs = tenants.flatMap((tenant) => this.#jobsOf(tenant))
     this.#clock = new StoreClock(ports.clock)
     this.#watch = new Watch(this.#jobs, {
       clock: this.#clock, ports, pollMs, looksMax, pauseMs,
@@ -49,6 +48,14 @@ export class Runner {
       onTrouble: (trouble) => this.#noteTrouble(trouble),
       onNews: () => this.#nap?.abort(new Error('there is news')),
     })
+  }
+
+  /** Runs the syncs for another tenant as well, from now on. */
+  addTenant(tenant: string): void {
+    if (this.#jobs.some((job) => job.tenant === tenant)) return
+    const jobs = this.#jobsOf(tenant)
+    this.#jobs.push(...jobs)
+    this.#watch.add(jobs)
   }
 
   /** Resolves once it is at work. A store that cannot be reached is asked again, not given up. */
@@ -100,6 +107,12 @@ export class Runner {
       waiting: this.#agenda.waiting(this.#clock.now()),
       syncs: this.#jobs.flatMap((job) => (job.standing === null ? [] : [statusOf(job.tenant, job.sync, job.standing, job.due)])),
     }
+  }
+
+  #jobsOf(tenant: string): Job[] {
+    const { store, syncs, ports } = this.#options
+    const own = tenant === store.tenant ? store : store.forTenant(tenant)
+    return syncs.map((sync) => new Job(own, sync, ports.random.next()))
   }
 
   async #keepStarting(): Promise<void> {

@@ -31,7 +31,7 @@ export interface Trouble {
 export class Watch {
   readonly #options: WatchOptions
   readonly #tenants = new Map<string, Tenant>()
-  readonly #round: readonly Tenant[]
+  readonly #round: Tenant[] = []
   readonly #called = new Set<Tenant>()
   #since: number | null = null
   #cursor = 0
@@ -46,13 +46,14 @@ export class Watch {
   constructor(jobs: readonly Job[], options: WatchOptions) {
     this.#options = options
     this.#everyMs = options.pollMs
-    for (const job of jobs) {
-      let tenant = this.#tenants.get(job.tenant)
-      if (tenant === undefined) this.#tenants.set(job.tenant, (tenant = { store: job.store, jobs: new Map(), mark: null, recent: 1, asking: Promise.resolve() }))
-      tenant.jobs.set(keyOf(job.name), job)
-      tenant.recent = Math.max(tenant.recent, recentOf(job))
-    }
-    this.#round = [...this.#tenants.values()]
+    this.#take(jobs)
+  }
+
+  /** They are looked at as soon as possible. */
+  add(jobs: readonly Job[]): void {
+    const added = this.#take(jobs)
+    for (const { store: { tenant } } of added) this.#listening?.add(tenant)
+    this.#call(added)
   }
 
   /** From now on news are heard, where the store tells them. */
@@ -154,6 +155,21 @@ export class Watch {
     job.standing = { checkpoint, recent }
     if (moved) job.judge(this.#dueOptions())
     this.#options.onSeen(job)
+  }
+
+  #take(jobs: readonly Job[]): Tenant[] {
+    const added: Tenant[] = []
+    for (const job of jobs) {
+      let tenant = this.#tenants.get(job.tenant)
+      if (tenant === undefined) {
+        this.#tenants.set(job.tenant, (tenant = { store: job.store, jobs: new Map(), mark: null, recent: 1, asking: Promise.resolve() }))
+        added.push(tenant)
+      }
+      tenant.jobs.set(keyOf(job.name), job)
+      tenant.recent = Math.max(tenant.recent, recentOf(job))
+    }
+    this.#round.push(...added)
+    return added
   }
 
   #call(tenants: Iterable<Tenant>): void {

@@ -13,8 +13,8 @@ export interface DatabaseSchema {
 
 /** Of those that the caller may read: as it was declared, else as it looks by what has landed. */
 export async function databaseSchemas(hall: Hall, { store, scopes }: Caller): Promise<DatabaseSchema[]> {
-  // What a worker declares is told of its own tenant alone.
-  const declared = store.tenant === hall.tenant ? hall.schemas : {}
+  // What a worker declares is told of its own tenants alone.
+  const declared = hall.isOwn(store.tenant) ? hall.schemas : {}
   const landed = new Map((await store.databases()).map(({ name, columns }) => [name, columns]))
   const names = [...new Set([...Object.keys(declared), ...landed.keys()])].filter((name) => allows(scopes, readScope(name)))
   return names.toSorted().map((name) => {

@@ -33,7 +33,7 @@ export const metaRoutes: readonly Route[] = [
     method: 'GET', path: '/metrics', id: 'getMetrics', access: { kind: 'control', scope: 'sync:read' }, answer: { type: 'string' }, media: 'text/plain', summary: 'Figures for Prometheus.',
     async handle({ reply, caller, hall }) {
       const { store } = caller
-      const text = await hall.metrics.text({ store, figures: await readSyncFigures(hall, store), now: hall.ports.clock.now(), isOwn: store.tenant === hall.tenant, places: hall.places() })
+      const text = await hall.metrics.text({ store, figures: await readSyncFigures(hall, store), now: hall.ports.clock.now(), isOwn: hall.isOwn(store.tenant), places: hall.places() })
       return reply.type(hall.metrics.contentType).send(text)
     },
   },

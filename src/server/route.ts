@@ -51,8 +51,10 @@ export interface Ask {
 export interface Hall {
   readonly ports: Ports
   readonly version: string
-  /** Of the worker. */
+  /** Who is served without a key on this machine, and whose secrets are at hand. */
   readonly tenant: string
+  /** Whether the worker runs for this tenant. */
+  readonly isOwn: (tenant: string) => boolean
   readonly syncs: readonly DeclaredSync[]
   /** What its sources are asked with for one record; null where they are not. */
   readonly outside: Outside | null

@@ -46,6 +46,8 @@ export interface ServerOptions {
   readonly schemas?: Readonly<Record<string, JsonSchema>>
   /** What takes the webhooks of vendors. */
   readonly inbound?: InboundWebhooks
+  /** Whose syncs the worker runs; the store's own tenant unless said otherwise. */
+  readonly isOwn?: (tenant: string) => boolean
   /** This machine alone unless said otherwise. */
   readonly host?: string
   /** Origins whose pages may ask, with a key; `*` for all. None unless said otherwise. */
@@ -74,12 +76,12 @@ const BODY_MAX_BYTES = 65_536
 /** A key has at most 1024 bytes, each of which may be written as three. */
 const PATH_PART_MAX = 3_200
 
-export function createServer({ store, ports, version, syncs = [], outside, schemas = {}, inbound, host = '127.0.0.1', corsOrigins = [], keysOnly = false, patienceMs = 30_000, metrics = new Metrics(), places }: ServerOptions): Server {
+export function createServer({ store, ports, version, syncs = [], outside, schemas = {}, inbound, host = '127.0.0.1', corsOrigins = [], keysOnly = false, isOwn = (tenant) => tenant === store.tenant, patienceMs = 30_000, metrics = new Metrics(), places }: ServerOptions): Server {
   const cors = new Cors(corsOrigins)
   const stop = new AbortController()
   const send = createSender()
   const hall: Hall = {
-    ports, version, tenant: store.tenant, syncs, outside: outside ?? null, schemas, inbound: inbound ?? null, routes: ROUTES, send, patienceMs, stopping: stop.signal, streams: new Map(),
+    ports, version, tenant: store.tenant, isOwn, syncs, outside: outside ?? null, schemas, inbound: inbound ?? null, routes: ROUTES, send, patienceMs, stopping: stop.signal, streams: new Map(),
     callers: new Callers(store, ports.clock, stop.signal), seals: new Seals(ports.clock), tide: new TideWatch(ports.clock, stop.signal), metrics, places: () => places?.() ?? null, notes: new StateNotes(), pages: new PageCache(),
   }
   const callers: WhoAsks = new WeakMap()

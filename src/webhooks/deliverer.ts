@@ -49,6 +49,15 @@ export class Deliverer {
     this.#loop = this.#keepLooking()
   }
 
+  /** Begins whatever is due; for whoever looks after many of these in turn, and starts none. */
+  async look(): Promise<void> {
+    try {
+      await this.#lookAround()
+    } catch (error) {
+      this.#log.warn('the webhooks could not be looked at', { reason: messageOf(error) })
+    }
+  }
+
   /** No new message is sent; those on their way are waited for, and then left: they are sent again by whoever comes next. */
   async stop({ graceMs = 10_000 }: { graceMs?: number } = {}): Promise<void> {
     this.#stopping.abort(new Error('the deliverer stops'))
@@ -63,11 +72,7 @@ export class Deliverer {
   async #keepLooking(): Promise<void> {
     const { ports: { clock }, pollMs = 1_000 } = this.#options
     while (!this.#stopping.signal.aborted) {
-      try {
-        await this.#lookAround()
-      } catch (error) {
-        this.#log.warn('the webhooks could not be looked at', { reason: messageOf(error) })
-      }
+      await this.look()
       await clock.sleep(pollMs, this.#stopping.signal).catch(() => {})
     }
   }

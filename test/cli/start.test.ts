@@ -70,6 +70,44 @@ describe('start runs every sync on its schedule, until stopped', () => {
   })
 })
 
+describe('start for many tenants', () => {
+  test('Z14 runs the syncs of each with its own secrets, and of those that come later; status shows them all', async () => {
+    const project = Project.withWorker()
+    project.write('worker.ts', SECRETIVE)
+    project.write('.env', 'WHO=everybody\nWHO__acme=acme itself\n')
+    await project.run('trigger', 'eager', '--tenant', 'acme')
+    const service = project.start('start', '--all-tenants', '--no-api', '--json')
+    await service.says(/"event":"ended".*"tenant":"default"/)
+    await service.says(/"event":"ended".*"tenant":"acme"/)
+    await project.run('trigger', 'eager', '--tenant', 'late')
+    await service.says(/"event":"ended".*"tenant":"late"/)
+    service.process.kill('SIGTERM')
+    expect(await service.ended).toMatchObject({ code: 0 })
+    expect(service.stdout).toContain('"tenants":"all"')
+    const { tenants } = await project.json('status', '--all-tenants')
+    expect(tenants).toMatchObject(['acme', 'default', 'late'].map((tenant) => ({ tenant, syncs: [{ sync: 'eager', health: 'HEALTHY' }] })))
+    expect((await project.run('status', '--all-tenants')).stdout).toMatch(/tenant acme\n[^]*tenant default\n[^]*tenant late\n/)
+    for (const [tenant, who] of [['acme', 'acme itself'], ['default', 'everybody']]) {
+      expect((await project.run('query', 'select record from things', '--tenant', tenant!)).stdout, tenant).toContain(who)
+    }
+  })
+
+  test('--tenant names several, and nobody else’s syncs run', async () => {
+    const project = Project.withWorker()
+    project.write('worker.ts', SECRETIVE)
+    project.write('.env', 'WHO=everybody\n')
+    await project.run('trigger', 'eager', '--tenant', 'stranger')
+    const service = project.start('start', '--tenant', 'acme,other', '--no-api', '--json')
+    await service.says(/"event":"ended".*"tenant":"acme"/)
+    await service.says(/"event":"ended".*"tenant":"other"/)
+    service.process.kill('SIGTERM')
+    await service.ended
+    expect(service.stdout).toContain('"tenants":["acme","other"]')
+    expect(service.stdout).not.toMatch(/"tenant":"(stranger|default)"/)
+    expect(await project.run('start', '--tenant', 'acme,')).toMatchObject({ code: 2, stderr: expect.stringContaining('NAME_INVALID') })
+  })
+})
+
 describe('NX5 status --watch', () => {
   test('looks again until it is stopped', async () => {
     const project = Project.withWorker()
@@ -125,3 +163,12 @@ describe('start serves the feed', () => {
     expect([(await first.ended).code, (await silent.ended).code]).toEqual([0, 0])
   })
 })
+
+const SECRETIVE = `
+import { Worker } from 'tidemark'
+const worker = new Worker({ name: 'office' })
+const database = worker.database('things')
+const execute = async (_, { secrets }) => ({ changes: [{ type: 'upsert', key: 'k', record: { who: secrets.get('WHO') } }], hasMore: false, nextState: 1 })
+worker.sync('eager', { database, mode: 'incremental', schedule: '1d', execute })
+export default worker
+`

@@ -10,3 +10,9 @@ test('a missing or empty secret is named', () => {
     expect(() => createSecrets({ EMPTY: '' }).get(name)).toThrow(expect.objectContaining({ code: 'SECRET_MISSING', message: expect.stringContaining(name) }))
   }
 })
+
+test('Z14 a tenant’s own secret goes before the one for all, and none is another’s', () => {
+  const environment = { TOKEN: 'all', TOKEN__acme: 'acme', 'TOKEN__a_2db': 'a-b', 'TOKEN__a_5fb': 'a_b', TOKEN__empty: '' }
+  const tokens = ['acme', 'a-b', 'a_b', 'a.b', 'a_2db', 'empty', 'ACME'].map((tenant) => createSecrets(environment, tenant).get('TOKEN'))
+  expect(tokens).toEqual(['acme', 'a-b', 'a_b', 'all', 'all', 'all', 'all'])
+})

@@ -11,6 +11,7 @@ import type { FrozenCommit, StageFleet } from './stage-fleet.ts'
 
 /** A busy machine is slow and no reason to fail; one on which nothing moves for so long is. */
 const STILL_MS = 90_000
+const TRIED_MAX_MS = 10 * 60_000
 /** Nobody is killed for so long after it was thawed: what it does on waking up is to be seen. */
 const SPARED_MS = 1_000
 
@@ -26,6 +27,8 @@ export class Freezer {
   readonly #stale: string[] = []
   readonly #thawing: Array<Promise<void>> = []
   #isFreezing = false
+  /** Those that wait to be taken over. */
+  #waiting = 0
 
   constructor(fleet: StageFleet, database: string, folder: string) {
     this.#database = database
@@ -33,6 +36,7 @@ export class Freezer {
     this.freezing = join(folder, 'freezing')
     writeFileSync(this.commits, '')
     fleet.onFrozen = ({ pid }, commit) => this.hold(pid!, this.#overtaken(commit), () => {
+      this.#waiting--
       writeFileSync(`${this.freezing}.${pid}`, '')
       if (this.#isFreezing) writeFileSync(this.freezing, '')
     })
@@ -64,8 +68,12 @@ export class Freezer {
     }))
   }
 
-  /** Resolves when nobody is frozen any more. */
+  /** Resolves when nobody is frozen any more, and somebody has tried to land a page that was no longer its to land, however long that takes. */
   async end(): Promise<void> {
+    for (const end = performance.now() + TRIED_MAX_MS; this.#outcomes().tried.length === 0 && performance.now() < end; await sleep(1_000)) {
+      // Whoever took it may have been killed before it froze.
+      if (this.#waiting === 0) writeFileSync(this.freezing, '')
+    }
     this.#isFreezing = false
     rmSync(this.freezing, { force: true })
     for (let all = 0; all < this.#thawing.length; ) await Promise.all(this.#thawing.slice(all, (all = this.#thawing.length)))
@@ -73,16 +81,21 @@ export class Freezer {
 
   /** Every commit that was tried after another process had taken the sync over, and there were some. */
   expectRefused(): { commits: number; stale: number; refused: number } {
-    const outcomes = readFileSync(this.commits, 'utf8').trim().split('\n').map((line) => JSON.parse(line) as FrozenCommit & { outcome: string })
-    const refused = new Set(outcomes.filter(({ outcome }) => outcome === 'fenced').map(nameOf))
+    const { outcomes, refused, tried } = this.#outcomes()
     expect(outcomes.filter(({ outcome, ...commit }) => outcome !== 'fenced' && this.#stale.includes(nameOf(commit)))).toEqual([])
-    // One that was killed all the same as it woke up tried nothing any more.
-    const tried = this.#stale.filter((name) => refused.has(name))
     expect(tried).not.toEqual([])
     return { commits: outcomes.length, stale: tried.length, refused: refused.size }
   }
 
+  /** One that was killed as it woke up tried nothing any more. */
+  #outcomes(): { outcomes: Outcome[]; refused: Set<string>; tried: string[] } {
+    const outcomes = readFileSync(this.commits, 'utf8').split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as Outcome)
+    const refused = new Set(outcomes.filter(({ outcome }) => outcome === 'fenced').map(nameOf))
+    return { outcomes, refused, tried: this.#stale.filter((name) => refused.has(name)) }
+  }
+
   async #overtaken(commit: FrozenCommit): Promise<void> {
+    this.#waiting++
     for (const end = performance.now() + STILL_MS; performance.now() < end; await sleep(200)) {
       if ((await this.#epochOf(commit.sync)) > commit.epoch) return void this.#stale.push(nameOf(commit))
     }
@@ -99,6 +112,10 @@ export class Freezer {
       await client.end()
     }
   }
+}
+
+interface Outcome extends FrozenCommit {
+  readonly outcome: string
 }
 
 function nameOf({ sync, epoch, page }: FrozenCommit): string {

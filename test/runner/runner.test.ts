@@ -250,7 +250,7 @@ test('a store that tells of news is asked more seldom, at once when it tells, an
   let ear: Ear | null = null
   let calls = 0
   const counted = intercept(scene.store, (name) => void (calls += name === 'standings' ? 1 : 0))
-  const store = new Proxy(counted, { get: (target, name) => (name === 'listen' ? (given: Ear) => ((ear = given), { close: async () => {} }) : Reflect.get(target, name) as unknown) })
+  const store = new Proxy(counted, { get: (target, name) => (name === 'listen' ? (given: Ear) => ((ear = given), { add: () => {}, close: async () => {} }) : Reflect.get(target, name) as unknown) })
   const callsIn = async (ms: number): Promise<number> => {
     calls = 0
     await scene.time.advance(ms)

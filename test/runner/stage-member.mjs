@@ -55,7 +55,7 @@ async function freeze(commit) {
   while (calls.underWay > 1) await sleep(1)
   process.stdout.write(`frozen ${JSON.stringify(commit)}\n`)
   // Not by a signal to itself: on a busy machine that came after the one that was to set it going again.
-  for (let waits = 0; waits < 12_000 && !isTaken(`${freezing}.${process.pid}`); waits++) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10)
+  for (let waits = 0; waits < 15_000 && !isTaken(`${freezing}.${process.pid}`); waits++) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10)
   thaw()
 }
 

@@ -77,6 +77,7 @@ export function listen({ url, connectTimeoutMs = 10_000 }: ConnectionOptions, ea
   }
   void connect()
   return {
+    add: (tenant) => void tenants.set(wordFor(tenant), tenant),
     close: async () => {
       closed = true
       clearTimeout(timer)

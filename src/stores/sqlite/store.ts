@@ -54,7 +54,7 @@ function bindStore(tenant: string, calls: LedgerCalls): Store {
     read: (...args) => calls.call(tenant, 'read', ...args),
     standings: (...args) => calls.call(tenant, 'standings', ...args),
     // Whoever writes may be another process, and a file tells nobody. To ask costs nothing while nothing was written.
-    listen: () => ({ close: () => Promise.resolve() }),
+    listen: () => ({ add: () => {}, close: () => Promise.resolve() }),
     syncs: (...args) => calls.call(tenant, 'syncs', ...args),
     signal: (...args) => calls.call(tenant, 'signal', ...args),
     audit: (...args) => calls.call(tenant, 'audit', ...args),

@@ -69,11 +69,12 @@ export const standingCases: readonly StoreCase[] = [
   rule('a signal and a lease given back are told at once, to those who listen for that tenant', async ({ store, reopen }) => {
     const heard: string[] = []
     let live = false
-    const listening = store.listen({ tenants: [store.tenant, 'second'], heard: (tenant) => heard.push(tenant), live: (is) => (live = is) })
+    const listening = store.listen({ tenants: [store.tenant], heard: (tenant) => heard.push(tenant), live: (is) => (live = is) })
     try {
       await until('it is live', () => live)
       const other = await reopen()
       const driver = await SyncDriver.take(other.forTenant('second'))
+      listening.add('second')
       await other.forTenant('stranger').signal(driver.ref, { kind: 'trigger', actor: 'ana', at: START })
       for (const [told, act] of [
         [store.tenant, () => other.signal(driver.ref, { kind: 'trigger', actor: 'ana', at: START })],
