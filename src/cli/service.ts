@@ -104,9 +104,8 @@ class RestateRunner {
     return this.#served?.url ?? null
   }
 
-  /** What objects there are is told to Restate at the start. */
   addTenant(tenant: string): void {
-    this.#options.ports.log.warn('a new tenant is run after the next start', { tenant })
+    this.#served?.addTenant(tenant)
   }
 
   async start(): Promise<void> {

@@ -77,7 +77,7 @@ describe('start --runner restate', () => {
     const up = new Project().start('restate', 'up', '--json', ...ANY)
     const { ingress, admin } = await serverOf(up)
     const begin = async (port: string): Promise<{ service: Running; url: string }> => {
-      const service = project.start('start', '--no-api', '--runner', 'restate', '--restate', ingress, '--restate-port', port, '--json')
+      const service = project.start('start', '--no-api', '--all-tenants', '--runner', 'restate', '--restate', ingress, '--restate-port', port, '--json')
       await service.says('"event":"restate"')
       return { service, url: JSON.parse(service.stdout.split('\n').find((line) => line.includes('"event":"restate"'))!).url }
     }
@@ -92,6 +92,9 @@ describe('start --runner restate', () => {
     const { service: second } = await begin(new URL(url).port)
     await second.says(/"event":"started".*"sync":"people-list".*"resumed":true/)
     await second.says(/"event":"ended".*"sync":"people-list"/)
+    // A tenant that comes later is run as well.
+    await project.run('trigger', 'people-list', '--tenant', 'acme')
+    await second.says(/"event":"ended","tenant":"acme".*"sync":"people-list"/)
     second.process.kill('SIGTERM')
     expect(await second.ended).toMatchObject({ code: 0 })
     expect((await project.json('status'))['syncs'][0]).toMatchObject({ health: 'HEALTHY', held_by: null })

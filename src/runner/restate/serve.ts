@@ -26,6 +26,8 @@ export interface RestateOptions extends Omit<RunnerOptions, 'looksMax'> {
 export interface ServedRestate {
   /** Where this process listens; what is registered with Restate, unless a balancer stands before it. */
   readonly url: string
+  /** Runs the syncs for another tenant as well, from now on. */
+  addTenant(tenant: string): void
   /** No new cycle begins; running ones stop between two pages. Resolves when all have ended, or after `graceMs`. */
   close(options?: { readonly graceMs?: number }): Promise<void>
 }
@@ -35,8 +37,14 @@ export async function serveRestate(options: RestateOptions): Promise<ServedResta
   const { store, syncs, ports, ingress, tenants = [store.tenant], concurrency = 4, pollMs = 1_000, pauseMs = PAUSE_MS, sliceMs = SLICE_MS, host = '127.0.0.1', port = 0 } = options
   const sdk = await loadSdk()
   const clock = new StoreClock(ports.clock)
-  const stores = tenants.map((tenant) => (tenant === store.tenant ? store : store.forTenant(tenant)))
-  const jobs = stores.flatMap((own) => syncs.map((sync) => new Job(own, sync, ports.random.next())))
+  const jobs = new Map<string, Job>()
+  const add = (tenant: string): Job[] => {
+    const own = tenant === store.tenant ? store : store.forTenant(tenant)
+    const added = syncs.map((sync) => new Job(own, sync, ports.random.next()))
+    for (const job of added) jobs.set(`${job.name.worker} ${keyOf(job.name)}`, job)
+    return added
+  }
+  for (const tenant of tenants) add(tenant)
   const emit = (event: RunnerEvent): void => {
     try {
       options.onEvent?.(event)
@@ -45,10 +53,8 @@ export async function serveRestate(options: RestateOptions): Promise<ServedResta
     }
   }
   const turns = new Turns({ ...options, clock, concurrency, pollMs, pauseMs, sliceMs, onEvent: emit })
-  const services = [...new Set(syncs.map(({ plan }) => plan.worker))].map((worker) => {
-    const own = new Map(jobs.filter(({ name }) => name.worker === worker).map((job) => [keyOf(job.name), job]))
-    return syncObject({ sdk, worker, find: (key) => own.get(key), turns, clock, pauseMs, turnMaxMs: turnMaxMs(options, sliceMs) })
-  })
+  const services = [...new Set(syncs.map(({ plan }) => plan.worker))]
+    .map((worker) => syncObject({ sdk, worker, find: (key) => jobs.get(`${worker} ${key}`), turns, clock, pauseMs, turnMaxMs: turnMaxMs(options, sliceMs) }))
   const handler = sdk.createEndpointHandler({ services, logger: ({ level, replaying }, message: unknown) => {
     const name: string = level
     if (!replaying && (name === 'error' || name === 'warn')) ports.log[name]('the Restate SDK says', { reason: String(message) })
@@ -66,7 +72,7 @@ export async function serveRestate(options: RestateOptions): Promise<ServedResta
     ports.log.error('a promise that nobody waited for failed', { reason: message })
     emit({ kind: 'stray', message })
   })
-  const waker = new Waker(jobs, {
+  const waker = new Waker([...jobs.values()], {
     clock, ports, pollMs, pauseMs,
     isDead: (holder) => options.isDead?.(holder) === true,
     wake: ({ name }, at) => call(`${ingress.replace(/\/+$/, '')}/${serviceName(name.worker)}/${encodeURIComponent(keyOf(name))}/wake/send`, { at }),
@@ -79,6 +85,9 @@ export async function serveRestate(options: RestateOptions): Promise<ServedResta
   await waker.start()
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${(server.address() as AddressInfo).port}`,
+    addTenant(tenant) {
+      if (![...jobs.values()].some((job) => job.tenant === tenant)) waker.add(add(tenant))
+    },
     async close({ graceMs = 10_000 } = {}) {
       const closed = new Promise((resolve) => server.close(resolve))
       // Calls that are under way still tell Restate how they ended.

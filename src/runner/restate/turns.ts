@@ -3,6 +3,7 @@ import { classify } from '../../engine/classify.ts'
 import { runCycle } from '../../engine/cycle.ts'
 import type { CycleResult, Progress } from '../../engine/cycle-options.ts'
 import type { SyncPlan } from '../../engine/sync-plan.ts'
+import { Following } from '../../values/following.ts'
 import { markOf, RECENT_CYCLES, type Why } from '../due.ts'
 import { Job } from '../job.ts'
 import { oncePerSlot } from '../once-per-slot.ts'
@@ -71,11 +72,17 @@ export class Turns {
   }
 
   /** Aborted, it ends between two pages. */
-  take(job: Job, carried: Carried, signal: AbortSignal): Promise<Turned> {
+  async take(job: Job, carried: Carried, signal: AbortSignal): Promise<Turned> {
     this.#stopping.signal.throwIfAborted()
-    const turn = this.#take(job, carried, AbortSignal.any([signal, this.#stopping.signal]))
+    const until = new Following(this.#stopping.signal)
+    const turn = this.#take(job, carried, AbortSignal.any([signal, until.signal]))
     this.#running.add(turn)
-    return turn.finally(() => this.#running.delete(turn))
+    try {
+      return await turn
+    } finally {
+      this.#running.delete(turn)
+      until.letGo()
+    }
   }
 
   /** Resolves when the last turn has ended. */

@@ -40,6 +40,10 @@ export class Waker {
     this.#watch = new Watch(jobs, { clock, ports, pollMs, pauseMs, looksMax: LOOKS_MAX, isBusy: () => false, onSeen: (job) => this.#see(job), onTrouble, onNews: () => this.#rouse() })
   }
 
+  add(jobs: readonly Job[]): void {
+    this.#watch.add(jobs)
+  }
+
   /** Resolves when it has looked around once. */
   async start(): Promise<void> {
     const first = this.#watch.lookAround()

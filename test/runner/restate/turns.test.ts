@@ -139,6 +139,6 @@ describe('the places of a process', () => {
     expect((await turns).map(({ next }) => next!.inMs)).toEqual([0, 0])
     await stopped
     expect((await scene.store.read(ref('first'))).heldBy).toBe(null)
-    expect(() => take(process, 'first')).toThrow('the runner stops')
+    await expect(take(process, 'first')).rejects.toThrow('the runner stops')
   })
 })
