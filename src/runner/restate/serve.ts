@@ -55,8 +55,11 @@ export async function serveRestate(options: RestateOptions): Promise<ServedResta
   const turns = new Turns({ ...options, clock, concurrency, pollMs, pauseMs, sliceMs, onEvent: emit })
   const services = [...new Set(syncs.map(({ plan }) => plan.worker))]
     .map((worker) => syncObject({ sdk, worker, find: (key) => jobs.get(`${worker} ${key}`), turns, clock, pauseMs, turnMaxMs: turnMaxMs(options, sliceMs) }))
+  const isOpen = !LOOPBACK.includes(host)
   const handler = sdk.createEndpointHandler({ services, logger: ({ level, replaying }, message: unknown) => {
     const name: string = level
+    // Who may call is no question where nobody else can.
+    if (!isOpen && String(message).includes('request signatures')) return
     if (!replaying && (name === 'error' || name === 'warn')) ports.log[name]('the Restate SDK says', { reason: String(message) })
   } })
   // As many calls at once as Restate likes to make: they stand in line here, where tenants are told apart. In Restate they would not be.
@@ -101,6 +104,7 @@ export async function serveRestate(options: RestateOptions): Promise<ServedResta
   }
 }
 
+const LOOPBACK: readonly string[] = ['127.0.0.1', '::1', 'localhost']
 const SLICE_MS = 5 * 60_000
 const CALL_TIMEOUT_MS = 10_000
 

@@ -117,8 +117,10 @@ export class Waker {
       againMs = Math.max(0, known.at - clock.now()) + backoffMs(GRACE_MS, job.stumbles++)
     } catch (thrown) {
       const { code, message } = classify(thrown)
+      // It hears of a worker only after that is served.
+      const level = code === 'RESTATE_REFUSED' && job.stumbles < 2 ? 'debug' : 'warn'
       againMs = backoffMs(pollMs, job.stumbles++)
-      ports.log.warn('Restate could not be told', { ...job.name, code, waitMs: againMs, reason: message })
+      ports.log[level]('Restate could not be told', { ...job.name, code, waitMs: againMs, reason: message })
     }
     if (this.#known.get(job) === known) this.#agenda.put(job, clock.now() + againMs)
   }

@@ -10,11 +10,15 @@ let waker: Waker
 let process: FakeProcess
 let woken: Array<{ sync: string; inMs: number }>
 let isDown: boolean
+let isUnknown: boolean
+let warned: string[]
 let takesMs: number
 beforeEach(async () => {
   scene = await Scene.open('2026-03-01T00:00:00Z')
   woken = []
   isDown = false
+  isUnknown = false
+  warned = []
   takesMs = 0
 })
 afterEach(async () => {
@@ -25,9 +29,10 @@ afterEach(async () => {
 async function watch(syncs: readonly DeclaredSync[]): Promise<void> {
   process = new FakeProcess(scene, syncs, {})
   waker = new Waker([...process.jobs.values()], {
-    clock: process.clock, ports: scene.ports(), pollMs: SECOND, pauseMs: SECOND, isDead: () => false, onTrouble: () => {},
+    clock: process.clock, ports: { ...scene.ports(), log: { debug() {}, info() {}, warn: (message) => void warned.push(message), error() {} } }, pollMs: SECOND, pauseMs: SECOND, isDead: () => false, onTrouble: () => {},
     wake: async ({ name }, at) => {
       if (isDown) throw new SyncError('RESTATE_UNAVAILABLE', 'down')
+      if (isUnknown) throw new SyncError('RESTATE_REFUSED', 'no such service')
       woken.push({ sync: name.sync, inMs: at - scene.time.now() })
       if (takesMs > 0) await scene.time.sleep(takesMs)
     },
@@ -118,4 +123,16 @@ test('what changes while it is being told counts', async () => {
   await scene.pause('byHand')
   await scene.time.advance(5 * MINUTE)
   expect(woken.length).toBe(1)
+})
+
+test('a worker that Restate has not heard of yet is no reason to warn; one that it does not hear of is', async () => {
+  isUnknown = true
+  await watch(declare({ hourly: { schedule: '1h' } }))
+  await scene.time.advance(1_500)
+  expect([woken, warned]).toEqual([[], []])
+  await scene.time.advance(MINUTE)
+  expect(warned).toContain('Restate could not be told')
+  isUnknown = false
+  await scene.time.advance(5 * MINUTE)
+  expect(woken.map(({ sync }) => sync)).toContain('hourly')
 })
