@@ -1,5 +1,5 @@
 import { createServer } from 'node:http'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { createProgram } from '../../src/cli/program.ts'
@@ -171,8 +171,19 @@ test('XF16 Z16 canaries in secrets, states, cursors, queries, answers and record
   expect(service.stdout + service.stderr).not.toContain(secret)
   done.add('start')
 
+  await say('restate', 'register', 'http://127.0.0.1:1', '--admin', 'http://127.0.0.1:1')
+  const up = project.start('restate', 'up', '--json', '--file', 'worker.mjs', ...['--port', '--worker-port', '--ingress-port', '--admin-port'].flatMap((port) => [port, '0']), { env })
+  await up.says('"event":"registered"')
+  await command(['trigger', 'quoting'])
+  await up.says(/"event":"ended".*"sync":"quoting"/)
+  up.process.kill('SIGTERM')
+  await up.ended
+  look('restate up', up.stdout + up.stderr)
+  done.add('restate up')
+
   // ── everything on the disk: records are in the database and in what was exported, and nowhere else ──
   for (const file of readdirSync(join(project.folder, '.tidemark'), { recursive: true, encoding: 'utf8' })) {
+    if (statSync(join(project.folder, '.tidemark', file)).isDirectory()) continue
     const inDatabase: Canary[] = ['secret', 'quoted', 'password', 'state', 'cursor', 'query', 'answer', 'webhook']
     // A cursor is a column of the log, and the address of a webhook is needed to call it.
     look(`.tidemark/${file}`, readFileSync(join(project.folder, '.tidemark', file), 'latin1'), file.includes('.db') && !file.endsWith('.key') ? inDatabase.filter((canary) => canary !== 'cursor' && canary !== 'webhook') : inDatabase)

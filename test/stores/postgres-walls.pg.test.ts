@@ -30,6 +30,7 @@ describe.skipIf(server === '')('postgres store, its walls and views', () => {
       })
       await tenant.putConsumer({ owner: 'o', name: 'n', resource: 'changes', databases: null, sequence: 1, cursor: null, checkpointAt: 1, reportedAt: 1, metadata: null }, { ownedMax: 1 })
       await tenant.countRequests(1, [['w', 1]])
+      await tenant.takeSlots({ worker: 'w', pacer: 'p', count: 1, paceMs: 1, at: 1 })
       await tenant.claimInbound({ source: 's', id: 'i' }, { at: 1, busyMs: 1, forgetBefore: 0 })
       const driver = await SyncDriver.take(tenant, { mode: 'replace' })
       await driver.begin()
@@ -86,7 +87,7 @@ describe.skipIf(server === '')('postgres store, its walls and views', () => {
       for (const name of names) expect(await rows(`select from tidemark.${name}`), `${name} after ${prepare}`).toEqual([])
       for (const tenant of ['default', 'acme', '']) {
         await expect(role.query(`insert into tidemark.tenants (tenant_id) values ('${tenant}')`)).rejects.toMatchObject({ code: expect.stringMatching(/42501|23514/) })
-        await expect(role.query(`insert into tidemark.pacers (tenant_id, sync_id, pacer, slot_at) values ('${tenant}', 1, 'x', 1)`)).rejects.toMatchObject({ code: expect.stringMatching(/42501|23514/) })
+        await expect(role.query(`insert into tidemark.pacers (tenant_id, connector_id, pacer, slot_at, taken_at) values ('${tenant}', 'w', 'x', 1, 1)`)).rejects.toMatchObject({ code: expect.stringMatching(/42501|23514/) })
       }
     }
     await role.query("set tidemark.tenant = 'acme'")
