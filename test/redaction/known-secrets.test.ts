@@ -54,7 +54,7 @@ test('of an address only what lets in is a secret, for the rest is what a messag
 })
 
 test('of a header also what comes after the scheme, and of a key in many lines each', () => {
-  const lines = [`-----BEGIN ${'PRIVATE'} KEY-----`, 'MIIEvQIBADANBgkqhkiG9w0BAQEFAASC', 'BKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj', '-----END PRIVATE KEY-----']
+  const lines = [['-----BEGIN', 'PRIVATE', 'KEY-----'].join(' '), 'MIIEvQIBADANBgkqhkiG9w0BAQEFAASC', 'BKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj', '-----END PRIVATE KEY-----']
   const known = knowing('Bearer abc.def.ghi', lines.join('\n'))
   expect(known.mask('token abc.def.ghi expired')).toBe('token [secret] expired')
   expect(known.mask(`line 2: ${lines[1]!}`)).toBe('line 2: [secret]')

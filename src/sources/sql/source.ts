@@ -1,6 +1,6 @@
 import { SyncError, type Execute, type Lookup, type Page, type SyncContext } from '../../contract/index.ts'
-import { durationMs } from '../../values/duration.ts'
 import type { TableName } from '../kit/postgres/catalog.ts'
+import { windowMs } from '../kit/safety-window.ts'
 import type { Secret } from '../../redaction/secret.ts'
 import type { Column, Database } from './database.ts'
 import { earlier, instantIn, laterMoment } from './moments.ts'
@@ -66,7 +66,7 @@ const LAG_MS = 30_000
 export function sql({ url }: SqlOptions): SqlSource {
   return {
     table(name, options) {
-      const overlapMs = windowOf(options)
+      const overlapMs = windowMs(options.safetyWindow) ?? 0
       const delta: Execute<SqlState> = async (state, context) => {
         await using database = await openDatabase(url, context)
         const plan = await planFor(database, name, options)
@@ -235,10 +235,4 @@ async function readPage(database: Database, plan: TablePlan, range: Pick<Selecti
 /** The members that say what a change is, of what, and where. */
 function wantedOf({ key, cursor }: TablePlan, { deleted }: TableOptions): string[] {
   return [...new Set([...key.map(({ name }) => name), ...(cursor === null ? [] : [cursor.name]), ...(deleted === undefined ? [] : [deleted])])]
-}
-
-function windowOf({ safetyWindow }: CursorOptions): number {
-  const ms = safetyWindow === undefined ? 0 : durationMs(safetyWindow)
-  if (ms === null) throw new SyncError('SYNC_INVALID', `\`safetyWindow\` is ${JSON.stringify(safetyWindow)}; write a duration such as PT5M.`)
-  return ms
 }
