@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs'
+import { closeSync, fstatSync, mkdirSync, openSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -48,6 +48,7 @@ export class RestateServer {
   readonly folder: string
   readonly ports: RestatePorts
   readonly #child: ChildProcess
+  readonly #logFrom: number
 
   /** Resolves when it answers. */
   static async start({ folder, ports: given = {}, settings = {}, patienceMs = PATIENCE_MS }: RestateServerOptions): Promise<RestateServer> {
@@ -55,14 +56,16 @@ export class RestateServer {
     const [ingress, admin, node] = await freePorts([given.ingress, given.admin, given.node])
     const ports = { ingress: ingress!, admin: admin!, node: node! }
     mkdirSync(folder, { recursive: true })
-    const log = openSync(join(folder, LOG), 'w')
+    // At its end: another server may be at work in the folder, and go on writing there.
+    const log = openSync(join(folder, LOG), 'a')
+    const { size } = fstatSync(log)
     const { PATH = '', HOME = '' } = process.env
     const child = spawn(binary, ['--no-logo', '--base-dir', resolve(folder)], {
       stdio: ['ignore', log, log],
       env: { PATH, HOME, ...SETTINGS, RESTATE_INGRESS__BIND_PORT: String(ingress), RESTATE_ADMIN__BIND_PORT: String(admin), RESTATE_BIND_PORT: String(node), ...settings },
     })
     closeSync(log)
-    const server = new RestateServer(child, folder, ports)
+    const server = new RestateServer(child, folder, ports, size)
     try {
       await server.#healthy(patienceMs)
       return server
@@ -72,10 +75,11 @@ export class RestateServer {
     }
   }
 
-  private constructor(child: ChildProcess, folder: string, ports: RestatePorts) {
+  private constructor(child: ChildProcess, folder: string, ports: RestatePorts, logFrom: number) {
     this.#child = child
     this.folder = folder
     this.ports = ports
+    this.#logFrom = logFrom
   }
 
   get pid(): number {
@@ -123,9 +127,9 @@ export class RestateServer {
     this.#child.kill('SIGCONT')
   }
 
-  /** The last of what it logged. */
-  lastWords(lines = 12): string {
-    return readFileSync(join(this.folder, LOG), 'utf8').trimEnd().split('\n').slice(-lines).join('\n')
+  /** The last of what was logged since it was started. */
+  lastWords(lines = 20): string {
+    return readFileSync(join(this.folder, LOG)).toString('utf8', this.#logFrom).trimEnd().split('\n').slice(-lines).join('\n')
   }
 
   async #healthy(patienceMs: number): Promise<void> {
