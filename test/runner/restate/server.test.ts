@@ -50,7 +50,8 @@ describe('a Restate server of our own', () => {
     const folder = ownFolder()
     const server = await start({ folder })
     await expect(start({ folder: ownFolder(), ports: { ingress: server.ports.ingress } })).rejects.toMatchObject({ code: 'PORT_TAKEN', message: expect.stringContaining(`127.0.0.1:${server.ports.ingress}`) })
-    await expect(start({ folder })).rejects.toMatchObject({ code: 'RESTATE_UNAVAILABLE', message: expect.stringMatching(/another may be at work in [\s\S]*lock/) })
+    // Why, it does not always come to say itself.
+    await expect(start({ folder })).rejects.toMatchObject({ code: 'RESTATE_UNAVAILABLE', message: expect.stringContaining(`another may be at work in ${folder}`) })
     expect(isAlive(server.pid)).toBe(true)
   })
 })
