@@ -115,8 +115,14 @@ function turnMaxMs({ syncs }: RestateOptions, sliceMs: number): number {
 }
 
 async function call(url: string, body: unknown): Promise<void> {
-  const response = await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body), signal: AbortSignal.timeout(CALL_TIMEOUT_MS) })
-  const text = await response.text()
+  let response: Response
+  let text: string
+  try {
+    response = await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body), signal: AbortSignal.timeout(CALL_TIMEOUT_MS) })
+    text = await response.text()
+  } catch (cause) {
+    throw new SyncError('RESTATE_UNAVAILABLE', `Nobody answers at ${new URL(url).origin}, where Restate takes calls.`, { cause })
+  }
   if (!response.ok) throw new SyncError(response.status === 404 ? 'RESTATE_REFUSED' : 'RESTATE_UNAVAILABLE', `Restate answered ${response.status}: ${text.slice(0, 200)}`)
 }
 
