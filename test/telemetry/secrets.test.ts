@@ -19,13 +19,18 @@ const CANARIES = {
   key: 'canary-key-9', record: 'canary-record-10', thrown: 'canary-thrown-11', cause: 'canary-cause-12', webhookPath: 'canary-hook-13', webhookQuery: 'canary-hook-14', scope: 'canary-scope-15', host: 'canary-host-17', echoed: 'canary-echoed-18', method: 'CANARY-METHOD-16',
 } as const
 
-test('XF16 invariant 10: canaries in addresses, headers, states, records, keys, cursors and the words of errors: no span, figure or line of a log lets one out', async () => {
+async function openScene() {
   const watcher = new Watcher()
   const lines: string[] = []
   const telemetry = (await openTelemetry())!
   const log = createLog({ level: 'debug', write: (line) => void lines.push(line), context: telemetry.logFields })
   const store = await openStore('sqlite::memory:', { environment: { TIDEMARK_KEY: Buffer.alloc(32, 7).toString('base64') } })
   onTestFinished(() => store.close())
+  return { watcher, lines, telemetry, log, store }
+}
+
+test('XF16 invariant 10: canaries in addresses, headers, states, records, keys, cursors and the words of errors: no span, figure or line of a log lets one out', async () => {
+  const { watcher, lines, telemetry, log, store } = await openScene()
   const run = (name: string, execute: InlineSync['execute'], fetch = answering(200)): ReturnType<typeof runCycle> =>
     runCycle({ worker: 'office', sync: { name, database: 'people', mode: 'incremental', execute, limits: { retriesMax: 1 } }, store, log, fetch, clock: hasty })
 
@@ -70,12 +75,7 @@ test('XF16 invariant 10: canaries in addresses, headers, states, records, keys, 
 })
 
 test('a delivery is a trace of its own: whom it went to, which try, and what came of it', async () => {
-  const watcher = new Watcher()
-  const lines: string[] = []
-  const telemetry = (await openTelemetry())!
-  const log = createLog({ level: 'debug', write: (line) => void lines.push(line), context: telemetry.logFields })
-  const store = await openStore('sqlite::memory:', { environment: { TIDEMARK_KEY: Buffer.alloc(32, 7).toString('base64') } })
-  onTestFinished(() => store.close())
+  const { watcher, lines, telemetry, log, store } = await openScene()
   await runCycle({ worker: 'office', sync: { name: 'people', database: 'people', mode: 'incremental', execute: async () => ({ changes: [{ type: 'upsert', key: 'k', record: {} }], hasMore: false, nextState: 1 }) }, store, log })
   const receiver = await faltering('')
   await store.putWebhook({ id: 'wh_1', url: receiver.url, databases: null, actions: null, allow: ['http', 'private', 'port'], secrets: secretsText([{ secret: newSecret(), endsAt: null }]), createdAt: 1 }, { position: 0, floor: 0 })
