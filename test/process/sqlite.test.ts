@@ -1,6 +1,9 @@
-import { afterAll, beforeAll, describe } from 'vitest'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { buildPackage, type Build } from './build.ts'
-import { killChildren } from './child.ts'
+import { Child, killChildren } from './child.ts'
 import { describeKills } from './kill.ts'
 import { sqliteStand, type Stand } from './stand.ts'
 import { describeTakeover } from './takeover.ts'
@@ -24,4 +27,13 @@ describe('processes on one SQLite file', () => {
   describeTakeover(() => build, () => stand)
   describeKills(() => build, () => stand)
   describeWebhooks(() => build, () => stand)
+
+  test('XB17 files that are not there yet, each opened by six processes at the same instant: nobody is told that one is busy', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'tidemark-together-'))
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+    const files = Array.from({ length: 100 }, (_, index) => join(folder, `${index}.db`))
+    const input = { files, at: Date.now() + 1_000, everyMs: 25 }
+    const ended = await Promise.all(Array.from({ length: 6 }, () => new Child(build, 'open-together.mjs', { input }).ended))
+    expect(ended.map(({ said, stderr }) => ({ said, stderr }))).toEqual(Array(6).fill({ said: [{ event: 'opened', files: files.length }], stderr: '' }))
+  })
 })

@@ -34,7 +34,7 @@ export class Connection {
       // Before the first write: a file that is not ours stays as it is to the last byte.
       this.#readVersion(file)
       this.#db.exec('pragma page_size = 8192')
-      if (file !== ':memory:') this.#db.exec('pragma journal_mode = wal')
+      if (file !== ':memory:') this.#keepLog(busyTimeoutMs)
       this.#db.exec(`pragma synchronous = ${synchronous}; pragma cache_size = -8192; pragma wal_autocheckpoint = 2000; pragma journal_size_limit = 67108864`)
       this.#migrate(file)
     } catch (error) {
@@ -140,6 +140,24 @@ export class Connection {
     if (this.#db.isTransaction) this.#db.exec('rollback')
   }
 
+  /**
+   * Who makes a file one with a log reads it first and then wants it alone. SQLite does not wait for that: two who do it at
+   * once would wait for each other. So the one that is refused lets go and asks again, and the waiting is done here.
+   */
+  #keepLog(busyTimeoutMs: number): void {
+    this.#db.exec('pragma busy_timeout = 0')
+    for (let leftMs = busyTimeoutMs; ; leftMs -= PAUSE_MS) {
+      try {
+        this.#db.exec('pragma journal_mode = wal')
+        break
+      } catch (error) {
+        if (((extendedCode(error) ?? 0) & 0xff) !== BUSY || leftMs <= 0) throw error
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, PAUSE_MS)
+      }
+    }
+    this.#db.exec(`pragma busy_timeout = ${busyTimeoutMs}`)
+  }
+
   #migrate(file: string): void {
     if (this.#readVersion(file) === SCHEMA_VERSION) return
     this.write(() => {
@@ -199,10 +217,13 @@ export function findSession(connection: Connection, tenant: string): Session | n
   return found === undefined ? null : { connection, tenant, tenantId: found.tenant_id, base: found.tenant_id * POSITIONS_PER_TENANT }
 }
 
+const PAUSE_MS = 5
+
+const BUSY = 5
 const CANTOPEN = 14
 
 const CODES: Record<number, ErrorCode> = {
-  5: 'STORE_BUSY', // SQLITE_BUSY
+  [BUSY]: 'STORE_BUSY',
   6: 'STORE_BUSY', // SQLITE_LOCKED
   8: 'STORE_READONLY',
   10: 'STORE_UNAVAILABLE', // SQLITE_IOERR
@@ -213,12 +234,18 @@ const CODES: Record<number, ErrorCode> = {
 }
 
 function translate(error: unknown, file?: string): unknown {
-  const extended = (error as { errcode?: unknown } | null)?.errcode
-  if (typeof extended !== 'number') return error
+  const extended = extendedCode(error)
+  if (extended === null) return error
   const where = file === undefined ? 'SQLite' : `SQLite file ${file}`
   // What SQLite cannot open beside the file are its log and its index, which it makes itself when it may.
   const code = file !== undefined && (extended & 0xff) === CANTOPEN && isReadOnly(file) ? 'STORE_READONLY' : CODES[extended & 0xff]
   return new SyncError(code ?? 'STORE_FAILED', `${where}: ${message(error)} (code ${extended}).`, { cause: error })
+}
+
+/** SQLite's own: the code in its low byte, above it what narrows it down. Null for any other error. */
+function extendedCode(error: unknown): number | null {
+  const code = (error as { errcode?: unknown } | null)?.errcode
+  return typeof code === 'number' ? code : null
 }
 
 /** The file, or the nearest folder that is there, refuses to be written. */
