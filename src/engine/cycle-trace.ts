@@ -62,8 +62,8 @@ export class CycleTrace {
   }
 
   async request({ facts, span: parent }: PageTrace, input: string | URL, init: RequestInit, send: (init: RequestInit) => Promise<Response>): Promise<Response> {
-    const { clock, tracer } = this.#ports
-    if (tracer === undefined && this.#meter === undefined) return send(init)
+    if (!this.#isWatched) return send(init)
+    const { clock } = this.#ports
     const asked = requestAttributes(input, init.method)
     const span = this.#start('fetch', { ...placeOf(facts), ...asked }, parent)
     const startedAt = clock.now()
@@ -105,6 +105,7 @@ export class CycleTrace {
   }
 
   landed(page: PageTrace, changes: number, counts: LandingCounts): void {
+    if (!this.#isWatched) return this.#endPage(page, {})
     this.#meter?.note('pages', 1, this.#sync)
     for (const [outcome, count] of Object.entries(counts)) if (count > 0) this.#meter?.note('records', count, { ...this.#sync, 'tidemark.outcome': outcome })
     this.#endPage(page, { 'tidemark.outcome': 'landed', 'tidemark.changes': changes, ...countsOf(counts) })
@@ -136,6 +137,10 @@ export class CycleTrace {
     this.#span.set({ ...reason, 'tidemark.cycle': cycle ?? undefined, 'tidemark.resumed': resumed, 'tidemark.pages': pages, 'tidemark.retries': retries, 'tidemark.waited_ms': waitedMs, ...countsOf(counts) })
     this.#span.end(code)
     return this.#span.ids === null ? result : { ...result, trace: this.#span.ids }
+  }
+
+  get #isWatched(): boolean {
+    return this.#ports.tracer !== undefined || this.#meter !== undefined
   }
 
   get #meter(): Meter | undefined {
