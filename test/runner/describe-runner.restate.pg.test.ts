@@ -1,0 +1,18 @@
+import { afterAll, describe, inject, test } from 'vitest'
+import { describeRunner } from '../../src/testing/describe-runner.ts'
+import { createDatabase, dropDatabase } from '../setup/postgres-server.ts'
+import { RestateStage } from './restate-stage.ts'
+
+const server = inject('postgresUrl')
+const made: string[] = []
+
+describe.skipIf(server === '')('Restate and PostgreSQL', () => {
+  afterAll(async () => {
+    for (const url of made) await dropDatabase(server, url)
+  })
+  describeRunner('Restate and PostgreSQL', async (url) => {
+    const database = await createDatabase(server)
+    made.push(database)
+    return RestateStage.open(() => database, url)
+  }, { runner: { describe, test } })
+})
