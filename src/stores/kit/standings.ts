@@ -1,9 +1,8 @@
-import type { CycleRecord, Outline, Standing } from '../../contract/index.ts'
+import type { CycleRecord, Standing } from '../../contract/index.ts'
+import { toCycleRecord, toOutline, type CycleRow, type OutlineEntry } from './registry-rows.ts'
 
 /** Rows of the registry, each with its cycles, which come newest first. */
-export function joinStandings<Entry extends { sync_id: number; connector_id: string; stream_id: string }, Cycle extends { sync_id: number }>(
-  entries: readonly Entry[], toOutline: (entry: Entry) => Outline, cycles: readonly Cycle[], toCycleRecord: (cycle: Cycle) => CycleRecord,
-): Standing[] {
+export function joinStandings(entries: readonly OutlineEntry[], cycles: readonly CycleRow[]): Standing[] {
   const bySync = new Map<number, CycleRecord[]>()
   for (const cycle of cycles) {
     const record = toCycleRecord(cycle)

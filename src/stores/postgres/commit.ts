@@ -1,10 +1,11 @@
 import type { Column, Commit, CommitOutcome, LandingCounts, SyncRef } from '../../contract/index.ts'
 import { planLanding } from '../kit/plan-landing.ts'
 import { identityOf } from '../kit/quarantine-identity.ts'
+import { toCheckpoint, toInflight, type RegistryEntry } from '../kit/registry-rows.ts'
 import { bigintArray, textArray, withoutNul } from './arrays.ts'
 import { rollback, type Rollback, type Session, type Transaction } from './connection.ts'
 import { insertMany } from './insert-many.ts'
-import { forgetSeen, heldEntry, lockTenant, toCheckpoint, toInflight, writeAudit, writeInflight, type RegistryEntry } from './registry.ts'
+import { forgetSeen, heldEntry, lockTenant, writeAudit, writeInflight } from './registry.ts'
 import { findRows, touchRows, writeLog, writeRows, type FoundRows } from './rows.ts'
 import { rememberSeen, sweep, tellOtherSweeps, type Owner } from './sweep.ts'
 import { ensureViews, readDatabases, type Database } from './views.ts'
@@ -90,7 +91,7 @@ async function land(transaction: Transaction, commit: Commit, { entry, tenant, o
   if (inflight !== null) addToCycle(transaction, inflight.cycle, plan.counts)
   if (commit.drift !== undefined) writeAudit(transaction, entry, { version: entry.version, at: commit.at, actor: 'engine', action: 'drift', reason: commit.drift, cycle: inflight?.cycle ?? null, state: null })
   const version = moveCheckpoint(transaction, entry, commit)
-  return { kind: 'landed', version, position, counts: plan.counts, paused: entry.paused }
+  return { kind: 'landed', version, position, counts: plan.counts, paused: Boolean(entry.paused) }
 }
 
 /** Of every database the commit speaks of, also where no column was seen. */

@@ -1,8 +1,9 @@
 import type {
-  Acquired, AcquireRequest, AuditEntry, BeginRequest, Begun, Checkpoint, CycleRecord, CycleReport, ErrorCode, Held,
-  Inflight, Lease, Mode, Outline, Signal, StateText, StopReason, SyncRef, Trail, TrailEntry, TrailQuery, WrappedKey,
+  Acquired, AcquireRequest, AuditEntry, BeginRequest, Begun, Checkpoint, CycleRecord, CycleReport, Held,
+  Inflight, Lease, Signal, SyncRef, Trail, TrailEntry, TrailQuery, WrappedKey,
 } from '../../contract/index.ts'
 import { conflictEntry, keyEntry } from '../kit/audit-entries.ts'
+import { toCheckpoint, toCycleRecord, toInflight, type CycleRow, type RegistryEntry } from '../kit/registry-rows.ts'
 import { linkText } from '../../registry/chain.ts'
 import { withoutNul } from './arrays.ts'
 import type { Session, Transaction } from './connection.ts'
@@ -105,7 +106,7 @@ export function begin(session: Session, lease: Lease, request: BeginRequest): Pr
 }
 
 export function read(session: Session, ref: SyncRef): Promise<Checkpoint> {
-  return session.connection.read(session.tenant, async (transaction) => toCheckpoint((await findEntry(transaction, ref)) ?? NEVER_RUN))
+  return session.connection.read(session.tenant, async (transaction) => toCheckpoint(await findEntry(transaction, ref)))
 }
 
 export function syncs(session: Session): Promise<SyncRef[]> {
@@ -186,60 +187,16 @@ export async function cycles(session: Session, ref: SyncRef | null, limit: numbe
   return rows.map(toCycleRecord)
 }
 
-export function toCycleRecord(row: CycleRow): CycleRecord {
-  return {
-    worker: row.worker, sync: row.sync, cycle: row.cycle_id, mode: row.mode, trigger: row.trigger,
-    startedAt: row.started_at, startSequence: row.start_sequence, endedAt: row.ended_at, stopReason: row.stop_reason, stopWord: row.stop_word,
-    pages: row.pages,
-    counts: {
-      created: row.created, updated: row.updated, deleted: row.deleted, swept: row.swept,
-      unchanged: row.unchanged, stale: row.stale, missing: row.missing, quarantined: row.quarantined,
-    },
-    retries: row.retries, waitedMs: row.waited_ms,
-    error: row.error_code === null ? null : { code: row.error_code, message: row.error_message ?? '' },
-  }
-}
-
 // ── what the commit needs too ────────────────────────────────────────────────────────────────────────────────────────
 
-export interface RegistryEntry {
-  sync_id: number
-  connector_id: string
-  stream_id: string
-  version: number
-  committed: StateText
-  committed_by: number | null
-  inflight_cycle: number | null
-  inflight_mode: Mode | null
-  inflight_page: number | null
-  inflight_state: StateText
-  inflight_started_at: number | null
-  inflight_scope: string | null
-  inflight_tidemark: string | null
-  inflight_start_sequence: number | null
-  scope: string | null
-  tidemark: string | null
-  paused: boolean
-  triggered_at: number | null
-  failures: number
-  error_code: ErrorCode | null
-  error_message: string | null
-  error_at: number | null
-  retry_at: number | null
-  last_success_at: number | null
-  epoch: number
-  holder: string | null
-  held_since: number | null
-  held_until: number | null
-  /** The database's clock when the row was read. */
-  now: number
-}
+/** With the database's clock when the row was read. */
+type TimedEntry = RegistryEntry & { readonly now: number }
 
 /**
  * The entry if the lease is still the newest; null when it is not (invariant 3). Expiry alone takes nothing away. The
  * row stays locked, so that nobody takes the lease over between this look and the end of the transaction.
  */
-export async function heldEntry(transaction: Transaction, lease: Lease): Promise<RegistryEntry | null> {
+export async function heldEntry(transaction: Transaction, lease: Lease): Promise<TimedEntry | null> {
   const entry = await findEntry(transaction, lease.ref, 'for update')
   return entry !== undefined && entry.epoch === lease.epoch && entry.holder === lease.holder ? entry : null
 }
@@ -292,43 +249,14 @@ export function forgetSeen(transaction: Transaction, cycle: number): void {
   transaction.send('delete from tidemark.seen where tenant_id = $1 and cycle_id = $2', transaction.tenant, cycle)
 }
 
-export function toInflight(entry: RegistryEntry): Inflight | null {
-  if (entry.inflight_cycle === null) return null
-  return {
-    cycle: entry.inflight_cycle, mode: entry.inflight_mode!, page: entry.inflight_page!, state: entry.inflight_state,
-    startedAt: entry.inflight_started_at!, scope: entry.inflight_scope, tidemark: entry.inflight_tidemark, startSequence: entry.inflight_start_sequence!,
-  }
-}
-
-export function toCheckpoint(entry: RegistryEntry): Checkpoint {
-  return {
-    ...toOutline(entry), committed: entry.committed, committedBy: entry.committed_by, inflight: toInflight(entry), scope: entry.scope,
-  }
-}
-
-/** What an outline is made of. */
-export const OUTLINE_COLUMNS = `sync_id, connector_id, stream_id, version, inflight_cycle, inflight_page, inflight_started_at, tidemark, paused, triggered_at,
-  failures, error_code, error_message, error_at, retry_at, last_success_at, holder, held_since, held_until`
-
-export type OutlineEntry = Omit<RegistryEntry, 'committed' | 'committed_by' | 'scope' | 'inflight_mode' | 'inflight_state' | 'inflight_scope' | 'inflight_tidemark' | 'inflight_start_sequence' | 'epoch' | 'now'>
-
-export function toOutline(entry: OutlineEntry): Outline {
-  return {
-    version: entry.version, tidemark: entry.tidemark, paused: entry.paused, triggeredAt: entry.triggered_at, failures: entry.failures,
-    inflight: entry.inflight_cycle === null ? null : { cycle: entry.inflight_cycle, page: entry.inflight_page!, startedAt: entry.inflight_started_at! },
-    lastError: entry.error_code === null ? null : { code: entry.error_code, message: entry.error_message ?? '', at: entry.error_at! },
-    retryAt: entry.retry_at, lastSuccessAt: entry.last_success_at, heldBy: entry.holder, heldSince: entry.held_since, heldUntil: entry.held_until,
-  }
-}
-
-function findEntry(transaction: Transaction, ref: SyncRef, lock: 'for update' | '' = ''): Promise<RegistryEntry | undefined> {
-  return transaction.get<RegistryEntry>(
+function findEntry(transaction: Transaction, ref: SyncRef, lock: 'for update' | '' = ''): Promise<TimedEntry | undefined> {
+  return transaction.get<TimedEntry>(
     `select *, ${NOW_MS} as now from tidemark.registry where tenant_id = $1 and connector_id = $2 and stream_id = $3 ${lock}`,
     transaction.tenant, ref.worker, ref.sync,
   )
 }
 
-async function ensureEntry(transaction: Transaction, ref: SyncRef): Promise<RegistryEntry> {
+async function ensureEntry(transaction: Transaction, ref: SyncRef): Promise<TimedEntry> {
   const entry = await findEntry(transaction, ref, 'for update')
   if (entry !== undefined) return entry
   transaction.send('insert into tidemark.tenants (tenant_id) values ($1) on conflict do nothing', transaction.tenant)
@@ -336,36 +264,4 @@ async function ensureEntry(transaction: Transaction, ref: SyncRef): Promise<Regi
     'insert into tidemark.registry (tenant_id, connector_id, stream_id) values ($1, $2, $3) on conflict do nothing', transaction.tenant, ref.worker, ref.sync,
   )
   return (await findEntry(transaction, ref, 'for update'))!
-}
-
-export interface CycleRow extends SyncRef {
-  cycle_id: number
-  sync_id: number
-  mode: Mode
-  trigger: string
-  started_at: number
-  start_sequence: number
-  ended_at: number | null
-  stop_reason: StopReason | null
-  stop_word: string | null
-  pages: number
-  created: number
-  updated: number
-  deleted: number
-  swept: number
-  unchanged: number
-  stale: number
-  missing: number
-  quarantined: number
-  retries: number
-  waited_ms: number
-  error_code: ErrorCode | null
-  error_message: string | null
-}
-
-const NEVER_RUN: RegistryEntry = {
-  sync_id: 0, connector_id: '', stream_id: '', version: 0, committed: null, committed_by: null, inflight_cycle: null, inflight_mode: null, inflight_page: null,
-  inflight_state: null, inflight_started_at: null, inflight_scope: null, inflight_tidemark: null, inflight_start_sequence: null, scope: null, tidemark: null, paused: false,
-  triggered_at: null, failures: 0, error_code: null, error_message: null, error_at: null, retry_at: null,
-  last_success_at: null, epoch: 0, holder: null, held_since: null, held_until: null, now: 0,
 }

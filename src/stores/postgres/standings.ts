@@ -1,7 +1,8 @@
 import type { Standings, StandingsQuery } from '../../contract/index.ts'
+import { OUTLINE_COLUMNS, type CycleRow, type OutlineEntry } from '../kit/registry-rows.ts'
 import { joinStandings } from '../kit/standings.ts'
 import type { Parameter, Session } from './connection.ts'
-import { NOW_MS, OUTLINE_COLUMNS, toCycleRecord, toOutline, type CycleRow, type OutlineEntry } from './registry.ts'
+import { NOW_MS } from './registry.ts'
 
 /**
  * A row's `xmin` is the transaction that wrote it. One that was under way when the mark was taken, or began later, is not
@@ -24,6 +25,6 @@ export function standings(session: Session, { ref, since, recent }: StandingsQue
          ) c where g.tenant_id = $1 and ${which}`, session.tenant, ...given,
       ),
     ])
-    return { ...moment!, syncs: joinStandings(entries, toOutline, cycles, toCycleRecord) }
+    return { ...moment!, syncs: joinStandings(entries, cycles) }
   })
 }

@@ -1,9 +1,10 @@
 import type { Commit, CommitOutcome, LandingCounts } from '../../contract/index.ts'
 import { planLanding } from '../kit/plan-landing.ts'
 import { identityOf } from '../kit/quarantine-identity.ts'
+import { toCheckpoint, toInflight, type RegistryEntry } from '../kit/registry-rows.ts'
 import { rollback, type Rollback, type Session } from './connection.ts'
 import { findRows, planUnchanged } from './lookup.ts'
-import { forgetSeen, heldEntry, toCheckpoint, toInflight, writeAudit, writeInflight, type RegistryEntry } from './registry.ts'
+import { forgetSeen, heldEntry, writeAudit, writeInflight } from './registry.ts'
 import { writeRows } from './rows.ts'
 import { rememberSeen, sweep, tellOtherSweeps } from './sweep.ts'
 import { ensureView } from './views.ts'
@@ -76,7 +77,7 @@ function land(session: Session, entry: RegistryEntry, commit: Commit): CommitOut
   if (inflight !== null) addToCycle(session, inflight.cycle, plan.counts)
   if (commit.drift !== undefined) writeAudit(session, entry, { version: entry.version, at: commit.at, actor: 'engine', action: 'drift', reason: commit.drift, cycle: inflight?.cycle ?? null, state: null })
   const version = moveCheckpoint(session, entry, commit)
-  return { kind: 'landed', version, position, counts: plan.counts, paused: entry.paused === 1 }
+  return { kind: 'landed', version, position, counts: plan.counts, paused: Boolean(entry.paused) }
 }
 
 function databaseIds(session: Session, commit: Commit): Map<string, number> {

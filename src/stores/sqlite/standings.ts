@@ -1,7 +1,7 @@
 import type { Standings, StandingsQuery } from '../../contract/index.ts'
+import { OUTLINE_COLUMNS, type CycleRow, type OutlineEntry } from '../kit/registry-rows.ts'
 import { joinStandings } from '../kit/standings.ts'
 import type { Session } from './connection.ts'
-import { OUTLINE_COLUMNS, toCycleRecord, toOutline, type CycleRow, type OutlineEntry } from './registry.ts'
 
 /** While nothing was written to the file, by whomever, nothing moved; else all are told. */
 export function standings({ connection, tenantId }: Session, { at, ref, since, recent }: StandingsQuery): Standings {
@@ -15,5 +15,5 @@ export function standings({ connection, tenantId }: Session, { at, ref, since, r
        select cycle_id from tidemark_cycles where tenant_id = g.tenant_id and sync_id = g.sync_id order by cycle_id desc limit ?
      ) where g.tenant_id = ? and ${which} order by c.cycle_id desc`, recent, tenantId, ...given,
   )
-  return { now: at, mark, syncs: joinStandings(entries, toOutline, cycles, toCycleRecord) }
+  return { now: at, mark, syncs: joinStandings(entries, cycles) }
 }

@@ -1,8 +1,8 @@
 import type { CommitOutcome, Sweep } from '../../contract/index.ts'
 import { isBraked, mergeRanges, toRanges, type LandingPlan } from '../kit/plan-landing.ts'
+import type { RegistryEntry } from '../kit/registry-rows.ts'
 import type { Session } from './connection.ts'
 import { ACTION, STATUS } from './encoding.ts'
-import type { RegistryEntry } from './registry.ts'
 import { SequenceSet } from './sequence-set.ts'
 
 export interface SweepFacts {
