@@ -44,10 +44,18 @@ export async function get<Answer>(path: string, signal?: AbortSignal): Promise<A
   return value as Answer
 }
 
+export function post<Answer>(path: string, body?: unknown): Promise<Answer> {
+  return write('POST', path, body)
+}
+
+export function patch<Answer>(path: string, body: unknown): Promise<Answer> {
+  return write('PATCH', path, body)
+}
+
 /** Every write carries a header that no page of others can send. */
-export async function post<Answer>(path: string, body?: unknown): Promise<Answer> {
+async function write<Answer>(method: 'POST' | 'PATCH', path: string, body: unknown): Promise<Answer> {
   const response = await ask(path, {
-    method: 'POST', headers: { 'x-tidemark-console': '1', ...(body !== undefined && { 'content-type': 'application/json' }) }, ...(body !== undefined && { body: JSON.stringify(body) }),
+    method, headers: { 'x-tidemark-console': '1', ...(body !== undefined && { 'content-type': 'application/json' }) }, ...(body !== undefined && { body: JSON.stringify(body) }),
   })
   return parseExact(await response.text()) as Answer
 }

@@ -27,7 +27,7 @@ import { tenantsDelete, tenantsList, tenantsVerbs } from './tenants.ts'
 import { trigger, triggerVerb } from './trigger.ts'
 import { types, typesVerb } from './types.ts'
 import {
-  webhooksAdd, webhooksDead, webhooksList, webhooksPause, webhooksRemove, webhooksReplay, webhooksResume, webhooksRotate, webhooksTest, webhooksVerbs,
+  webhooksAdd, webhooksDead, webhooksEdit, webhooksList, webhooksPause, webhooksRemove, webhooksReplay, webhooksResume, webhooksRotate, webhooksTest, webhooksVerbs,
 } from './webhooks.ts'
 import { whyNot, whyNotVerb } from './why-not.ts'
 import { why, whyVerb } from './why.ts'
@@ -66,6 +66,7 @@ export function createProgram(cli: Cli, onExit: (code: number) => void): Command
   const hookVerbs = webhooksVerbs()
   webhooks.addCommand(does(hookVerbs.add, webhooksAdd))
   webhooks.addCommand(does(hookVerbs.list, webhooksList))
+  webhooks.addCommand(does(hookVerbs.edit, webhooksEdit))
   webhooks.addCommand(does(hookVerbs.test, webhooksTest))
   webhooks.addCommand(does(hookVerbs.pause, webhooksPause))
   webhooks.addCommand(does(hookVerbs.resume, webhooksResume))

@@ -1,10 +1,11 @@
 import { Command, InvalidArgumentError } from 'commander'
-import type { Action, Store, Webhook, WebhookAllowance } from '../contract/index.ts'
+import { SyncError, type Action, type Store, type Webhook, type WebhookAllowance, type WebhookEdit } from '../contract/index.ts'
 import { systemClock } from '../platform/clock.ts'
 import { checkWebhookUrl } from '../webhooks/check-url.ts'
 import {
-  ACTIONS, addWebhook, ALLOWANCES, deliveryDocument, findWebhook, pauseWebhook, replayWebhook, resumeWebhook, rotateWebhook, shownUrl, testWebhook, webhookDocument,
+  ACTIONS, addWebhook, ALLOWANCES, deliveryDocument, editWebhook, findWebhook, pauseWebhook, replayWebhook, resumeWebhook, rotateWebhook, testWebhook, webhookDocument,
 } from '../webhooks/manage.ts'
+import { shownUrl } from '../webhooks/shown-url.ts'
 import { createSender } from '../webhooks/send.ts'
 import { canonicalInstant, instantMs } from '../values/instant.ts'
 import { actorName } from './actor.ts'
@@ -24,6 +25,14 @@ interface AddFlags extends TargetFlags {
   readonly all?: boolean
 }
 
+interface EditFlags extends TargetFlags {
+  readonly url?: string
+  readonly databases?: readonly string[] | null
+  readonly actions?: readonly Action[] | null
+  readonly allow?: readonly WebhookAllowance[]
+  readonly dryRun?: boolean
+}
+
 interface ReplayFlags extends TargetFlags {
   readonly since?: number
   readonly all?: boolean
@@ -31,7 +40,7 @@ interface ReplayFlags extends TargetFlags {
 
 const HOUR_MS = 3_600_000
 
-type WebhookVerb = 'add' | 'list' | 'test' | 'pause' | 'resume' | 'replay' | 'dead' | 'rotate' | 'remove'
+type WebhookVerb = 'add' | 'list' | 'edit' | 'test' | 'pause' | 'resume' | 'replay' | 'dead' | 'rotate' | 'remove'
 
 export function webhooksVerbs(): Record<WebhookVerb, Command> {
   const verb = (name: string): Command => withStoreFlags(new Command(name))
@@ -48,6 +57,15 @@ export function webhooksVerbs(): Record<WebhookVerb, Command> {
     list: verb('list')
       .summary('the webhooks of this tenant and where they stand')
       .description('Lists the webhooks of this tenant, how far they have come, and what the last try brought.'),
+    edit: verb('edit')
+      .summary('change what a webhook is sent, or where')
+      .description('Changes what a webhook is sent from its place on, or where, and says what that means. What was sent stays sent; what landed earlier and was not wanted then is not sent, unless it is replayed.')
+      .argument(...id)
+      .option('--databases <list>', 'only changes of these; all for every one', orAll(listArgument))
+      .option('--actions <list>', 'only these of created, updated and deleted; all for every one', orAll(oneOfArgument(ACTIONS)))
+      .option('--url <url>', 'where to send them: a public https URL')
+      .option('--allow <list>', 'for the URL, what is otherwise refused: http, private (addresses that are not public), port (other than 80 and 443)', oneOfArgument(ALLOWANCES))
+      .option('--dry-run', 'say what it would mean; nothing changes'),
     test: verb('test')
       .summary('send a test message now')
       .description('Sends a test message to a webhook now and shows the answer: its status and a little of its text.')
@@ -101,6 +119,18 @@ export const webhooksList: Act<[TargetFlags]> = async (cli, flags) => {
       webhook.id, printable(shownUrl(webhook.url)), filterOf(webhook), String(position - webhook.position), String(webhook.waiting), String(webhook.dead),
       webhook.lastStatus === null ? (webhook.lastAnswer ?? '–') : String(webhook.lastStatus), webhook.disabled === null ? 'enabled' : `disabled: ${webhook.disabled}`,
     ])))
+  })
+}
+
+export const webhooksEdit: Act<[string, EditFlags]> = async (cli, id, { url, databases, actions, allow, dryRun = false, ...flags }) => {
+  const edit: WebhookEdit = { ...(url !== undefined && { url }), ...(databases !== undefined && { databases }), ...(actions !== undefined && { actions }), ...(allow !== undefined && { allow }) }
+  if (Object.keys(edit).length === 0) throw new SyncError('ARGUMENT_INVALID', 'Nothing is to be changed. Give --databases, --actions, --url or --allow.')
+  await writing(cli, flags, async (target, store) => {
+    const { webhook, plan } = await editWebhook(store, id, edit, { actor: actorName(), at: systemClock.now(), isDone: !dryRun })
+    if (cli.terminal.json) return cli.terminal.document({ ...targetDocument(target), changed: !dryRun && plan.changes.length > 0, plan, webhook: webhookDocument(webhook, await store.position()) })
+    if (plan.changes.length === 0) return cli.terminal.remark(`Webhook ${id} is like that already.`)
+    cli.terminal.print(...table(['', 'WAS', dryRun ? 'WOULD BE' : 'IS'], plan.changes.map(({ what, from, to }) => [what, printable(from), printable(to)])))
+    cli.terminal.remark(...plan.notes, ...(dryRun ? [cli.terminal.colors.dim('Nothing was changed: without --dry-run it is.')] : []))
   })
 }
 
@@ -203,8 +233,15 @@ function filterOf({ databases, actions }: Webhook): string {
   return [databases?.join(',') ?? 'all', ...(actions === null ? [] : [actions.join(',')])].join(' ')
 }
 
+/** The word for no filter at all. */
+function orAll<Words>(parse: (text: string) => Words): (text: string) => Words | null {
+  return (text) => (text === 'all' ? null : parse(text))
+}
+
 function listArgument(text: string): string[] {
-  return [...new Set(text.split(',').map((name) => name.trim()).filter((name) => name !== ''))]
+  const names = [...new Set(text.split(',').map((name) => name.trim()).filter((name) => name !== ''))]
+  if (names.length === 0) throw new InvalidArgumentError('It names nothing.')
+  return names
 }
 
 function oneOfArgument<Word extends string>(words: readonly Word[]): (text: string) => Word[] {

@@ -15,7 +15,7 @@ export type {
   ApiKey, Compacted, CompactRequest, CursorSecret, CursorSecretOffer, FeedEntry, FeedPage, FeedQuery,
 } from './feed.ts'
 export type {
-  Delivery, DeliveryNote, InboundClaim, InboundMessage, KeptMessage, Webhook, WebhookAllowance, WebhookClaim, WebhookPlace, WebhookSettings, WebhookStanding,
+  Delivery, DeliveryNote, InboundClaim, InboundMessage, KeptMessage, Webhook, WebhookAllowance, WebhookClaim, WebhookEdit, WebhookPlace, WebhookSettings, WebhookStanding,
 } from './webhooks.ts'
 export { ERROR_CODES, isSyncError, SyncError } from './errors.ts'
 export type { Blame, ErrorCode, Remedy, SyncErrorOptions } from './errors.ts'

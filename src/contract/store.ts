@@ -3,7 +3,7 @@ import type { Consumer, ConsumerName } from './consumers.ts'
 import type { ErrorCode } from './errors.ts'
 import type { ApiKey, Compacted, CompactRequest, CursorSecret, CursorSecretOffer, FeedPage, FeedQuery } from './feed.ts'
 import type { Mode } from './page.ts'
-import type { Delivery, DeliveryNote, InboundClaim, InboundMessage, KeptMessage, Webhook, WebhookClaim, WebhookPlace, WebhookSettings } from './webhooks.ts'
+import type { Delivery, DeliveryNote, InboundClaim, InboundMessage, KeptMessage, Webhook, WebhookClaim, WebhookEdit, WebhookPlace, WebhookSettings } from './webhooks.ts'
 
 /**
  * What a store promises. Bound to one tenant: no method takes a tenant, so none can take a wrong one (invariant 10).
@@ -122,6 +122,12 @@ export interface Store {
   webhooks(): Promise<Webhook[]>
   /** Adds it at this place; of one that is there the settings are changed, and where it stands is left alone. */
   putWebhook(settings: WebhookSettings, place: WebhookPlace): Promise<void>
+  /**
+   * Changes what is given of its settings. Its place and what waits stay, so that everything after its place is judged by the
+   * new ones and nothing before it: whoever delivers has to claim anew. At a new URL earlier failures no longer count. Audited.
+   * False when there is none.
+   */
+  editWebhook(id: string, edit: WebhookEdit, by: { actor: string; at: number }): Promise<boolean>
   /** With all its deliveries. False when there is none. */
   removeWebhook(id: string): Promise<boolean>
   /** Enables it, makes every delivery due, and goes back or on to a place. How many dead ones are tried again; null without such a webhook. Whoever delivers has to claim anew. */
@@ -445,7 +451,7 @@ export interface AuditEntry {
   readonly version: number
   readonly at: number
   readonly actor: string
-  /** complete, set, abandon, replay, drift, conflict, pause, resume; of the tenant: new-key, rewrap-key, erase */
+  /** complete, set, abandon, replay, drift, conflict, pause, resume; of the tenant: new-key, rewrap-key, edit-webhook, erase */
   readonly action: string
   readonly reason: string
   readonly cycle: number | null

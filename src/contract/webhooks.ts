@@ -14,6 +14,9 @@ export interface WebhookSettings {
   readonly createdAt: number
 }
 
+/** What of it can be changed later; what is absent stays. */
+export type WebhookEdit = Partial<Pick<WebhookSettings, 'url' | 'databases' | 'actions' | 'allow'>>
+
 export type WebhookAllowance = 'http' | 'private' | 'port'
 
 /** A place in the log, and the floor under it when it was taken; see FeedPage. */

@@ -4,7 +4,7 @@ import { SyncError } from '../contract/index.ts'
 /** What pages of other origins may see of an answer. Never credentials: whoever asks has to bring a key. */
 const EXPOSED = 'X-Request-Id, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, ETag'
 const PREFLIGHT = {
-  'access-control-allow-methods': 'GET, HEAD, POST, DELETE', 'access-control-allow-headers': 'Authorization, X-Agents-Token, Content-Type, Last-Event-ID, If-None-Match', 'access-control-max-age': '600',
+  'access-control-allow-methods': 'GET, HEAD, POST, PATCH, DELETE', 'access-control-allow-headers': 'Authorization, X-Agents-Token, Content-Type, Last-Event-ID, If-None-Match', 'access-control-max-age': '600',
 }
 
 /** Which pages may ask; none unless said otherwise. */

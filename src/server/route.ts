@@ -17,7 +17,7 @@ import type { TideWatch } from './tide-watch.ts'
 
 /** One address, with all that is checked and told of it. */
 export interface Route {
-  readonly method: 'GET' | 'POST' | 'DELETE'
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   /** With `:name` for what varies. */
   readonly path: string
   readonly id: string

@@ -1,7 +1,8 @@
-import type { Action, Webhook, WebhookAllowance } from '../contract/index.ts'
+import type { Action, Webhook, WebhookAllowance, WebhookEdit } from '../contract/index.ts'
 import { parseTime } from '../feed/read-page.ts'
+import type { EditPlan } from '../webhooks/edit-plan.ts'
 import {
-  ACTIONS, addWebhook, ALLOWANCES, deliveryDocument, findWebhook, pauseWebhook, replayWebhook, resumeWebhook, rotateWebhook, testWebhook, webhookDocument,
+  ACTIONS, addWebhook, ALLOWANCES, deliveryDocument, editWebhook, findWebhook, pauseWebhook, replayWebhook, resumeWebhook, rotateWebhook, testWebhook, webhookDocument,
 } from '../webhooks/manage.ts'
 import { HttpError } from './http-error.ts'
 import { sendData, type Ask, type Route } from './route.ts'
@@ -23,6 +24,9 @@ const WEBHOOK = {
 }
 const ONE = object({ data: object(WEBHOOK) })
 const WITH_SECRET = object({ data: object({ ...WEBHOOK, secret: { ...TEXT, description: 'Shown this once.' } }) })
+const PLAN = object({
+  changes: { type: 'array', items: object({ what: TEXT, from: TEXT, to: TEXT }) }, from: { ...COUNT, description: 'The first sequence that is judged by the new settings.' }, notes: { type: 'array', items: TEXT },
+})
 const DELIVERY = object({
   messageId: TEXT, sequence: COUNT, database: TEXT, key: TEXT, attempts: COUNT, firstAt: TEXT_OR_NULL, nextAt: TEXT_OR_NULL, dead: { type: 'boolean' }, lastStatus: COUNT_OR_NULL, lastAnswer: TEXT_OR_NULL,
 })
@@ -32,6 +36,11 @@ const DELIVERIES = object({ data: { type: 'array', items: DELIVERY } })
 function bodyOf(properties: Readonly<Record<string, unknown>>, required: readonly string[] = []) {
   return { ...object(properties, required), additionalProperties: false }
 }
+
+const URL_TEXT = { ...TEXT, minLength: 1, maxLength: 2_048, description: 'A public https URL.' }
+const DATABASES = { type: ['array', 'null'], items: { ...TEXT, minLength: 1, maxLength: 63 }, minItems: 1, maxItems: 1_000 }
+const ONLY_ACTIONS = { type: ['array', 'null'], items: { ...TEXT, enum: ACTIONS }, minItems: 1, maxItems: 3 }
+const ALLOW = { type: 'array', items: { ...TEXT, enum: ALLOWANCES }, maxItems: 3, description: 'What is otherwise refused; only for who asks from this machine without a key.' }
 
 /** Where changes are sent to, for the console and for scripts: what `tidemark webhooks` shows and does. */
 export const webhookControlRoutes: readonly Route[] = [
@@ -45,16 +54,12 @@ export const webhookControlRoutes: readonly Route[] = [
   {
     method: 'POST', path: '/api/webhooks', id: 'addWebhook', access, answer: WITH_SECRET, summary: 'Sends changes to a URL, signed by Standard Webhooks. The secret is shown in this answer alone.',
     body: bodyOf({
-      url: { ...TEXT, minLength: 1, maxLength: 2_048, description: 'A public https URL.' },
-      databases: { type: ['array', 'null'], items: { ...TEXT, minLength: 1, maxLength: 63 }, minItems: 1, maxItems: 1_000, description: 'Only changes of these; all when absent.' },
-      actions: { type: ['array', 'null'], items: { ...TEXT, enum: ACTIONS }, minItems: 1, maxItems: 3, description: 'Only these; all when absent.' },
-      allow: { type: 'array', items: { ...TEXT, enum: ALLOWANCES }, maxItems: 3, description: 'What is otherwise refused; only for who asks from this machine without a key.' },
+      url: URL_TEXT, databases: { ...DATABASES, description: 'Only changes of these; all when absent.' }, actions: { ...ONLY_ACTIONS, description: 'Only these; all when absent.' }, allow: ALLOW,
       all: { type: 'boolean', default: false, description: 'Begin with everything the log holds, not with what comes from now on.' },
     }, ['url']),
     async handle(ask) {
       const { url, databases = null, actions = null, allow = [], all = false } = ask.request.body as NewWebhookBody
-      // A key may belong to somebody who must not reach what this machine reaches.
-      if (allow.length > 0 && ask.caller.id !== null) throw new HttpError('FORBIDDEN', 'With a key `allow` cannot be given. `tidemark webhooks add --allow` can, on the machine of the store.')
+      checkAllow(ask, allow)
       const { webhook, secret } = await addWebhook(ask.caller.store, { url, databases, actions, allow, all }, ask.hall.ports.clock.now())
       return await sendWebhook(ask, webhook, { secret })
     },
@@ -62,6 +67,20 @@ export const webhookControlRoutes: readonly Route[] = [
   {
     method: 'GET', path: '/api/webhooks/:webhook', id: 'getWebhook', access, params, answer: ONE, summary: 'Where one webhook stands.',
     handle: async (ask) => sendWebhook(ask, await found(ask)),
+  },
+  {
+    method: 'PATCH', path: '/api/webhooks/:webhook', id: 'editWebhook', access, params, answer: object({ data: object({ ...WEBHOOK, plan: PLAN }) }),
+    summary: 'Changes what is given: what it is sent from its place on, or where. What was sent stays sent; what landed earlier and was not wanted then is not sent.',
+    body: bodyOf({
+      url: { ...URL_TEXT, description: 'A public https URL. Its allowances are those given with it.' }, databases: { ...DATABASES, description: 'Only changes of these; null for all.' },
+      actions: { ...ONLY_ACTIONS, description: 'Only these; null for all.' }, allow: ALLOW, dryRun: { type: 'boolean', default: false, description: 'Only tell the plan.' },
+    }),
+    async handle(ask) {
+      const { dryRun = false, ...edit } = ask.request.body as WebhookEdit & { dryRun?: boolean }
+      checkAllow(ask, edit.allow ?? [])
+      const { webhook, plan } = await editWebhook(ask.caller.store, ask.params['webhook']!, edit, { actor: `api:${ask.caller.name}`, at: ask.hall.ports.clock.now(), isDone: !dryRun })
+      return await sendWebhook(ask, webhook, { plan })
+    },
   },
   {
     method: 'GET', path: '/api/webhooks/:webhook/deliveries', id: 'listWebhookDeliveries', access, params, query: RECENT_QUERY, answer: DELIVERIES, summary: 'What waits to be tried again, in the order of the log; without the records.',
@@ -123,11 +142,16 @@ interface NewWebhookBody {
   readonly all?: boolean
 }
 
+/** A key may belong to somebody who must not reach what this machine reaches. */
+function checkAllow({ caller }: Ask, allow: readonly WebhookAllowance[]): void {
+  if (allow.length > 0 && caller.id !== null) throw new HttpError('FORBIDDEN', 'With a key `allow` cannot be given. `tidemark webhooks` takes --allow, on the machine of the store.')
+}
+
 function found({ caller, params: { webhook } }: Ask): Promise<Webhook> {
   return findWebhook(caller.store, webhook!)
 }
 
-async function sendWebhook({ caller, reply }: Ask, webhook: Webhook, more: { secret?: string } = {}): Promise<unknown> {
+async function sendWebhook({ caller, reply }: Ask, webhook: Webhook, more: { secret?: string; plan?: EditPlan } = {}): Promise<unknown> {
   return sendData(reply, { ...webhookDocument(webhook, await caller.store.position()), ...more })
 }
 

@@ -1,10 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import { SyncError, type Action, type Delivery, type Store, type Webhook, type WebhookAllowance, type WebhookPlace } from '../contract/index.ts'
+import { SyncError, type Action, type Delivery, type Store, type Webhook, type WebhookAllowance, type WebhookEdit, type WebhookPlace } from '../contract/index.ts'
 import { isoTime } from '../feed/read-page.ts'
 import { checkWebhookUrl } from './check-url.ts'
+import { editPlan, type EditPlan } from './edit-plan.ts'
 import { probeOf } from './message.ts'
 import { newSecret, rotated, secretsOf, secretsText } from './secrets.ts'
 import type { Outcome, Send } from './send.ts'
+import { shownUrl } from './shown-url.ts'
 import { signatureHeaders } from './sign.ts'
 
 /** What people do with webhooks, from the command line and over HTTP. */
@@ -28,6 +30,16 @@ export async function addWebhook(store: Store, { url, all, ...filter }: NewWebho
   const id = `wh_${randomBytes(8).toString('hex')}`
   await store.putWebhook({ ...filter, id, url: href, secrets: secretsText([{ secret, endsAt: null }]), createdAt: now }, await placeOf(store, all ? 0 : null))
   return { webhook: await findWebhook(store, id), secret }
+}
+
+/** With its plan; `isDone` says whether it is carried out. A new URL brings its own allowances: those of the old one were given for the old one. */
+export async function editWebhook(store: Store, id: string, edit: WebhookEdit, by: { actor: string; at: number; isDone: boolean }): Promise<{ webhook: Webhook; plan: EditPlan }> {
+  const before = await findWebhook(store, id)
+  const { url = before.url, allow = edit.url === undefined ? before.allow : [] } = edit
+  const checked = { ...edit, url: checkWebhookUrl(url, allow).href, allow }
+  const plan = editPlan(before, { ...before, ...checked }, await store.position())
+  if (by.isDone) await store.editWebhook(id, checked, { actor: by.actor, at: by.at })
+  return { webhook: await findWebhook(store, id), plan }
 }
 
 export async function findWebhook(store: Store, id: string): Promise<Webhook> {
@@ -89,12 +101,6 @@ export function webhookDocument(webhook: Webhook, newest: number) {
 export function deliveryDocument({ sequence, messageId, database, key, attempts, firstAt, nextAt, dead, lastStatus, lastAnswer }: Delivery) {
   // What waits behind another of its key is due when that one is through.
   return { messageId, sequence, database, key, attempts, firstAt: iso(firstAt), nextAt: dead || nextAt > TIME_MAX ? null : isoTime(nextAt), dead, lastStatus, lastAnswer }
-}
-
-/** What comes after the question mark is often a token. */
-export function shownUrl(text: string): string {
-  const { origin, pathname, search } = new URL(text)
-  return `${origin}${pathname}${search === '' ? '' : '?…'}`
 }
 
 /** The last one that a date can show. */

@@ -6,7 +6,7 @@ import { Project, type Answer } from './project.ts'
 
 const ALLOW = ['--allow', 'http,private,port']
 
-test('Z29 Z37 webhooks: add, list, test, rotate, pause, resume, replay, dead and remove; the secret is shown once', { timeout: 180_000 }, async () => {
+test('Z29 Z37 webhooks: add, list, edit, test, rotate, pause, resume, replay, dead and remove; the secret is shown once', { timeout: 180_000 }, async () => {
   const project = Project.withWorker()
   const receiver = await Receiver.open((_, response) => void response.writeHead(202).end('thank\u001b[31m you'))
   const hide = masking(receiver)
@@ -18,6 +18,12 @@ test('Z29 Z37 webhooks: add, list, test, rotate, pause, resume, replay, dead and
   const [probe] = receiver.received
   expect(new Official(secret).verify(probe!.body, probe!.headers as Record<string, string>)).toMatchObject({ resourceType: 'tidemark.test' })
   expectGolden('webhooks-rotate', project, hide(await project.run('webhooks', 'rotate', id, '--json')))
+  expectGolden('webhooks-edit', project, hide(await project.run('webhooks', 'edit', id, '--databases', 'all', '--actions', 'deleted', '--dry-run', '--json')))
+  expectGolden('webhooks-edit-nothing', project, hide(await project.run('webhooks', 'edit', id, '--json')))
+  const edited = await project.run('webhooks', 'edit', id, '--databases', 'people')
+  expect(edited.stdout).toMatch(/databases +people, rooms +people\n/)
+  expect(edited.stderr).toContain('From sequence 1 on it is sent what fits the new settings')
+  expect((await project.run('webhooks', 'edit', id, '--databases', 'people,rooms')).stderr).toContain('was not wanted then is not sent')
   expectGolden('webhooks-pause', project, hide(await project.run('webhooks', 'pause', id, '--json')))
   expect((await project.run('status')).stdout).toMatch(/✗ webhook wh_\w+: disabled: Paused by cli:/)
   expect(await project.json('status')).toMatchObject({ webhooks: [{ id, enabled: false, state: 'disabled' }] })

@@ -30,7 +30,7 @@ test('a page of an origin that is named may ask with its key, and sees what a cl
   const stand = await open([APP])
   const preflight = await stand.get('/agents/v1/changes', { method: 'OPTIONS', key: null, headers: { origin: APP, ...ASK } })
   expect([preflight.status, preflight.text, granted(preflight.headers)]).toEqual([204, '', {
-    'access-control-allow-origin': APP, 'access-control-allow-methods': 'GET, HEAD, POST, DELETE', 'access-control-max-age': '600',
+    'access-control-allow-origin': APP, 'access-control-allow-methods': 'GET, HEAD, POST, PATCH, DELETE', 'access-control-max-age': '600',
     'access-control-allow-headers': 'Authorization, X-Agents-Token, Content-Type, Last-Event-ID, If-None-Match', 'access-control-expose-headers': expect.stringContaining('X-RateLimit-Reset'),
   }])
   // Also what is refused, what is packed and what comes from memory can be read by the page that asked.

@@ -10,7 +10,7 @@ export const WEBHOOK: WebhookSettings = {
 export const API_KEY: Omit<ApiKey, 'tenant'> = { id: '00000000000000aa', name: 'sample', hash: '00'.repeat(32), scopes: ['*:read'], rateLimit: 1, createdAt: 1, endsAt: null }
 
 /** For routes whose body cannot be left out. */
-export const BODIES: Readonly<Record<string, object>> = { addWebhook: { url: 'https://hooks.example.com/x' }, consoleCreateKey: { name: 'x', scopes: ['*:read'] } }
+export const BODIES: Readonly<Record<string, object>> = { editWebhook: { actions: ['deleted'], dryRun: true }, addWebhook: { url: 'https://hooks.example.com/x' }, consoleCreateKey: { name: 'x', scopes: ['*:read'] } }
 
 /** Of the row b of things, the sync crm/delta the webhook and the key above. */
 export function pathOf({ path }: Route): string {

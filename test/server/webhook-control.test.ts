@@ -82,6 +82,44 @@ describe('AX8 webhooks over HTTP', () => {
     expect((await desk.post(`/${id}/replay`, { since: 'yesterday' })).body).toMatchObject({ status: 400, message: expect.stringContaining('`since` is not an RFC 3339 time'), details: { reason: 'time_invalid' } })
   })
 
+  test('what one is sent can be changed later: the plan is told first, the place stays, and the trail says who did it', async () => {
+    const desk = await Desk.open()
+    const { body: { data: { id, secret: _, ...added } } } = await desk.post('', { url: 'https://hooks.example.com/x?token=sesame', databases: ['things'] })
+    await (await desk.stand.driver('other')).cycle([upsert('c', { n: 3 })])
+    const edit = { databases: ['people', 'things'], actions: ['deleted'] }
+    const plan = {
+      changes: [{ what: 'databases', from: 'things', to: 'people, things' }, { what: 'actions', from: 'all', to: 'deleted' }], from: 3,
+      notes: [expect.stringContaining('From sequence 3 on'), expect.stringContaining('it has 1 still before it'), expect.stringContaining(`replay ${id} --since`)],
+    }
+    const { body: { data: planned } } = await desk.post(`/${id}`, { ...edit, dryRun: true }, { method: 'PATCH' })
+    expect(planned).toEqual({ ...added, id, behind: 1, plan })
+    const { status, body: { data: done } } = await desk.post(`/${id}`, edit, { method: 'PATCH' })
+    expect([status, done]).toEqual([200, { ...added, id, ...edit, behind: 1, plan }])
+    // Back to all, and nothing that was not named is touched.
+    const { body: { data: widened } } = await desk.post(`/${id}`, { databases: null, url: 'https://hooks.example.com/y' }, { method: 'PATCH' })
+    expect(widened).toMatchObject({ databases: null, actions: ['deleted'], url: 'https://hooks.example.com/y', position: 2 })
+    expect(widened.plan.changes).toEqual([{ what: 'url', from: 'https://hooks.example.com/x?…', to: 'https://hooks.example.com/y' }, { what: 'databases', from: 'people, things', to: 'all' }])
+    expect((await desk.post(`/${id}`, { actions: ['deleted'] }, { method: 'PATCH' })).body.data.plan).toEqual({ changes: [], from: 3, notes: [] })
+    const { entries } = await desk.stand.store.trail({ before: Number.MAX_SAFE_INTEGER, limit: 9 })
+    expect(entries.filter(({ action }) => action === 'edit-webhook').map(({ actor, reason }) => [actor, reason])).toEqual([
+      ['api:local', `${id}: url https://hooks.example.com → https://hooks.example.com; databases people,things → all`], ['api:local', `${id}: databases things → people,things; actions all → deleted`],
+    ])
+    expect((await desk.post('/wh_none', edit, { method: 'PATCH' })).status).toBe(404)
+    for (const wrong of [{ datbases: ['x'] }, { actions: ['erased'] }, { databases: [] }, { url: '' }, { secrets: 'x' }]) expect((await desk.post(`/${id}`, wrong, { method: 'PATCH' })).status).toBe(400)
+  })
+
+  test('XF13 a key cannot lead a webhook inside, not even one that was allowed to go there', async () => {
+    const desk = await Desk.open()
+    const admin = await addKey(desk.stand.store, ['admin'])
+    const { body: { data: { id } } } = await desk.post('', { url: 'http://127.0.0.1:1/', allow: ALLOW })
+    const edit = (body: Body) => desk.post(`/${id}`, body, { method: 'PATCH', key: admin })
+    expect((await edit({ url: 'http://127.0.0.1:2/' })).body).toMatchObject({ status: 400, details: { reason: 'webhook_url_refused' } })
+    expect((await edit({ url: 'http://127.0.0.1:2/', allow: ALLOW })).status).toBe(403)
+    expect((await edit({ actions: ['created'] })).body.data).toMatchObject({ url: 'http://127.0.0.1:1/', allow: ALLOW, actions: ['created'] })
+    // A name may lead inside when it is resolved: the allowances do not outlive the URL they were given for.
+    expect((await edit({ url: 'https://hooks.example.com/' })).body.data).toMatchObject({ allow: [] })
+  })
+
   test('XF13 with a key nothing private can be reached, whatever its scope; a slip in a name does not widen the filter', async () => {
     const desk = await Desk.open()
     const admin = await addKey(desk.stand.store, ['admin'])

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { changeText } from '../../src/feed/item.ts'
 import { churn, currentRows, sorted, type Replica } from '../../src/testing/store-cases/churn.ts'
 import { remove, upsert } from '../../src/testing/store-cases/harness.ts'
+import { editWebhook, replayWebhook } from '../../src/webhooks/manage.ts'
 import { newSecret, rotated } from '../../src/webhooks/secrets.ts'
 import { DeliveryStand, type OpenHarness } from './delivery-stand.ts'
 import { Receiver, type Received } from './receiver.ts'
@@ -43,6 +44,71 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       const { position } = await stand.until((webhook) => webhook.position === 6)
       expect(position).toBe(6)
       expect(some.received.map(({ item }) => [item['resourceType'], item['action'], item['snapshot'].n])).toEqual([['rare', 'updated', 1], ['rare', 'updated', 2]])
+    })
+
+    test('a wider filter holds from the place on: what landed before it and was not wanted is not sent, what landed before the edit and was not come to is', async () => {
+      const stand = await DeliveryStand.open(open)
+      const receiver = await Receiver.open()
+      await stand.add(receiver, { databases: ['rare'] })
+      const driver = await stand.driver()
+      const both = (n: number) => driver.cycle([upsert('a', { n }), upsert('b', { n }, { database: 'rare' })])
+      await both(1)
+      const deliverer = stand.deliver()
+      const { id } = await stand.until(({ position }) => position === 2)
+      await deliverer.stop()
+      // Landed before the edit; nobody has looked at it.
+      await both(2)
+      await editWebhook(stand.store, id, { databases: ['rare', 'things'] }, { actor: 'ana', at: 1, isDone: true })
+      await both(3)
+      stand.deliver()
+      await stand.until(({ position }) => position === 6)
+      const sent = () => receiver.received.map(({ item }) => `${item['resourceType']} ${item['snapshot'].n}`)
+      expect(sent().toSorted()).toEqual(['rare 1', 'rare 2', 'rare 3', 'things 2', 'things 3'])
+      // The past comes only when it is asked for, and then by the new filter.
+      receiver.received.length = 0
+      await replayWebhook(stand.store, id, { all: true }, stand.ports.clock.now())
+      await receiver.until(({ length }) => length === 6)
+      expect(sent().toSorted()).toEqual(['rare 1', 'rare 2', 'rare 3', 'things 1', 'things 2', 'things 3'])
+    })
+
+    test('a narrower filter holds from the place on; what was tried in vain is still sent, to the URL of now, and before what is newer of its key', async () => {
+      const stand = await DeliveryStand.open(open)
+      const [down, up] = [await Receiver.open((_, response) => void response.writeHead(500).end()), await Receiver.open()]
+      await stand.add(down)
+      const driver = await stand.driver()
+      await driver.cycle([upsert('a', { n: 1 }), upsert('b', { n: 1 }, { database: 'rare' })])
+      const deliverer = stand.deliver()
+      const { id } = await stand.until(({ waiting }) => waiting === 2)
+      await deliverer.stop()
+      await driver.cycle([upsert('a', { n: 2 }), upsert('b', { n: 2 }, { database: 'rare' })])
+      await editWebhook(stand.store, id, { url: up.url, databases: ['rare'], allow: ['http', 'private', 'port'] }, { actor: 'ana', at: 1, isDone: true })
+      stand.shiftMs = 60_000
+      stand.deliver()
+      await stand.until(({ position, waiting }) => position === 4 && waiting === 0)
+      expect(up.received.map(({ item }) => `${item['resourceType']} ${item['snapshot'].n}`).toSorted()).toEqual(['rare 1', 'rare 2', 'things 1'])
+      expect(told(up.received, 'b')).toEqual([1, 2])
+    })
+
+    test('an edit while a round is under way ends it: nothing that lands later is judged by the filter of before', async () => {
+      const stand = await DeliveryStand.open(open)
+      let letGo = (): void => {}
+      const held = new Promise<void>((resolve) => (letGo = resolve))
+      const receiver = await Receiver.open(async (_, response) => {
+        await held
+        response.writeHead(200).end()
+      })
+      await stand.add(receiver, { databases: ['rare'] })
+      const driver = await stand.driver()
+      await driver.cycle([upsert('b', { n: 1 }, { database: 'rare' })])
+      stand.deliver()
+      await receiver.until(({ length }) => length === 1)
+      const { id } = (await stand.store.webhooks())[0]!
+      await editWebhook(stand.store, id, { databases: ['things'] }, { actor: 'ana', at: 1, isDone: true })
+      await driver.cycle([upsert('a', { n: 1 }), upsert('b', { n: 2 }, { database: 'rare' })])
+      letGo()
+      await stand.until(({ position }) => position === 3)
+      // The round that was cut off is read again by the new filter: it is neither noted nor repeated.
+      expect(receiver.received.map(({ item }) => `${item['resourceType']} ${item['snapshot'].n}`)).toEqual(['rare 1', 'things 1'])
     })
 
     test('Z33 an item beyond 20 kB comes without its record and says so', async () => {

@@ -1,16 +1,13 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Link } from 'wouter'
-import type { Action } from '../../../src/contract/index.ts'
 import type { DeliveryDocument, WebhookDocument } from '../../../src/server/console/documents.ts'
 import { get, path, post } from '../api.ts'
-import { Command } from '../components/code.tsx'
 import { DataTable } from '../components/data-table.tsx'
-import { Dialog } from '../components/dialog.tsx'
 import { Empty, Shown } from '../components/states.tsx'
 import { Ago, Moment } from '../components/time.tsx'
 import { count, plural } from '../format.ts'
-import { useDatabases } from './databases.tsx'
+import { EditWebhook, NewWebhook } from './webhook-forms.tsx'
 
 const POLL_MS = 3_000
 
@@ -38,6 +35,7 @@ function WebhookCard({ webhook }: { webhook: WebhookDocument }) {
     mutationFn: (verb: 'pause' | 'resume' | 'replay' | 'test') => post<{ data: { delivered?: boolean; status?: number | null; answer?: string | null } }>(`${address}/${verb}`),
     onSuccess: () => client.invalidateQueries({ queryKey: ['webhooks'] }),
   })
+  const [edits, setEdits] = useState(false)
   const tested = act.variables === 'test' ? act.data?.data : undefined
   return (
     <section className="card" aria-label={`Webhook ${webhook.url}`}>
@@ -49,6 +47,7 @@ function WebhookCard({ webhook }: { webhook: WebhookDocument }) {
         <div className="actions">
           <button type="button" disabled={act.isPending} onClick={() => act.mutate('test')}>Send a test</button>
           <button type="button" disabled={act.isPending} onClick={() => act.mutate(webhook.enabled ? 'pause' : 'resume')}>{webhook.enabled ? 'Pause' : 'Resume'}</button>
+          <button type="button" onClick={() => setEdits(true)}>Edit…</button>
           <button type="button" disabled={act.isPending || (webhook.waiting === 0 && webhook.dead === 0)} onClick={() => act.mutate('replay')} title="Tries again what waits or was given up.">Replay</button>
         </div>
       </div>
@@ -63,6 +62,7 @@ function WebhookCard({ webhook }: { webhook: WebhookDocument }) {
         <div><dt>Last answer</dt><dd>{webhook.lastStatus ?? '–'}</dd><dd className="quiet clip" title={webhook.lastAnswer ?? ''}>{webhook.lastAnswer || 'without a text'}</dd></div>
       </dl>
       {webhook.waiting + webhook.dead > 0 && <Deliveries webhook={webhook} />}
+      {edits && <EditWebhook webhook={webhook} onClose={() => setEdits(false)} />}
     </section>
   )
 }
@@ -96,46 +96,5 @@ function Deliveries({ webhook }: { webhook: WebhookDocument }) {
         </>
       )}
     </Shown>
-  )
-}
-
-const ACTIONS: readonly Action[] = ['created', 'updated', 'deleted']
-
-/** Any number of them; none stands for all. */
-function Choices<Option extends string>({ title, none, options, chosen, onChange }: { title: string; none: string; options: readonly Option[]; chosen: readonly Option[]; onChange: (chosen: readonly Option[]) => void }) {
-  return (
-    <fieldset className="choices">
-      <legend>{title} <span className="quiet">{chosen.length === 0 ? none : `only ${chosen.join(', ')}`}</span></legend>
-      {options.map((option) => (
-        <label key={option} className="choice"><input type="checkbox" checked={chosen.includes(option)} onChange={(event) => onChange(options.filter((other) => (other === option ? event.target.checked : chosen.includes(other))))} /> {option}</label>
-      ))}
-    </fieldset>
-  )
-}
-
-function NewWebhook({ onClose }: { onClose: () => void }) {
-  const client = useQueryClient()
-  const [url, setUrl] = useState('')
-  const [databases, setDatabases] = useState<readonly string[]>([])
-  const [actions, setActions] = useState<readonly Action[]>([])
-  const [all, setAll] = useState(false)
-  const known = useDatabases()
-  const add = useMutation({
-    mutationFn: () => post<{ data: WebhookDocument & { secret: string } }>('/api/webhooks', { url, all, ...(databases.length > 0 && { databases }), ...(actions.length > 0 && { actions }) }),
-    onSuccess: () => client.invalidateQueries({ queryKey: ['webhooks'] }),
-  })
-  if (add.data !== undefined) return <Dialog title="The webhook is there" onClose={onClose}><p>With this secret its messages are verified. It is shown this once.</p><Command label="The secret" text={add.data.data.secret} /></Dialog>
-  return (
-    <Dialog title="New webhook" onClose={onClose} actions={<button type="submit" form="new-webhook" className="primary" disabled={url.trim() === '' || add.isPending}>Add it</button>}>
-      <form id="new-webhook" onSubmit={(event) => { event.preventDefault(); add.mutate() }}>
-        <label htmlFor="webhook-url">URL</label>
-        <input id="webhook-url" type="url" required placeholder="https://…" value={url} onChange={(event) => setUrl(event.target.value)} aria-describedby="webhook-help" />
-        <p id="webhook-help" className="quiet">A public address. <code>tidemark webhooks add --allow</code> also takes those inside your network.</p>
-        <Choices title="Databases" none="every database, also those that come later" options={known.data?.data.map(({ name }) => name) ?? []} chosen={databases} onChange={setDatabases} />
-        <Choices title="Actions" none="every action" options={ACTIONS} chosen={actions} onChange={setActions} />
-        <label className="choice"><input type="checkbox" checked={all} onChange={(event) => setAll(event.target.checked)} /> Begin with everything the log holds, not with what comes from now on</label>
-        {add.error !== null && <p className="field-error" role="alert">{add.error.message}</p>}
-      </form>
-    </Dialog>
   )
 }

@@ -5,6 +5,7 @@ import type { TrailVerdict } from '../../registry/trail.ts'
 import type { SourceSays, Verdict } from '../../runner/absence.ts'
 import type { Coverage } from '../../runner/coverage.ts'
 import type { Health } from '../../runner/health.ts'
+import type { EditPlan } from '../../webhooks/edit-plan.ts'
 import type { deliveryDocument, webhookDocument } from '../../webhooks/manage.ts'
 
 /** What the console is told, as JSON; the console is checked against these types. Times are RFC 3339. */
@@ -139,6 +140,8 @@ export interface ChangeDocument {
 export type QuarantineDocument = Told<QuarantineEntry, 'at'>
 
 export type WebhookDocument = ReturnType<typeof webhookDocument>
+
+export type EditPlanDocument = EditPlan
 
 export type DeliveryDocument = ReturnType<typeof deliveryDocument>
 

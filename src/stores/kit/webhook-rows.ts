@@ -1,4 +1,4 @@
-import type { Action, Delivery, Webhook, WebhookAllowance } from '../../contract/index.ts'
+import type { Action, Delivery, Webhook, WebhookAllowance, WebhookEdit } from '../../contract/index.ts'
 
 /** Rows of the two tables, as both stores read them. */
 
@@ -54,4 +54,10 @@ export function toDelivery(row: DeliveryRow): Delivery {
     sequence: row.sequence, messageId: row.message_id, database: row.database_name, key: row.key, body: row.body, attempts: row.attempts,
     firstAt: row.first_at, nextAt: row.next_at, dead: Boolean(row.dead), lastStatus: row.last_status, lastAnswer: row.last_answer,
   }
+}
+
+/** Failures are those of a URL: at another one it begins without. */
+export function edited(webhook: Webhook, edit: WebhookEdit): Webhook {
+  const isElsewhere = edit.url !== undefined && edit.url !== webhook.url
+  return { ...webhook, ...edit, ...(isElsewhere && { streak: 0, retryAt: null }) }
 }

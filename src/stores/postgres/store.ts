@@ -76,6 +76,7 @@ function storeOf(session: Session, options: ConnectionOptions): Store {
     countRequests: (window, counts) => consumers.countRequests(session, window, counts),
     webhooks: () => webhooks.webhooks(session),
     putWebhook: (settings, place) => webhooks.putWebhook(session, settings, place),
+    editWebhook: (id, edit, by) => webhooks.editWebhook(session, id, edit, by),
     removeWebhook: (id) => webhooks.removeWebhook(session, id),
     restartWebhook: (id, request) => webhooks.restartWebhook(session, id, request),
     switchWebhook: (id, disabled) => webhooks.switchWebhook(session, id, disabled),

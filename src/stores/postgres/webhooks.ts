@@ -1,10 +1,11 @@
 import type {
-  AcquireRequest, Delivery, DeliveryNote, InboundClaim, InboundMessage, KeptMessage, Webhook, WebhookClaim, WebhookPlace, WebhookSettings, WebhookStanding,
+  AcquireRequest, Delivery, DeliveryNote, InboundClaim, InboundMessage, KeptMessage, Webhook, WebhookClaim, WebhookEdit, WebhookPlace, WebhookSettings, WebhookStanding,
 } from '../../contract/index.ts'
-import { toDelivery, toWebhook, type DeliveryRow, type WebhookRow } from '../kit/webhook-rows.ts'
+import { webhookEntry } from '../kit/audit-entries.ts'
+import { edited, toDelivery, toWebhook, type DeliveryRow, type WebhookRow } from '../kit/webhook-rows.ts'
 import { withoutNul } from './arrays.ts'
 import type { Session } from './connection.ts'
-import { lockTenant, NOW_MS } from './registry.ts'
+import { lockTenant, NOW_MS, writeAudit } from './registry.ts'
 
 /** Where changes are sent to, how far that has come, and what came in. */
 
@@ -24,6 +25,27 @@ export async function putWebhook({ connection, tenant }: Session, settings: Webh
        on conflict (tenant_id, webhook_id) do update set url = excluded.url, databases = excluded.databases, actions = excluded.actions, allow = excluded.allow, secrets = excluded.secrets`,
       tenant, id, url, json(databases), json(actions), JSON.stringify(allow), secrets, createdAt, place.position, place.floor,
     )
+  })
+}
+
+export function editWebhook({ connection, tenant }: Session, id: string, edit: WebhookEdit, by: { actor: string; at: number }): Promise<boolean> {
+  return connection.write(tenant, async (transaction) => {
+    await lockTenant(transaction)
+    // The row is locked before it is read: whoever notes deliveries may be about to change where it stands.
+    const locked = await transaction.get('select 1 from tidemark.webhooks where tenant_id = $1 and webhook_id = $2 for update', tenant, id)
+    if (locked === undefined) return false
+    const before = toWebhook((await transaction.get<WebhookRow>(`${WEBHOOKS} where w.tenant_id = $1 and w.webhook_id = $2`, tenant, id))!)
+    const after = edited(before, edit)
+    const entry = webhookEntry(before, after, by)
+    if (entry === null) return true
+    const { url, databases, actions, allow, streak, retryAt } = after
+    await transaction.run(
+      `update tidemark.webhooks set url = $3, databases = $4, actions = $5, allow = $6, streak = $7, retry_at = $8, epoch = epoch + 1, holder = null, held_until = null
+       where tenant_id = $1 and webhook_id = $2`,
+      tenant, id, url, json(databases), json(actions), JSON.stringify(allow), streak, retryAt,
+    )
+    writeAudit(transaction, null, entry)
+    return true
   })
 }
 

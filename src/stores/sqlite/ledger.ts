@@ -1,7 +1,7 @@
 import type {
   Acquired, AcquireRequest, ApiKey, AuditEntry, BeginRequest, Begun, ChangesQuery, Checkpoint, Commit, CommitOutcome, Compacted, Consumer, ConsumerName,
   CompactRequest, CursorSecret, CursorSecretOffer, CycleRecord, CycleReport, DatabaseInfo, Delivery, DeliveryNote, Erased, FeedPage, FeedQuery,
-  Held, InboundClaim, InboundMessage, KeptMessage, Lease, LogEntry, Occupied, QuarantineEntry, Row, Signal, SlotRequest, Slots, Standings, StandingsQuery, SyncRef, Trail, TrailQuery, Webhook, WebhookClaim, WebhookPlace,
+  Held, InboundClaim, InboundMessage, KeptMessage, Lease, LogEntry, Occupied, QuarantineEntry, Row, Signal, SlotRequest, Slots, Standings, StandingsQuery, SyncRef, Trail, TrailQuery, Webhook, WebhookClaim, WebhookEdit, WebhookPlace,
   WebhookSettings, WrappedKey,
 } from '../../contract/index.ts'
 import * as keys from './api-keys.ts'
@@ -182,6 +182,10 @@ export class Ledger {
 
   putWebhook(settings: WebhookSettings, place: WebhookPlace): void {
     hooks.putWebhook(this.#session, settings, place)
+  }
+
+  editWebhook(id: string, edit: WebhookEdit, by: { actor: string; at: number }): boolean {
+    return hooks.editWebhook(this.#session, id, edit, by)
   }
 
   removeWebhook(id: string): boolean {

@@ -86,6 +86,7 @@ function bindStore(tenant: string, calls: LedgerCalls): Store {
     countRequests: (...args) => calls.call(tenant, 'countRequests', ...args),
     webhooks: (...args) => calls.call(tenant, 'webhooks', ...args),
     putWebhook: (...args) => calls.call(tenant, 'putWebhook', ...args),
+    editWebhook: (...args) => calls.call(tenant, 'editWebhook', ...args),
     removeWebhook: (...args) => calls.call(tenant, 'removeWebhook', ...args),
     restartWebhook: (...args) => calls.call(tenant, 'restartWebhook', ...args),
     switchWebhook: (...args) => calls.call(tenant, 'switchWebhook', ...args),

@@ -1,8 +1,10 @@
 import type {
-  AcquireRequest, Delivery, DeliveryNote, InboundClaim, InboundMessage, KeptMessage, Webhook, WebhookClaim, WebhookPlace, WebhookSettings, WebhookStanding,
+  AcquireRequest, Delivery, DeliveryNote, InboundClaim, InboundMessage, KeptMessage, Webhook, WebhookClaim, WebhookEdit, WebhookPlace, WebhookSettings, WebhookStanding,
 } from '../../contract/index.ts'
-import { toDelivery, toWebhook, type DeliveryRow, type WebhookRow } from '../kit/webhook-rows.ts'
+import { webhookEntry } from '../kit/audit-entries.ts'
+import { edited, toDelivery, toWebhook, type DeliveryRow, type WebhookRow } from '../kit/webhook-rows.ts'
 import type { Session } from './connection.ts'
+import { writeAudit } from './registry.ts'
 
 /** Where changes are sent to, how far that has come, and what came in. */
 
@@ -17,6 +19,26 @@ export function putWebhook({ connection, tenantId }: Session, settings: WebhookS
      on conflict (tenant_id, webhook_id) do update set url = excluded.url, databases = excluded.databases, actions = excluded.actions, allow = excluded.allow, secrets = excluded.secrets`,
     tenantId, id, url, json(databases), json(actions), JSON.stringify(allow), secrets, createdAt, place.position, place.floor,
   ))
+}
+
+export function editWebhook(session: Session, id: string, edit: WebhookEdit, by: { actor: string; at: number }): boolean {
+  const { connection, tenantId } = session
+  return connection.write(() => {
+    const found = connection.get<WebhookRow>(`${WEBHOOKS} where w.tenant_id = ? and w.webhook_id = ?`, tenantId, id)
+    if (found === undefined) return false
+    const before = toWebhook(found)
+    const after = edited(before, edit)
+    const entry = webhookEntry(before, after, by)
+    if (entry === null) return true
+    const { url, databases, actions, allow, streak, retryAt } = after
+    connection.run(
+      `update tidemark_webhooks set url = ?, databases = ?, actions = ?, allow = ?, streak = ?, retry_at = ?, epoch = epoch + 1, holder = null, held_until = null
+       where tenant_id = ? and webhook_id = ?`,
+      url, json(databases), json(actions), JSON.stringify(allow), streak, retryAt, tenantId, id,
+    )
+    writeAudit(session, null, entry)
+    return true
+  })
 }
 
 export function removeWebhook({ connection, tenantId }: Session, id: string): boolean {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import type { Delivery, Store, WebhookSettings, WebhookStanding } from '../../contract/index.ts'
+import { verifyTrail } from '../../registry/trail.ts'
 import { rule, START, type StoreCase } from './harness.ts'
 
 const PLACE = { position: 7, floor: 2 }
@@ -23,6 +24,31 @@ export const webhookCases: readonly StoreCase[] = [
     assert.equal(await other.removeWebhook('b'), false)
     assert.equal(await store.removeWebhook('b'), true)
     assert.deepEqual((await store.webhooks()).map(({ id }) => id), ['a'])
+  }),
+  rule('an edit changes what is given and leaves the place; who delivers by the old settings is fenced; the trail tells who and what, without the path of a URL', async ({ store, reopen }) => {
+    await store.putWebhook(webhookOf('a', { databases: ['things'], allow: ['port'] }), PLACE)
+    const by = { actor: 'ana', at: START + 5 }
+    const claim = (await store.claimWebhook('a', TAKE))!
+    const kept = [deliveryOf(5, { dead: true }), deliveryOf(6, { attempts: 3 })]
+    const failing = { ...FRESH, streak: 3, retryAt: START + 99, failedAt: START + 1, lastStatus: 500, lastAnswer: 'no' }
+    await store.noteDeliveries(claim, { standing: failing, delivered: [], kept })
+    assert.equal(await store.editWebhook('a', { databases: ['people', 'things'], actions: ['deleted'] }, by), true)
+    assert.equal(await store.noteDeliveries(claim, { standing: { ...FRESH, position: 99 }, delivered: [], kept: [] }), false)
+    const filtered = { ...webhookOf('a', { databases: ['people', 'things'], actions: ['deleted'], allow: ['port'] }), ...failing, waiting: 1, dead: 1, dueAt: kept[1]!.nextAt, heldBy: null }
+    assert.deepEqual((await (await reopen()).webhooks())[0], filtered)
+    // Failures are those of a URL.
+    assert.equal(await store.editWebhook('a', { url: 'https://other.example.com/secret-path', allow: [], databases: null }, by), true)
+    assert.deepEqual((await store.webhooks())[0], { ...filtered, url: 'https://other.example.com/secret-path', allow: [], databases: null, streak: 0, retryAt: null })
+    // What is so already is no move.
+    assert.equal(await store.editWebhook('a', { databases: null, actions: ['deleted'] }, by), true)
+    assert.equal(await store.editWebhook('b', { databases: null }, by), false)
+    assert.equal(await store.forTenant('acme').editWebhook('a', { databases: ['theirs'] }, by), false)
+    const entries = (await store.trail({ after: 0, limit: 10 })).entries.filter(({ action }) => action === 'edit-webhook')
+    assert.deepEqual(entries.map(({ worker, sync, actor, at, action, reason }) => [worker, sync, actor, at, action, reason]), [
+      [null, null, 'ana', START + 5, 'edit-webhook', 'a: databases things → people,things; actions all → deleted'],
+      [null, null, 'ana', START + 5, 'edit-webhook', 'a: url https://example.com → https://other.example.com; databases people,things → all; allow port → nothing'],
+    ])
+    assert.equal((await verifyTrail(store)).intact, true)
   }),
   rule('invariant 3: only one delivers at a time, and what an older one notes changes nothing', async ({ store, reopen }) => {
     await store.putWebhook(webhookOf('a'), PLACE)

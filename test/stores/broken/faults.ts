@@ -326,6 +326,11 @@ export const faults: readonly Fault[] = [
     caughtBy: ['XA6 the place and what waits'],
   },
   {
+    name: 'lets who delivers go on by the settings of before',
+    patches: [{ file: WEBHOOKS, from: 'streak = ?, retry_at = ?, epoch = epoch + 1, holder = null, held_until = null', to: 'streak = ?, retry_at = ?' }],
+    caughtBy: ['an edit changes what is given'],
+  },
+  {
     name: 'takes a message twice',
     patches: [{ file: WEBHOOKS, from: 'found.at > at - busyMs', to: 'found.at < at - busyMs' }],
     caughtBy: ['Z32 of many that bring one message'],

@@ -1,0 +1,111 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useEffect, useState } from 'react'
+import type { Action } from '../../../src/contract/index.ts'
+import type { EditPlanDocument, WebhookDocument } from '../../../src/server/console/documents.ts'
+import { patch, path, post } from '../api.ts'
+import { Command } from '../components/code.tsx'
+import { Dialog } from '../components/dialog.tsx'
+import { count } from '../format.ts'
+import { useDatabases } from './databases.tsx'
+
+const ACTIONS: readonly Action[] = ['created', 'updated', 'deleted']
+
+/** Any number of them; none stands for all. */
+function Choices<Option extends string>({ title, none, options, chosen, onChange }: { title: string; none: string; options: readonly Option[]; chosen: readonly Option[]; onChange: (chosen: readonly Option[]) => void }) {
+  return (
+    <fieldset className="choices">
+      <legend>{title} <span className="quiet">{chosen.length === 0 ? none : `only ${chosen.join(', ')}`}</span></legend>
+      {options.map((option) => (
+        <label key={option} className="choice"><input type="checkbox" checked={chosen.includes(option)} onChange={(event) => onChange(options.filter((other) => (other === option ? event.target.checked : chosen.includes(other))))} /> {option}</label>
+      ))}
+    </fieldset>
+  )
+}
+
+export function NewWebhook({ onClose }: { onClose: () => void }) {
+  const client = useQueryClient()
+  const [url, setUrl] = useState('')
+  const [databases, setDatabases] = useState<readonly string[]>([])
+  const [actions, setActions] = useState<readonly Action[]>([])
+  const [all, setAll] = useState(false)
+  const known = useDatabases()
+  const add = useMutation({
+    mutationFn: () => post<{ data: WebhookDocument & { secret: string } }>('/api/webhooks', { url, all, ...(databases.length > 0 && { databases }), ...(actions.length > 0 && { actions }) }),
+    onSuccess: () => client.invalidateQueries({ queryKey: ['webhooks'] }),
+  })
+  if (add.data !== undefined) return <Dialog title="The webhook is there" onClose={onClose}><p>With this secret its messages are verified. It is shown this once.</p><Command label="The secret" text={add.data.data.secret} /></Dialog>
+  return (
+    <Dialog title="New webhook" onClose={onClose} actions={<button type="submit" form="new-webhook" className="primary" disabled={url.trim() === '' || add.isPending}>Add it</button>}>
+      <form id="new-webhook" onSubmit={(event) => { event.preventDefault(); add.mutate() }}>
+        <label htmlFor="webhook-url">URL</label>
+        <input id="webhook-url" type="url" required placeholder="https://…" value={url} onChange={(event) => setUrl(event.target.value)} aria-describedby="webhook-help" />
+        <p id="webhook-help" className="quiet">A public address. <code>tidemark webhooks add --allow</code> also takes those inside your network.</p>
+        <Choices title="Databases" none="every database, also those that come later" options={known.data?.data.map(({ name }) => name) ?? []} chosen={databases} onChange={setDatabases} />
+        <Choices title="Actions" none="every action" options={ACTIONS} chosen={actions} onChange={setActions} />
+        <label className="choice"><input type="checkbox" checked={all} onChange={(event) => setAll(event.target.checked)} /> Begin with everything the log holds, not with what comes from now on</label>
+        {add.error !== null && <p className="field-error" role="alert">{add.error.message}</p>}
+      </form>
+    </Dialog>
+  )
+}
+
+/** What it means is told while it is being chosen, by the one who will do it. */
+export function EditWebhook({ webhook, onClose }: { webhook: WebhookDocument; onClose: () => void }) {
+  const client = useQueryClient()
+  const [typed, setTyped] = useState('')
+  const url = useSettled(typed.trim())
+  const [databases, setDatabases] = useState<readonly string[]>(webhook.databases ?? [])
+  const [actions, setActions] = useState<readonly Action[]>(webhook.actions ?? [])
+  const known = useDatabases()
+  const options = [...new Set([...(known.data?.data.map(({ name }) => name) ?? []), ...(webhook.databases ?? [])])].toSorted()
+  const edit = { ...(url !== '' && { url }), databases: databases.length === 0 ? null : databases, actions: actions.length === 0 ? null : actions }
+  const address = path`/api/webhooks/${webhook.id}`
+  const planned = useQuery({ queryKey: ['webhook-plan', webhook.id, edit], queryFn: () => patch<{ data: { plan: EditPlanDocument } }>(address, { ...edit, dryRun: true }), placeholderData: (before) => before, retry: false })
+  const save = useMutation({
+    mutationFn: () => patch(address, edit),
+    onSuccess: async () => {
+      await client.invalidateQueries({ queryKey: ['webhooks'] })
+      onClose()
+    },
+  })
+  const plan = planned.error === null ? planned.data?.data.plan : undefined
+  const trouble = save.error ?? planned.error
+  const isReady = plan !== undefined && plan.changes.length > 0 && !planned.isPlaceholderData && url === typed.trim() && !save.isPending
+  return (
+    <Dialog title="Edit webhook" onClose={onClose} actions={<button type="submit" form="edit-webhook" className="primary" disabled={!isReady}>Save it</button>}>
+      <form id="edit-webhook" onSubmit={(event) => { event.preventDefault(); save.mutate() }}>
+        <Choices title="Databases" none="every database, also those that come later" options={options} chosen={databases} onChange={setDatabases} />
+        <Choices title="Actions" none="every action" options={ACTIONS} chosen={actions} onChange={setActions} />
+        <label htmlFor="edit-url">New URL</label>
+        <input id="edit-url" type="url" placeholder={webhook.url} value={typed} onChange={(event) => setTyped(event.target.value)} aria-describedby="edit-url-help" />
+        <p id="edit-url-help" className="quiet">Empty, it stays as it is. A public address; <code>tidemark webhooks edit --allow</code> also takes those inside your network.</p>
+        {plan !== undefined && <Plan plan={plan} />}
+        {trouble !== null && <p className="field-error" role="alert">{trouble.message}</p>}
+      </form>
+    </Dialog>
+  )
+}
+
+const SETTLE_MS = 400
+
+/** What was typed, once nobody types any more: half an address is no mistake yet. */
+function useSettled(text: string): string {
+  const [settled, setSettled] = useState(text)
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(text), SETTLE_MS)
+    return () => clearTimeout(timer)
+  }, [text])
+  return settled
+}
+
+function Plan({ plan: { changes, from, notes } }: { plan: EditPlanDocument }) {
+  if (changes.length === 0) return <p className="quiet" role="status">Nothing is changed yet. What you choose holds from sequence {count(from)} on.</p>
+  return (
+    <div role="status">
+      <dl className="plan">
+        {changes.map(({ what, from: was, to }) => <div key={what}><dt>{what}</dt><dd className="breakable">{was || 'nothing'} → <b>{to || 'nothing'}</b></dd></div>)}
+      </dl>
+      <ul className="notes">{notes.map((note) => <li key={note}>{note}</li>)}</ul>
+    </div>
+  )
+}
