@@ -46,7 +46,7 @@ const APIS = {
   produce: 0, fetch: 1, listOffsets: 2, metadata: 3, offsetCommit: 8, offsetFetch: 9, findCoordinator: 10, joinGroup: 11,
   heartbeat: 12, leaveGroup: 13, syncGroup: 14, apiVersions: 18, initProducerId: 22,
 } as const
-const FAILURES = {
+export const FAILURES = {
   /** No error but a cut connection. */
   disconnect: -195,
   unknown: -1, offsetOutOfRange: 1, corruptMessage: 2, unknownTopicOrPartition: 3, leaderNotAvailable: 5, notLeaderForPartition: 6,

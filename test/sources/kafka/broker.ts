@@ -1,5 +1,12 @@
 import { Kafka, logLevel, Partitioners, type IHeaders, type Producer } from 'kafkajs'
-import { startKafka, type KafkaCluster } from '../../setup/kafka-cluster.ts'
+import { hasKafka, startKafka, type KafkaCluster } from '../../setup/kafka-cluster.ts'
+import { startSimulated } from './simulated-cluster.ts'
+
+/** What is said of the source holds against both: they were written by others, to the same protocol. */
+export const CLUSTERS = [
+  { cluster: 'the mock of librdkafka', isHere: hasKafka, hasGroups: true, start: startKafka },
+  { cluster: 'the simulator', isHere: true, hasGroups: false, start: startSimulated },
+] as const
 
 /** As a test writes it; null for a tombstone. */
 export type Value = object | string | Buffer | null
@@ -17,8 +24,8 @@ export class BrokerStage {
     this.#producer = producer
   }
 
-  static async open(brokerCount = 1): Promise<BrokerStage> {
-    const cluster = await startKafka(brokerCount)
+  static async open(brokerCount = 1, start: (brokerCount: number) => Promise<KafkaCluster> = startKafka): Promise<BrokerStage> {
+    const cluster = await start(brokerCount)
     const kafka = new Kafka({ brokers: [...cluster.brokers], logLevel: logLevel.NOTHING, retry: { initialRetryTime: 20, retries: 8 } })
     const producer = kafka.producer({ createPartitioner: Partitioners.DefaultPartitioner })
     await producer.connect()

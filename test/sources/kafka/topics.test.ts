@@ -1,14 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Execute } from '../../../src/contract/index.ts'
 import { kafka, type OffsetsState, type TopicOptions } from '../../../src/sources/kafka/source.ts'
-import { hasKafka } from '../../setup/kafka-cluster.ts'
 import { DatabaseStage } from '../sql/stage.ts'
-import { BrokerStage } from './broker.ts'
+import { BrokerStage, CLUSTERS } from './broker.ts'
 
-describe.skipIf(!hasKafka)('topics of Kafka', () => {
+for (const { cluster, isHere, hasGroups, start } of CLUSTERS) describe.skipIf(!isHere)(`topics of Kafka: ${cluster}`, () => {
   let broker: BrokerStage
   beforeAll(async () => {
-    broker = await BrokerStage.open(2)
+    broker = await BrokerStage.open(2, start)
   })
   afterAll(() => broker?.close())
 
@@ -72,7 +71,7 @@ describe.skipIf(!hasKafka)('topics of Kafka', () => {
     await stage.close()
 
     // The same log without one of its keys, as compaction leaves it: another cluster, for this one forgets by size alone.
-    const compacted = await BrokerStage.open()
+    const compacted = await BrokerStage.open(1, start)
     await compacted.cluster.createTopic(topic, 2)
     await compacted.produce(topic, Object.entries(before).filter(([key]) => key !== 'k5').map(([key, value]) => ({ key, value: value as object, partition: 0 })))
     const other = (await DatabaseStage.open()).sync('orders', 'replace', (state, context) => {
@@ -172,7 +171,7 @@ describe.skipIf(!hasKafka)('topics of Kafka', () => {
   test('XC32 a topic that was deleted and made anew is noticed: it ends before the offsets, or has fewer partitions', async () => {
     const topic = await topicOf(2)
     await broker.produce(topic, written(0, 20, 7, 2))
-    const anew = await BrokerStage.open()
+    const anew = await BrokerStage.open(1, start)
     await anew.cluster.createTopic(topic, 2)
     await anew.produce(topic, [{ key: 'k0', value: { n: 'new' }, partition: 0 }])
     let isAnew = false
@@ -196,7 +195,7 @@ describe.skipIf(!hasKafka)('topics of Kafka', () => {
   test('XC32 a topic that was made anew and has already grown beyond the offsets is noticed by its messages', async () => {
     const topic = await topicOf(1)
     await broker.produce(topic, written(0, 5, 7, 1))
-    const anew = await BrokerStage.open()
+    const anew = await BrokerStage.open(1, start)
     await anew.cluster.createTopic(topic, 1)
     await anew.produce(topic, written(100, 9, 7, 1).map((message) => ({ ...message, timestamp: '1767225600123' })))
     const stage = (await DatabaseStage.open()).sync('orders', 'incremental', (state, context) => (
@@ -242,7 +241,7 @@ describe.skipIf(!hasKafka)('topics of Kafka', () => {
     await stage.close()
   })
 
-  test('a consumer group that forms, rebalances and commits on the same topic changes nothing', async () => {
+  test.skipIf(!hasGroups)('a consumer group that forms, rebalances and commits on the same topic changes nothing', async () => {
     const topic = await topicOf(3)
     await broker.produce(topic, written(0, 60, 60))
     const consumers = Array.from({ length: 2 }, () => broker.kafka.consumer({ groupId: `tidemark-${topic}`, sessionTimeout: 6_000, maxWaitTimeInMs: 100 }))

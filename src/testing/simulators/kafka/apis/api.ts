@@ -1,0 +1,52 @@
+import type { Cluster } from '../cluster.ts'
+import { ERROR_CODES, type KafkaErrorName } from '../error-codes.ts'
+import type { PartitionLog } from '../partition-log.ts'
+import type { WireReader } from '../wire-reader.ts'
+import type { WireWriter } from '../wire-writer.ts'
+
+/** A kind of request, in the versions that are spoken: those before the "flexible" ones, with their other way to write lengths. */
+export interface Api {
+  readonly key: number
+  readonly versions: readonly [least: number, most: number]
+  /** Null where the client wants no answer. */
+  answer(request: ApiRequest): WireWriter | null | Promise<WireWriter | null>
+}
+
+export interface ApiRequest {
+  readonly version: number
+  readonly body: WireReader
+  /** Who is asked. */
+  readonly broker: number
+  readonly cluster: Cluster
+  /** What everything that is asked about is answered with, where a fault was planned. */
+  readonly refusal: KafkaErrorName | undefined
+  /** Aborted with the connection. */
+  readonly signal: AbortSignal
+}
+
+export interface ByTopic<Partition> {
+  readonly topic: string
+  readonly partitions: readonly Partition[]
+}
+
+/** Most requests are about partitions, grouped by their topics, and so are the answers. */
+export function readByTopic<Partition>(body: WireReader, partition: () => Partition): ByTopic<Partition>[] {
+  return body.array(() => ({ topic: body.string(), partitions: body.array(partition) }))
+}
+
+export function writeByTopic<Partition>(writer: WireWriter, topics: readonly ByTopic<Partition>[], write: (partition: Partition) => void): WireWriter {
+  return writer.nullableArray(topics, ({ topic, partitions }) => writer.nullableString(topic).nullableArray(partitions, write))
+}
+
+/** Each partition, answered by itself. */
+export function mapByTopic<Partition, Answer>(topics: readonly ByTopic<Partition>[], answer: (topic: string, partition: Partition) => Answer): ByTopic<Answer>[] {
+  return topics.map(({ topic, partitions }) => ({ topic, partitions: partitions.map((partition) => answer(topic, partition)) }))
+}
+
+export function findLog({ cluster, broker, refusal }: ApiRequest, topic: string, partition: number, leaderEpoch?: number): PartitionLog | KafkaErrorName {
+  return refusal ?? cluster.look().ledBy(broker, topic, partition, leaderEpoch)
+}
+
+export function codeOf(outcome: PartitionLog | KafkaErrorName): number {
+  return typeof outcome === 'string' ? ERROR_CODES[outcome] : ERROR_CODES.NONE
+}

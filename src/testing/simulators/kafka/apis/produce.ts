@@ -1,0 +1,49 @@
+import { ERROR_CODES, type KafkaErrorName } from '../error-codes.ts'
+import { decodeBatches } from '../record-batch.ts'
+import { WireWriter } from '../wire-writer.ts'
+import { findLog, mapByTopic, readByTopic, writeByTopic, type Api, type ApiRequest } from './api.ts'
+
+/** Messages of plain producers: there are no numbers to know them again by and no transactions, for which a client would have to ask first. */
+export const produce: Api = {
+  key: 0,
+  versions: [3, 8],
+  answer(request) {
+    const { version, body, cluster } = request
+    body.nullableString()
+    const acks = body.int16()
+    body.int32()
+    const given = readByTopic(body, () => ({ partition: body.int32(), records: body.nullableBytes() }))
+    const isKnown = acks >= -1 && acks <= 1
+    const taken = mapByTopic(given, (topic, { partition, records }) => ({ partition, ...(isKnown ? append(request, topic, partition, records ?? Buffer.alloc(0)) : refused('INVALID_REQUIRED_ACKS')) }))
+    cluster.arrived()
+    if (acks === 0) return null
+    const answer = new WireWriter()
+    writeByTopic(answer, taken, ({ partition, error, baseOffset, start }) => {
+      // Messages have the time of their producer, so there is none of the log.
+      answer.int32(partition).int16(error).int64(baseOffset).int64(-1)
+      if (version >= 5) answer.int64(start)
+      if (version >= 8) answer.nullableArray([], () => {}).nullableString(null)
+    })
+    return answer.int32(0)
+  },
+}
+
+interface Taken {
+  readonly error: number
+  readonly baseOffset: number
+  readonly start: number
+}
+
+function append(request: ApiRequest, topic: string, partition: number, records: Buffer): Taken {
+  const log = findLog(request, topic, partition)
+  if (typeof log === 'string') return refused(log)
+  const batches = decodeBatches(records)
+  if (typeof batches === 'string') return refused(batches)
+  const baseOffset = log.end
+  for (const batch of batches) log.append(batch)
+  return { error: ERROR_CODES.NONE, baseOffset, start: log.start }
+}
+
+function refused(error: KafkaErrorName): Taken {
+  return { error: ERROR_CODES[error], baseOffset: -1, start: -1 }
+}

@@ -1,0 +1,99 @@
+import { createServer, type Server, type Socket } from 'node:net'
+import { APIS, type KafkaApiName } from './apis.ts'
+import { writeApis } from './apis/api-versions.ts'
+import type { Cluster } from './cluster.ts'
+import { WireReader } from './wire-reader.ts'
+import { WireWriter } from './wire-writer.ts'
+
+/** `socket.request.max.bytes`, as it is unless set. */
+const REQUEST_BYTES_MAX = 104_857_600
+
+/** One broker, on a port of this machine. It keeps no process alive. */
+export class Broker {
+  readonly id: number
+  /** Every answer comes so much later. */
+  delayMs = 0
+  readonly #cluster: Cluster
+  readonly #idleMs: number
+  readonly #sockets = new Set<Socket>()
+  #server: Server | undefined
+  #port = 0
+
+  constructor(id: number, cluster: Cluster, { idleMs }: { readonly idleMs: number }) {
+    this.id = id
+    this.#cluster = cluster
+    this.#idleMs = idleMs
+  }
+
+  get port(): number {
+    return this.#port
+  }
+
+  /** Again on the port it had. */
+  async up(): Promise<void> {
+    if (this.#server !== undefined) return
+    const server = createServer((socket) => this.#serve(socket))
+    this.#server = server
+    await new Promise<void>((resolve, reject) => server.once('error', reject).listen(this.#port, '127.0.0.1', resolve))
+    server.unref()
+    this.#port = (server.address() as { port: number }).port
+  }
+
+  /** Ends its connections and takes no new ones. */
+  async down(): Promise<void> {
+    const server = this.#server
+    this.#server = undefined
+    for (const socket of this.#sockets) socket.destroy()
+    if (server !== undefined) await new Promise((resolve) => server.close(resolve))
+  }
+
+  /** One request after the other, as a broker does: the second of a connection is not looked at before the first is answered. */
+  #serve(socket: Socket): void {
+    this.#sockets.add(socket)
+    const gone = new AbortController()
+    let received = Buffer.alloc(0)
+    let last: Promise<void> = Promise.resolve()
+    const hear = (chunk: Buffer): void => {
+      received = Buffer.concat([received, chunk])
+      while (received.length >= 4) {
+        const length = received.readInt32BE()
+        if (length < 0 || length > REQUEST_BYTES_MAX) return void socket.destroy()
+        if (received.length < 4 + length) return
+        const frame = received.subarray(4, 4 + length)
+        received = received.subarray(4 + length)
+        // A request that makes no sense ends the connection: there is no other answer to it.
+        last = last.then(() => this.#answer(frame, socket, gone.signal)).catch(() => void socket.destroy())
+      }
+    }
+    socket.unref().setTimeout(this.#idleMs, () => socket.destroy())
+    socket.on('data', hear).on('error', () => {}).on('close', () => {
+      this.#sockets.delete(socket)
+      gone.abort(new Error('The client has gone.'))
+    })
+  }
+
+  async #answer(frame: Buffer, socket: Socket, signal: AbortSignal): Promise<void> {
+    // What was sent behind a request that ended the connection is not heard.
+    if (socket.destroyed) return
+    const body = new WireReader(frame)
+    const [key, version, correlation] = [body.int16(), body.int16(), body.int32()]
+    const name = (Object.keys(APIS) as KafkaApiName[]).find((candidate) => APIS[candidate].key === key)
+    if (name === undefined) throw new Error(`API ${key} is not spoken here.`)
+    const [least, most] = APIS[name].versions
+    const isSpoken = version >= least && version <= most
+    if (!isSpoken && name !== 'apiVersions') throw new Error(`Version ${version} of ${name} is not spoken here.`)
+    const fault = this.#cluster.faults.take(name)
+    if (fault?.kind === 'cut' && fault.where === 'before') return void socket.destroy()
+    const delayMs = this.delayMs + (fault?.kind === 'slow' ? fault.ms : 0)
+    if (delayMs > 0) await this.#cluster.clock.sleep(delayMs, signal)
+    let answer: WireWriter | null
+    if (isSpoken) {
+      body.nullableString()
+      answer = await APIS[name].answer({ version, body, broker: this.id, cluster: this.#cluster, refusal: fault?.kind === 'error' ? fault.error : undefined, signal })
+    } else answer = writeApis(Object.values(APIS), 0, 'UNSUPPORTED_VERSION')
+    if (answer === null) return
+    const bytes = new WireWriter().nullableBytes(new WireWriter().int32(correlation).raw(answer.bytes).bytes).bytes
+    if (fault?.kind === 'cut') socket.write(bytes.subarray(0, bytes.length >> 1), () => socket.destroy())
+    else socket.write(bytes)
+  }
+}

@@ -1,0 +1,49 @@
+import type { Clock } from '../../../contract/index.ts'
+import type { KafkaFaults } from './faults.ts'
+import type { Topics } from './topics.ts'
+
+export interface ClusterParts {
+  readonly topics: Topics
+  readonly faults: KafkaFaults
+  readonly clock: Clock
+  /** Called before anything is looked at: the moment to write what has happened meanwhile. */
+  readonly onLook: () => void
+}
+
+/** What all of its brokers know. */
+export class Cluster {
+  readonly faults: KafkaFaults
+  readonly clock: Clock
+  brokers: readonly { readonly id: number; readonly port: number }[] = []
+  readonly #topics: Topics
+  readonly #onLook: () => void
+  readonly #waiting = new Set<() => void>()
+
+  constructor({ topics, faults, clock, onLook }: ClusterParts) {
+    this.#topics = topics
+    this.faults = faults
+    this.clock = clock
+    this.#onLook = onLook
+  }
+
+  /** As they are now. */
+  look(): Topics {
+    this.#onLook()
+    return this.#topics
+  }
+
+  /** Something was appended. */
+  arrived(): void {
+    for (const wake of this.#waiting) wake()
+  }
+
+  /** The next message, or the end of the time. */
+  async arrival(waitMs: number, signal: AbortSignal): Promise<void> {
+    const awake = new AbortController()
+    const wake = (): void => awake.abort()
+    this.#waiting.add(wake)
+    await this.clock.sleep(waitMs, AbortSignal.any([awake.signal, signal])).catch(() => {})
+    this.#waiting.delete(wake)
+    signal.throwIfAborted()
+  }
+}

@@ -1,0 +1,82 @@
+import type { SimulatorPorts } from '../kit/simulator.ts'
+import { Broker } from './broker.ts'
+import { Cluster } from './cluster.ts'
+import { KafkaFaults } from './faults.ts'
+import { Topics } from './topics.ts'
+
+export interface KafkaOptions {
+  /** How many brokers; one unless given. Their ids are 1, 2, 3… */
+  readonly brokers?: number
+  /** `connections.max.idle.ms`: who says nothing for so long is hung up on. Ten minutes unless given. */
+  readonly idleMs?: number
+  /** Called before anything is looked at: the moment to write what has happened meanwhile. */
+  readonly onLook?: () => void
+}
+
+/** As a producer writes it. */
+export interface KafkaMessage {
+  readonly key: string | Buffer | null
+  /** Null for a tombstone. */
+  readonly value: string | Buffer | null
+  /** Milliseconds; now unless given. */
+  readonly timestamp?: number
+  readonly headers?: readonly (readonly [name: string, value: string | Buffer | null])[]
+}
+
+/**
+ * A Kafka cluster on ports of this machine, spoken to by any client in the real protocol: it tells its topics, offsets and
+ * records, and takes new ones. What it does not have is not among the versions it tells: consumer groups, idempotent and transactional
+ * producers, administration, compression, TLS and SASL. Transactions, compaction and deletion are played from inside, on `topics.log(…)`.
+ */
+export class KafkaSimulator {
+  readonly topics: Topics
+  readonly faults = new KafkaFaults()
+  readonly #cluster: Cluster
+  readonly #brokers: readonly Broker[]
+
+  private constructor({ clock }: Pick<SimulatorPorts, 'clock'>, { brokers = 1, idleMs = 600_000, onLook = () => {} }: KafkaOptions) {
+    const ids = Array.from({ length: brokers }, (_, at) => at + 1)
+    this.topics = new Topics(ids)
+    this.#cluster = new Cluster({ topics: this.topics, faults: this.faults, clock, onLook })
+    this.#cluster.brokers = this.#brokers = ids.map((id) => new Broker(id, this.#cluster, { idleMs }))
+  }
+
+  static async open(ports: Pick<SimulatorPorts, 'clock'>, options: KafkaOptions = {}): Promise<KafkaSimulator> {
+    const simulator = new KafkaSimulator(ports, options)
+    for (const broker of simulator.#brokers) await broker.up()
+    return simulator
+  }
+
+  /** `host:port` of each. */
+  get brokers(): string[] {
+    return this.#brokers.map(({ port }) => `127.0.0.1:${port}`)
+  }
+
+  broker(id: number): Broker {
+    const broker = this.#brokers.find((candidate) => candidate.id === id)
+    if (broker === undefined) throw new Error(`There is no broker ${id}.`)
+    return broker
+  }
+
+  /** One batch, in this order; the offset of its first message. With `transactionOf`, a producer's number, it is part of a transaction until `endTransaction`. */
+  append(topic: string, partition: number, messages: readonly KafkaMessage[], { transactionOf }: { readonly transactionOf?: number } = {}): number {
+    const now = this.#cluster.clock.now()
+    const records = messages.map(({ key, value, timestamp = now, headers = [] }) => ({ key: bytesOf(key), value: bytesOf(value), timestamp, headers: headers.map(([name, text]) => [name, bytesOf(text)] as const) }))
+    const offset = this.topics.log(topic, partition).appendRecords(records, transactionOf)
+    this.#cluster.arrived()
+    return offset
+  }
+
+  endTransaction(topic: string, partition: number, producer: number, how: 'commit' | 'abort'): void {
+    this.topics.log(topic, partition).endTransaction(producer, how, this.#cluster.clock.now())
+    this.#cluster.arrived()
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#brokers.map((broker) => broker.down()))
+  }
+}
+
+function bytesOf(value: string | Buffer | null): Buffer | null {
+  return typeof value === 'string' ? Buffer.from(value) : value
+}
