@@ -43,14 +43,7 @@ export const INIT_SOURCES = {
   },
   files: { title: 'A folder of files', settings: {}, database: 'orders', sync: 'orders', simulated: 'the files in drop/' },
   odata: simulated('An OData service', 'accounts', { ODATA_USER: 'the user; the address of the service is in worker.ts', ODATA_PASSWORD: 'the password' }),
-  kafka: {
-    title: 'Kafka topics', settings: { KAFKA_BROKERS: 'host:port of some brokers, with commas between' }, database: 'orders', sync: 'orders', simulated: null, packages: { kafkajs: '^2' },
-    needs: [
-      'docker run -d --name orders -p 9092:9092 apache/kafka',
-      'echo "KAFKA_BROKERS=127.0.0.1:9092" > .env',
-      `printf '1:{"item":"anchor"}\\n2:{"item":"beacon"}\\n3:{"item":"compass"}\\n' | docker exec -i orders /opt/kafka/bin/kafka-console-producer.sh --bootstrap-server 127.0.0.1:9092 --topic orders --property parse.key=true --property key.separator=:`,
-    ],
-  },
+  kafka: { title: 'Kafka topics', settings: { KAFKA_BROKERS: 'host:port of some brokers, with commas between' }, database: 'orders', sync: 'orders', simulated: 'a simulated broker', until: 'KAFKA_BROKERS is set in .env (see .env.example), and from then on the real ones', packages: { kafkajs: '^2' } },
   singer: { title: 'Any Singer tap', settings: { GITHUB_TOKEN: 'what a tap such as tap-github asks with' }, database: 'issues', sync: 'issues', simulated: 'tap.mjs, a small tap of its own,', until: 'worker.ts names another' },
 } as const satisfies Record<string, InitSource>
 

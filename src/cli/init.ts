@@ -18,7 +18,7 @@ interface InitFlags {
 export function initVerb(): Command {
   return new Command('init')
     .summary('a worker project that runs at once')
-    .description('Makes a worker project for a source of yours. On a terminal it asks which. All but two run at once, without an account or a network, against something simulated, and against the real one as soon as its key is in .env; those two (kafka, postgres-cdc) need a server, and say how to start one.')
+    .description('Makes a worker project for a source of yours. On a terminal it asks which. All but one run at once, without an account or a network, against something simulated, and against the real one as soon as its key is in .env; that one (postgres-cdc) needs a server, and says how to start one.')
     .argument('[dir]', 'where to make it', '.')
     .addOption(new Option('--source <name>', 'what it reads from').choices(Object.keys(INIT_SOURCES)))
     .option('--yes', 'ask nothing; without --source, a small harbour inside the worker')

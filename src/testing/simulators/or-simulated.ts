@@ -1,7 +1,9 @@
-import type { SyncContext } from '../../contract/index.ts'
+import type { Clock, SyncContext } from '../../contract/index.ts'
 import { Stream } from '../simulation/random.ts'
+import { OrdersWorld } from './kafka/orders-world.ts'
 import { asFetch } from './kit/as-fetch.ts'
 import { ManualClock } from './kit/manual-clock.ts'
+import type { SimulatorPorts } from './kit/simulator.ts'
 import { openWorld, type WorldName } from './worlds.ts'
 
 export interface OrSimulatedOptions {
@@ -23,20 +25,17 @@ const WRITES_MAX = 400
  *
  * `const simulated = orSimulated('stripe', { unless: 'STRIPE_KEY', since: '2026-01-31T12:00:00Z' })`, then `simulated(account.customers)`
  */
-export function orSimulated(name: WorldName, { unless, since }: OrSimulatedOptions): <Source extends object>(source: Source) => Source {
-  return standIn(unless, (context) => openAccount(name, Date.parse(since), context))
+export function orSimulated(name: WorldName | 'kafka', { unless, since }: OrSimulatedOptions): <Source extends object>(source: Source) => Source {
+  const open = (context: SyncContext): Partial<SyncContext> | Promise<Partial<SyncContext>> => (name === 'kafka' ? openTopics(Date.parse(since), context) : openAccount(name, Date.parse(since), context))
+  let opened: ReturnType<typeof open> | undefined
+  return standIn(unless, (context) => (opened ??= open(context)))
 }
 
-/** What a source is given instead of the real thing; opened once, when it is first asked and the secret is not set. */
-export function standIn(unless: string, open: (context: SyncContext) => Partial<SyncContext>): <Source extends object>(source: Source) => Source {
-  let opened: Partial<SyncContext> | undefined
-  const contextFor = (context: SyncContext): SyncContext => {
-    if (isSet(unless, context)) return context
-    opened ??= open(context)
-    return { ...context, ...opened }
-  }
+/** What a source is given instead of the real thing, each time it is asked and the secret is not set. */
+export function standIn(unless: string, instead: (context: SyncContext) => Partial<SyncContext> | Promise<Partial<SyncContext>>): <Source extends object>(source: Source) => Source {
+  const contextFor = async (context: SyncContext): Promise<SyncContext> => (isSet(unless, context) ? context : { ...context, ...(await instead(context)) })
   // Whatever a source can be asked, the context comes last.
-  const wrapped = (ask: (...given: unknown[]) => unknown) => (...given: unknown[]): unknown => ask(...given.slice(0, -1), contextFor(given.at(-1) as SyncContext))
+  const wrapped = (ask: (...given: unknown[]) => unknown) => async (...given: unknown[]): Promise<unknown> => ask(...given.slice(0, -1), await contextFor(given.at(-1) as SyncContext))
   return (source) => Object.fromEntries(Object.entries(source).map(([part, value]) => [part, typeof value === 'function' ? wrapped(value as (...given: unknown[]) => unknown) : value])) as typeof source
 }
 
@@ -57,12 +56,35 @@ function isSet(secret: string, { secrets }: SyncContext): boolean {
   }
 }
 
-function openAccount(name: WorldName, sinceMs: number, { clock: real }: SyncContext): Pick<SyncContext, 'fetch' | 'secrets'> {
+function openAccount(name: WorldName, sinceMs: number, { clock }: SyncContext): Pick<SyncContext, 'fetch' | 'secrets'> {
+  const { world, catchUp } = live(name, sinceMs, clock, (ports) => openWorld(name, ports))
+  const ask = asFetch(world)
+  return {
+    fetch: (input, init) => {
+      catchUp()
+      return ask(input, init)
+    },
+    secrets: { get: (secret) => world.secret?.(secret) ?? 'simulated' },
+  }
+}
+
+/** Not asked by `fetch`: what a source needs is the address of a broker. */
+async function openTopics(sinceMs: number, { clock }: SyncContext): Promise<Pick<SyncContext, 'secrets'>> {
+  const { world } = live('kafka', sinceMs, clock, (ports, catchUp) => new OrdersWorld(ports, catchUp))
+  const brokers = (await world.listen()).join(',')
+  return { secrets: { get: () => brokers } }
+}
+
+interface Lived {
+  write(n: number): void
+}
+
+/** A world and the way to its present: `catchUp` writes what is due since anybody looked, each at its moment. */
+function live<World extends Lived>(name: string, sinceMs: number, real: Clock, open: (ports: SimulatorPorts, catchUp: () => void) => World): { world: World; catchUp: () => void } {
   const clock = new ManualClock(sinceMs - FILLED_AGO_MS)
   // Every write has chances of its own: whoever asked in between, and how often, must not change what is written next.
   let chances = new Stream(0, name)
   const random = { next: () => chances.next() }
-  const world = openWorld(name, { clock: { now: () => clock.now(), sleep: (ms, signal) => real.sleep(ms, signal) }, random })
   let writes = 0
   const catchUp = (): void => {
     const nowMs = real.now()
@@ -73,12 +95,6 @@ function openAccount(name: WorldName, sinceMs: number, { clock: real }: SyncCont
     }
     clock.advance(Math.max(0, nowMs - clock.now()))
   }
-  const ask = asFetch(world)
-  return {
-    fetch: (input, init) => {
-      catchUp()
-      return ask(input, init)
-    },
-    secrets: { get: (secret) => world.secret?.(secret) ?? 'simulated' },
-  }
+  const world = open({ clock: { now: () => clock.now(), sleep: (ms, signal) => real.sleep(ms, signal) }, random }, catchUp)
+  return { world, catchUp }
 }

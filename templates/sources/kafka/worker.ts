@@ -1,10 +1,13 @@
 import { Worker } from 'tidemark'
 import { kafka } from 'tidemark/sources/kafka'
+import { orSimulated } from 'tidemark/testing'
 
-// The last value of every key of a topic, by the partitions' offsets. The addresses of some brokers are in .env.
+// Without KAFKA_BROKERS in .env a simulated broker answers, inside this process, and people place orders; with it, the real ones.
+const simulated = orSimulated('kafka', { unless: 'KAFKA_BROKERS', since: '{{now}}' })
 const cluster = kafka({ brokers: 'KAFKA_BROKERS' })
 
 const worker = new Worker({ name: '{{name}}' })
-worker.track('orders', { database: worker.database('orders'), source: cluster.topic('orders'), schedule: 'continuous' })
+// The last value of every key of a topic, by the partitions' offsets.
+worker.track('orders', { database: worker.database('orders'), source: simulated(cluster.topic('orders')), schedule: 'continuous' })
 
 export default worker

@@ -8,11 +8,12 @@ const RETENTION_BYTES = 5 * 1024 ** 2
 
 /** The simulator, worked like the mock; of groups, which it does not have, nothing is refused. */
 export async function startSimulated(brokerCount = 1): Promise<KafkaCluster> {
-  const simulator = await KafkaSimulator.open({ clock: systemClock }, { brokers: brokerCount })
+  const simulator = new KafkaSimulator({ clock: systemClock }, { brokers: brokerCount })
   const { topics, faults } = simulator
-  const brokersOf = (broker: number | 'all') => (broker === 'all' ? simulator.brokers.map((_, at) => at + 1) : [broker]).map((id) => simulator.broker(id))
+  const brokers = await simulator.listen()
+  const brokersOf = (broker: number | 'all') => (broker === 'all' ? brokers.map((_, at) => at + 1) : [broker]).map((id) => simulator.broker(id))
   return {
-    brokers: simulator.brokers,
+    brokers,
     createTopic: async (name, partitions) => topics.create(name, partitions, { retentionBytes: RETENTION_BYTES }),
     down: async (broker) => void (await Promise.all(brokersOf(broker).map((one) => one.down()))),
     up: async (broker) => void (await Promise.all(brokersOf(broker).map((one) => one.up()))),

@@ -32,6 +32,11 @@ export class Cluster {
     return this.#topics
   }
 
+  now(): number {
+    this.#onLook()
+    return this.clock.now()
+  }
+
   /** Something was appended. */
   arrived(): void {
     for (const wake of this.#waiting) wake()

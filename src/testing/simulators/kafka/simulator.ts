@@ -34,21 +34,16 @@ export class KafkaSimulator {
   readonly #cluster: Cluster
   readonly #brokers: readonly Broker[]
 
-  private constructor({ clock }: Pick<SimulatorPorts, 'clock'>, { brokers = 1, idleMs = 600_000, onLook = () => {} }: KafkaOptions) {
+  constructor({ clock }: Pick<SimulatorPorts, 'clock'>, { brokers = 1, idleMs = 600_000, onLook = () => {} }: KafkaOptions = {}) {
     const ids = Array.from({ length: brokers }, (_, at) => at + 1)
     this.topics = new Topics(ids)
     this.#cluster = new Cluster({ topics: this.topics, faults: this.faults, clock, onLook })
     this.#cluster.brokers = this.#brokers = ids.map((id) => new Broker(id, this.#cluster, { idleMs }))
   }
 
-  static async open(ports: Pick<SimulatorPorts, 'clock'>, options: KafkaOptions = {}): Promise<KafkaSimulator> {
-    const simulator = new KafkaSimulator(ports, options)
-    for (const broker of simulator.#brokers) await broker.up()
-    return simulator
-  }
-
-  /** `host:port` of each. */
-  get brokers(): string[] {
+  /** From now on it can be asked; its brokers, as `host:port`. */
+  async listen(): Promise<string[]> {
+    await Promise.all(this.#brokers.map((broker) => broker.up()))
     return this.#brokers.map(({ port }) => `127.0.0.1:${port}`)
   }
 

@@ -36,10 +36,10 @@ export const fetch: Api = {
     const asked = readByTopic(body, (): Asked => ({
       partition: body.int32(), leaderEpoch: version >= 9 ? body.int32() : -1, offset: body.int64(), ...(version >= 5 && { logStart: body.int64() }), maxBytes: body.int32(),
     }))
-    const deadline = cluster.clock.now() + maxWaitMs
+    const deadline = cluster.now() + maxWaitMs
     for (;;) {
       const found = find(request, asked, { maxBytes, isCommitted })
-      const leftMs = deadline - cluster.clock.now()
+      const leftMs = deadline - cluster.now()
       if (leftMs <= 0 || isEnough(found, minBytes)) return write(version, found)
       await cluster.arrival(leftMs, signal)
     }
