@@ -11,11 +11,11 @@ import { actorName } from './actor.ts'
 import { countArgument, countOrZeroArgument } from './arguments.ts'
 import type { Act, Cli } from './cli.ts'
 import { Foreign, isoTime } from './json-document.ts'
-import { openForReading } from './open-for-reading.ts'
 import { printable } from './printable.ts'
 import { RefusedError } from './report-error.ts'
 import { table } from './table.ts'
-import { announce, openTargetStore, storeTarget, targetDocument, withStoreFlags, type Target, type TargetFlags } from './target.ts'
+import { targetDocument, withStoreFlags, type Target, type TargetFlags } from './target.ts'
+import { reading, writing } from './with-store.ts'
 
 interface CreateFlags extends TargetFlags {
   readonly scopes: readonly string[]
@@ -82,22 +82,15 @@ export const keysCreate: Act<[string, CreateFlags]> = async (cli, name, flags) =
 }
 
 export const keysList: Act<[TargetFlags]> = async (cli, flags) => {
-  const target = storeTarget(cli, flags)
-  announce(cli, target)
-  const store = await openForReading(target)
-  try {
+  await reading(cli, flags, async (target, store) => {
     const keys = (await store?.apiKeys()) ?? []
     const now = systemClock.now()
-    if (cli.terminal.json) cli.terminal.document({ ...targetDocument(target), keys: keys.map((key) => keyDocument(key, now)) })
-    else if (keys.length === 0) cli.terminal.print('There are no keys. `tidemark keys create <name>` makes one.')
-    else {
-      cli.terminal.print(...table(['ID', 'NAME', 'SCOPES', 'RATE', 'CREATED', 'STATUS'], keys.map((key) => [
-        key.id, printable(key.name), key.scopes.join(','), `${key.rateLimit}/min`, isoTime(key.createdAt), statusOf(key, now),
-      ])))
-    }
-  } finally {
-    await store?.close()
-  }
+    if (cli.terminal.json) return cli.terminal.document({ ...targetDocument(target), keys: keys.map((key) => keyDocument(key, now)) })
+    if (keys.length === 0) return cli.terminal.print('There are no keys. `tidemark keys create <name>` makes one.')
+    cli.terminal.print(...table(['ID', 'NAME', 'SCOPES', 'RATE', 'CREATED', 'STATUS'], keys.map((key) => [
+      key.id, printable(key.name), key.scopes.join(','), `${key.rateLimit}/min`, isoTime(key.createdAt), statusOf(key, now),
+    ])))
+  })
 }
 
 export const keysRevoke: Act<[string, RevokeFlags]> = async (cli, id, flags) => {
@@ -178,17 +171,6 @@ async function waitingOn(store: Store, ring: KeyRing): Promise<Record<string, st
     for (const key of old) (waiting[key] ??= []).push(tenant)
   }
   return waiting
-}
-
-async function writing(cli: Cli, flags: TargetFlags, body: (target: Target, store: Store) => Promise<void>): Promise<void> {
-  const target = storeTarget(cli, flags)
-  announce(cli, target)
-  const store = await openTargetStore(target)
-  try {
-    await body(target, store)
-  } finally {
-    await store.close()
-  }
 }
 
 /** Of this tenant only: another's key is as unknown as one that never was. */

@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { SyncError, type JsonObject, type JsonValue, type QuarantineEntry, type Store } from '../contract/index.ts'
+import { SyncError, type JsonObject, type JsonValue, type QuarantineEntry } from '../contract/index.ts'
 import { fatesOf, replay, type Replayed } from '../engine/replay.ts'
 import { systemClock } from '../platform/clock.ts'
 import { holderName, isDeadHolder } from '../platform/holder.ts'
@@ -14,7 +14,8 @@ import { openForReading } from './open-for-reading.ts'
 import { printable } from './printable.ts'
 import { RefusedError } from './report-error.ts'
 import { table } from './table.ts'
-import { announce, logOf, openTargetStore, storeTarget, targetDocument, withStoreFlags, workerTarget, type Target, type TargetFlags } from './target.ts'
+import { announce, logOf, openTargetStore, targetDocument, withStoreFlags, workerTarget, type TargetFlags } from './target.ts'
+import { reading } from './with-store.ts'
 
 interface ListFlags extends TargetFlags {
   readonly database?: string
@@ -133,15 +134,4 @@ function kindsOf(value: JsonValue | undefined): JsonValue {
   if (Array.isArray(value)) return 'array'
   if (typeof value !== 'object') return typeof value === 'bigint' ? 'number' : typeof value
   return Object.fromEntries(Object.entries(value as JsonObject).map(([name, member]) => [name, kindsOf(member)]))
-}
-
-async function reading(cli: Cli, flags: TargetFlags, body: (target: Target, store: Store | null) => Promise<void>): Promise<void> {
-  const target = storeTarget(cli, flags)
-  announce(cli, target)
-  const store = await openForReading(target)
-  try {
-    await body(target, store)
-  } finally {
-    await store?.close()
-  }
 }

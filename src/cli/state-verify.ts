@@ -1,8 +1,8 @@
 import { verifyTrail } from '../registry/trail.ts'
 import type { Act } from './cli.ts'
 import { grouped } from './counts.ts'
-import { openForReading } from './open-for-reading.ts'
-import { announce, storeTarget, targetDocument, type TargetFlags } from './target.ts'
+import { targetDocument, type TargetFlags } from './target.ts'
+import { reading } from './with-store.ts'
 
 interface VerifyFlags extends TargetFlags {
   readonly expect?: string
@@ -12,17 +12,12 @@ const EMPTY = { intact: true, entries: 0, head: '', brokenAt: null, holdsExpecte
 
 export const stateVerify: Act<[VerifyFlags]> = async (cli, flags) => {
   const { terminal } = cli
-  const target = storeTarget(cli, flags)
-  announce(cli, target)
-  const store = await openForReading(target)
-  try {
+  return reading(cli, flags, async (target, store) => {
     const verdict = store === null ? { ...EMPTY, ...(flags.expect !== undefined && { intact: false, holdsExpected: false }) } : await verifyTrail(store, flags.expect)
     if (terminal.json) terminal.document({ ...targetDocument(target), ...verdict })
     else if (verdict.brokenAt !== null) terminal.print(`The audit was tampered with at entry ${verdict.brokenAt.id}: ${verdict.brokenAt.why}`)
     else if (verdict.holdsExpected === false) terminal.print(`The chain is whole, but the head you expect is not in it: it was written anew, or belongs to another store.`)
     else terminal.print(`The audit is whole: ${grouped(verdict.entries)} ${verdict.entries === 1 ? 'entry' : 'entries'}.`, ...(verdict.head === '' ? [] : [`head  ${verdict.head}`]))
     return verdict.intact ? 0 : 1
-  } finally {
-    await store?.close()
-  }
+  })
 }

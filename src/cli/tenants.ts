@@ -4,13 +4,13 @@ import { systemClock } from '../platform/clock.ts'
 import { isDeadHolder } from '../platform/holder.ts'
 import { holdingOf, type Holding } from '../registry/holding.ts'
 import { actorName } from './actor.ts'
-import type { Act, Cli } from './cli.ts'
+import type { Act } from './cli.ts'
 import { grouped } from './counts.ts'
-import { openForEveryTenant } from './open-for-reading.ts'
 import { printable } from './printable.ts'
 import { RefusedError } from './report-error.ts'
 import { table } from './table.ts'
-import { announce, storeTarget, targetDocument, withStoreFlags, type Target, type TargetFlags } from './target.ts'
+import { targetDocument, withStoreFlags, type TargetFlags } from './target.ts'
+import { readingEveryTenant } from './with-store.ts'
 
 export function tenantsVerbs(): { list: Command; delete: Command } {
   return {
@@ -26,7 +26,7 @@ export function tenantsVerbs(): { list: Command; delete: Command } {
 }
 
 export const tenantsList: Act<[TargetFlags]> = async (cli, flags) => {
-  await everyTenant(cli, flags, async (target, store) => {
+  await readingEveryTenant(cli, flags, async (target, store) => {
     const tenants: Holding[] = []
     for (const tenant of (await store?.tenants()) ?? []) tenants.push(await holdingOf(store!.forTenant(tenant)))
     if (cli.terminal.json) return cli.terminal.document({ ...targetDocument(target), tenants })
@@ -39,7 +39,7 @@ export const tenantsList: Act<[TargetFlags]> = async (cli, flags) => {
 
 export const tenantsDelete: Act<[string, TargetFlags & { readonly yes?: boolean }]> = async (cli, tenant, flags) => {
   const { terminal } = cli
-  await everyTenant(cli, flags, async (target, all) => {
+  await readingEveryTenant(cli, flags, async (target, all) => {
     if (all === null || !(await all.tenants()).includes(tenant)) throw new SyncError('ARGUMENT_INVALID', `There is no tenant ${JSON.stringify(tenant.slice(0, 80))} in ${target.store}.`)
     const store = all.forTenant(tenant)
     const plan = await holdingOf(store)
@@ -76,16 +76,4 @@ function planLines({ tenant, syncs, databases, rows, changes, wrappedBy }: Holdi
     '  keeps    its name, its sequence, and one entry of a new audit that says who did this',
     '',
   ]
-}
-
-/** Bound to whichever tenant is there; null when the store is not there yet. */
-async function everyTenant(cli: Cli, flags: TargetFlags, body: (target: Target, store: Store | null) => Promise<void>): Promise<void> {
-  const target = storeTarget(cli, flags)
-  announce(cli, target)
-  const store = await openForEveryTenant(target)
-  try {
-    await body(target, store)
-  } finally {
-    await store?.close()
-  }
 }

@@ -12,11 +12,11 @@ import { actorName } from './actor.ts'
 import { countOrZeroArgument } from './arguments.ts'
 import type { Act, Cli } from './cli.ts'
 import { isoTime } from './json-document.ts'
-import { openForReading } from './open-for-reading.ts'
 import { printable } from './printable.ts'
 import { RefusedError } from './report-error.ts'
 import { table } from './table.ts'
-import { announce, openTargetStore, storeTarget, targetDocument, withStoreFlags, type Target, type TargetFlags } from './target.ts'
+import { targetDocument, withStoreFlags, type Target, type TargetFlags } from './target.ts'
+import { reading, writing } from './with-store.ts'
 
 interface AddFlags extends TargetFlags {
   readonly databases?: readonly string[]
@@ -199,28 +199,6 @@ export const webhooksRemove: Act<[string, TargetFlags & { readonly yes?: boolean
     if (cli.terminal.json) cli.terminal.document({ ...targetDocument(target), removed: document })
     else cli.terminal.remark(`Webhook ${id} is removed.`)
   })
-}
-
-async function writing(cli: Cli, flags: TargetFlags, body: (target: Target, store: Store) => Promise<void>): Promise<void> {
-  const target = storeTarget(cli, flags)
-  announce(cli, target)
-  const store = await openTargetStore(target)
-  try {
-    await body(target, store)
-  } finally {
-    await store.close()
-  }
-}
-
-async function reading(cli: Cli, flags: TargetFlags, body: (target: Target, store: Store | null) => Promise<void>): Promise<void> {
-  const target = storeTarget(cli, flags)
-  announce(cli, target)
-  const store = await openForReading(target)
-  try {
-    await body(target, store)
-  } finally {
-    await store?.close()
-  }
 }
 
 async function show({ terminal }: Cli, target: Target, store: Store, webhook: Webhook, { secret, said }: { secret?: string; said: string }): Promise<void> {
