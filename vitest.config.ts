@@ -7,8 +7,9 @@ export default defineConfig({
     // One private PostgreSQL for the run.
     globalSetup: ['test/setup/postgres.ts'],
     // Real processes, servers and files: slow machines are no reason to fail.
-    testTimeout: 60_000,
-    hookTimeout: 120_000,
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
+    expect: { poll: { timeout: 60_000 } },
     pool: 'forks',
     // Most of a test is waiting for a process or a server: a core is not kept free for the reporter.
     maxWorkers: Math.max(2, availableParallelism()),

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { freePorts } from '../../src/runner/restate/free-ports.ts'
 import { expectGolden } from './golden.ts'
 import { people, Project, type Running } from './project.ts'
 
@@ -81,7 +82,9 @@ describe('start --runner restate', () => {
       await service.says('"event":"restate"')
       return { service, url: JSON.parse(service.stdout.split('\n').find((line) => line.includes('"event":"restate"'))!).url }
     }
-    const { service, url } = await begin('0')
+    // It comes back at the same port, which nobody must have taken meanwhile.
+    const [own] = await freePorts([undefined])
+    const { service, url } = await begin(String(own))
     expect(await project.json('restate', 'register', url, '--admin', admin)).toMatchObject({ services: ['tidemark.office'] })
     await project.run('trigger', 'people-list')
     await service.says(/"event":"landed".*"sync":"people-list".*"page":2/)
@@ -89,7 +92,7 @@ describe('start --runner restate', () => {
     service.process.kill('SIGKILL')
     await service.ended
     project.source({ people: people(60) })
-    const { service: second } = await begin(new URL(url).port)
+    const { service: second } = await begin(String(own))
     await second.says(/"event":"started".*"sync":"people-list".*"resumed":true/)
     await second.says(/"event":"ended".*"sync":"people-list"/)
     // A tenant that comes later is run as well.

@@ -48,7 +48,7 @@ describe.skipIf(missing !== null)('the console of a running demo', () => {
     await expect.poll(() => page.url()).toBe(`${ready.url}/console/`)
     const names = page.getByRole('row').getByRole('link')
     await names.first().waitFor()
-    expect(await names.allInnerTexts()).toEqual(expect.arrayContaining(['customers', 'customers-backfill', 'contacts', 'companies', 'issues', 'repositories']))
+    await expect.poll(() => names.allInnerTexts()).toEqual(expect.arrayContaining(['customers', 'customers-backfill', 'contacts', 'companies', 'issues', 'repositories']))
     await page.getByRole('row', { name: /customers-backfill/ }).getByText(/\+\d+/).waitFor()
     const coverage = page.getByRole('row', { name: /^\S+ customers / }).getByRole('img')
     await expect.poll(() => coverage.getAttribute('aria-label'), { timeout: 60_000 }).toMatch(/Backfill: All of the list has been read\. Delta: All of what changed since has been read/)
@@ -62,7 +62,7 @@ describe.skipIf(missing !== null)('the console of a running demo', () => {
     await page.getByRole('button', { name: 'Hold' }).click()
     await rows.nth(1).getByRole('link').last().click()
     await page.getByRole('heading', { name: 'Why it is so' }).waitFor()
-    expect(await page.getByRole('listitem').first().innerText()).toMatch(/(created|updated|deleted) [\s\S]*by [\w-]+, cycle \d+, page \d+/)
+    await expect.poll(() => page.getByRole('listitem').first().innerText()).toMatch(/(created|updated|deleted) [\s\S]*by [\w-]+, cycle \d+, page \d+/)
 
     await page.goto(`${ready.url}/console/syncs/demo/customers`)
     const cycles = page.getByRole('table', { name: /Cycles/ }).getByRole('row')
@@ -74,7 +74,7 @@ describe.skipIf(missing !== null)('the console of a running demo', () => {
     await page.goto(`${ready.url}/console/databases`)
     await page.getByRole('link', { name: 'customers' }).click()
     await page.getByText(/50 of \d+ rows/).waitFor()
-    expect(await page.getByRole('columnheader').allInnerTexts()).toEqual(expect.arrayContaining(['email string', 'balance integer']))
+    await expect.poll(() => page.getByRole('columnheader').allInnerTexts()).toEqual(expect.arrayContaining(['email string', 'balance integer']))
     await page.goto(`${ready.url}/console/webhooks`)
     await page.getByRole('region', { name: /Webhook http:\/\/127/ }).waitFor()
     // Some of what the accounts hold does not fit the worker's schema.

@@ -35,7 +35,7 @@ describe.skipIf(missing !== null)(`with ${SYNCS} syncs`, () => {
     onTestFinished(() => page.context().close())
     await page.goto(`${url}/console/`)
     await page.getByRole('link', { name: 'sync-000' }).waitFor()
-    expect(await page.getByRole('table', { name: 'Syncs' }).getAttribute('aria-rowcount')).toBe(String(SYNCS + 1))
+    await expect.poll(() => page.getByRole('table', { name: 'Syncs' }).getAttribute('aria-rowcount')).toBe(String(SYNCS + 1))
     const nodes = (): Promise<number> => page.evaluate<number>('document.querySelectorAll("*").length')
     expect(await nodes()).toBeLessThan(2_500)
 
@@ -63,7 +63,7 @@ describe.skipIf(missing !== null)(`with ${SYNCS} syncs`, () => {
     console.info(`${SYNCS} syncs, ${size.width} wide: ${await nodes()} nodes, longest task while scrolling ${Math.round(long)} ms`)
     await page.getByRole('searchbox').fill('sync-250')
     await page.getByRole('link', { name: 'sync-250' }).waitFor()
-    expect(await page.getByRole('row').count()).toBe(2)
+    await expect.poll(() => page.getByRole('row').count()).toBe(2)
     expect(page.trouble).toEqual([])
   })
 })

@@ -31,15 +31,16 @@ describe('XA10 a signal in the middle of a page', () => {
     const random = chance(signal === 'SIGTERM' ? 1 : 2)
     const url = await stand.fresh()
     const input = { url, name: 'all', rows: 400, pageMs: 15, listen: true }
+    let reached = 0
     for (let run = 1; ; run++) {
       expect(run).toBeLessThan(100)
-      const child = new Child(build, 'run-sync.mjs', { input })
-      await child.until('begun')
-      await new Promise((resolve) => setTimeout(resolve, random() * 150))
-      const signalledAt = performance.now()
+      // The first stands still in a page: if it did not hear the signal, it would stand there for ever.
+      const child = new Child(build, 'run-sync.mjs', { input: { ...input, holdAt: run === 1 ? 3 : 0 } })
+      const goal = reached + 1 + Math.floor(random() * 10)
+      await (run === 1 ? child.until('holding') : Promise.race([child.until('landed', ({ page }) => Number(page) >= goal), child.until('result')]))
+      await new Promise((resolve) => setTimeout(resolve, random() * 20))
       child.signal(signal)
       const { said, stderr } = await child.ended
-      expect(performance.now() - signalledAt).toBeLessThan(5_000)
       // Its exit code does not matter: a signal to a process that is already leaving is answered by the system.
       expect({ stderr, last: said.at(-1) }).toEqual({ stderr: '', last: { event: 'closed' } })
       const result = said.find(({ event }) => event === 'result')!
@@ -48,6 +49,7 @@ describe('XA10 a signal in the middle of a page', () => {
       if (result['stopReason'] === 'complete') break
       expect(result).toMatchObject({ stopReason: 'cancelled', error: null, resumed: run > 1 })
       expect(inflight!.page).toBeGreaterThanOrEqual(said.filter(({ event }) => event === 'landed').length)
+      reached = inflight!.page
     }
     const twin = await stand.fresh()
     await new Child(build, 'run-sync.mjs', { input: { ...input, url: twin, pageMs: 0 } }).ended
@@ -60,13 +62,13 @@ describe('XA10 a signal in the middle of a page', () => {
     symlinkSync(build.folder, join(project, 'node_modules/tidemark'))
     writeFileSync(join(project, 'worker.mjs'), ENDLESS)
     const file = join(project, 'store.db')
-    const command = spawn(process.execPath, [join(build.dist, 'cli/main.js'), 'run', '--file', 'worker.mjs', '--store', `sqlite:${file}`, '--json'], { cwd: project })
+    const command = spawn(process.execPath, [join(build.dist, 'cli/main.js'), 'run', '--file', 'worker.mjs', '--store', `sqlite:${file}`], { cwd: project })
     commands.add(command)
     let output = ''
     command.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()))
     command.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()))
     const ended = new Promise((resolve) => command.once('close', (code, signal) => resolve(code ?? signal)))
-    await until(() => output.includes('"page":3'), () => output)
+    await until(() => output.includes('page 3'), () => output)
 
     // Somebody keeps the database to himself: what is under way can neither land nor be given back.
     const other = new DatabaseSync(file)
@@ -74,11 +76,11 @@ describe('XA10 a signal in the middle of a page', () => {
     try {
       await new Promise((resolve) => setTimeout(resolve, 100))
       command.kill('SIGTERM')
+      await until(() => output.includes('Once more to stop at once'), () => output)
       expect(await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, 600, 'waits'))])).toBe('waits')
-      const secondAt = performance.now()
       command.kill('SIGTERM')
+      // By its own hand: who waits for the store ends with a code.
       expect(await ended).toBe('SIGINT')
-      expect(performance.now() - secondAt).toBeLessThan(1_500)
       expect(output).not.toContain('terminate called')
     } finally {
       other.exec('rollback')
@@ -117,6 +119,7 @@ worker.sync('listing', {
   database: worker.database('people'), mode: 'incremental',
   async execute(state) {
     const n = (state?.n ?? 0) + 1
+    console.log('page ' + n)
     await new Promise((resolve) => setTimeout(resolve, 20))
     return { changes: [{ type: 'upsert', key: String(n), record: { n } }], hasMore: true, nextState: { n } }
   },

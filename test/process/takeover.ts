@@ -5,17 +5,15 @@ import { Child } from './child.ts'
 import { readFacts } from './facts.ts'
 import type { Stand } from './stand.ts'
 
-const LEASE_MS = 5_000
+const LEASE_MS = 3_000
 
 export function describeTakeover(build: () => Build, stand: () => Stand): void {
   test('XA11 a runner frozen beyond its lease lands nothing after another has taken over', async () => {
     const url = await stand().fresh()
-    const frozen = new Child(build(), 'run-sync.mjs', { input: { url, name: 'frozen', leaseTtlMs: LEASE_MS, pageMs: 150 } })
-    // Between two pages: nothing of it is under way in the store, and its source is just being asked.
-    await frozen.until('landed', ({ page }) => page === 2)
-    frozen.signal('SIGSTOP')
-    const heir = await takeOver(build(), url)
+    const frozen = await holding(build(), url, { name: 'frozen', leaseTtlMs: LEASE_MS })
+    const heir = await takeOver(build(), url, () => frozen.signal('SIGSTOP'))
     const before = await stand().look(url, snapshot)
+    frozen.tell('go')
     frozen.signal('SIGCONT')
     await expectRefused(frozen)
     expect(await stand().look(url, snapshot)).toEqual(before)
@@ -27,12 +25,10 @@ export function describeTakeover(build: () => Build, stand: () => Stand): void {
 
   test('XA12 a runner whose event loop was blocked beyond its lease has its commit refused', async () => {
     const url = await stand().fresh()
-    const blocked = new Child(build(), 'run-sync.mjs', {
-      input: { url, name: 'blocked', leaseTtlMs: LEASE_MS, pageMs: 200, block: { page: 3, ms: LEASE_MS * 2 } },
-    })
-    await blocked.until('landed', ({ page }) => page === 2)
-    await takeOver(build(), url)
+    const blocked = await holding(build(), url, { name: 'blocked', leaseTtlMs: LEASE_MS, blocks: true })
+    await takeOver(build(), url, () => blocked.tell('block'))
     const before = await stand().look(url, snapshot)
+    blocked.tell('go')
     await expectRefused(blocked)
     expect(await stand().look(url, snapshot)).toEqual(before)
     const facts = await stand().look(url, readFacts)
@@ -41,11 +37,11 @@ export function describeTakeover(build: () => Build, stand: () => Stand): void {
 
   test('XB1 two runners of one sync: one holds it, and the other asks nothing of the source', async () => {
     const url = await stand().fresh()
-    const first = new Child(build(), 'run-sync.mjs', { input: { url, name: 'first', pageMs: 200 } })
-    await first.until('landed')
+    const first = await holding(build(), url, { name: 'first' })
     const second = await new Child(build(), 'run-sync.mjs', { input: { url, name: 'second' } }).ended
     expect(second.said.find(({ event }) => event === 'result')).toMatchObject({ stopReason: 'held', error: { code: 'LEASE_HELD' } })
     expect(second.said.filter(({ event }) => event === 'asked')).toEqual([])
+    first.tell('go')
     expect(await first.until('result')).toMatchObject({ stopReason: 'complete' })
     await first.ended
   })
@@ -63,12 +59,24 @@ export function describeTakeover(build: () => Build, stand: () => Stand): void {
   })
 }
 
-async function takeOver(build: Build, url: string): Promise<unknown> {
-  const heir = new Child(build, 'run-sync.mjs', { input: { url, name: 'heir', leaseTtlMs: LEASE_MS, again: true } })
+/** Between two pages: nothing of it is under way in the store, and its source has just been asked for the third. */
+async function holding(build: Build, url: string, input: Readonly<Record<string, unknown>>): Promise<Child> {
+  const child = new Child(build, 'run-sync.mjs', { input: { url, holdAt: 3, ...input } })
+  await child.until('holding')
+  return child
+}
+
+/** The heir is there before the holder is kept from renewing its lease. */
+async function takeOver(build: Build, url: string, keepFromRenewing: () => void): Promise<unknown> {
+  const heir = new Child(build, 'run-sync.mjs', { input: { url, name: 'heir', again: true } })
+  const refusals = (): number => heir.said.filter(({ event }) => event === 'held').length
+  await heir.until('held')
+  keepFromRenewing()
+  const before = refusals()
   const result = await heir.until('result')
   expect(result).toMatchObject({ stopReason: 'complete' })
   // It is the lease that was waited for: a process that is frozen has not died.
-  expect(heir.said.some(({ event }) => event === 'held')).toBe(true)
+  expect(refusals()).toBeGreaterThan(before)
   await heir.ended
   return result
 }

@@ -3,14 +3,13 @@ import { systemClock } from '../../src/platform/clock.ts'
 import { systemRandom } from '../../src/platform/random.ts'
 import { createServer } from '../../src/server/server.ts'
 import { upsert } from '../../src/testing/store-cases/harness.ts'
-import { addKey, Stand, type OpenHarness } from './stand.ts'
+import { addKey, Stand, toNextMinute, type OpenHarness } from './stand.ts'
 
 export function describeFleet(name: string, open: OpenHarness): void {
   describe(`several servers on one ${name}`, () => {
     test('Z43 XF18 share the limit of a key, and not those of others', async () => {
       const stand = await Stand.open(open)
-      // A window has just begun, so that none ends on the way.
-      stand.shift.ms = 60_000 - (Date.now() % 60_000)
+      stand.shift.ms = toNextMinute()
       await (await stand.driver()).cycle([upsert('a', { n: 1 })])
       const quiet = { debug() {}, info() {}, warn() {}, error() {} }
       const second = createServer({ store: await stand.harness.reopen(), version: '0.0.0', ports: { clock: { now: () => systemClock.now() + stand.shift.ms, sleep: systemClock.sleep }, random: systemRandom, log: quiet } })

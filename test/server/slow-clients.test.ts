@@ -1,4 +1,5 @@
 import { gzipSync } from 'node:zlib'
+import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { upsert } from '../../src/testing/store-cases/harness.ts'
@@ -35,18 +36,19 @@ test('a request that does not come in is given up, whether in its head or in its
 })
 
 test('XF18 a stream that nobody reads is left, and counts no longer; one that is read goes on', async () => {
-  const stand = await Stand.open(openHarness, { patienceMs: 300 })
+  const stand = await Stand.open(openHarness, { patienceMs: 1_000 })
   // More than the network between keeps for a reader.
   await (await stand.driver()).cycle(Array.from({ length: 60 }, (_, n) => upsert(`k${n}`, { text: 'x'.repeat(500_000) })))
+  const dialled = once(stand.server.app.server, 'connection')
   const { socket } = dial(stand)
   socket.pause()
   socket.write(`GET /agents/v1/changes HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${stand.key}\r\naccept: text/event-stream\r\n\r\n`)
-  while ((await connections(stand)) === 0) await new Promise((resolve) => setTimeout(resolve, 20))
+  await dialled
   while ((await connections(stand)) > 0) await new Promise((resolve) => setTimeout(resolve, 20))
   const reader = dial(stand)
   reader.socket.write(`GET /agents/v1/changes HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${stand.key}\r\naccept: text/event-stream\r\n\r\n`)
   while (reader.socket.bytesRead < 60 * 500_000) await new Promise((resolve) => setTimeout(resolve, 20))
-  await new Promise((resolve) => setTimeout(resolve, 400))
+  await new Promise((resolve) => setTimeout(resolve, 1_200))
   expect(await connections(stand)).toBe(1)
 })
 

@@ -80,3 +80,8 @@ export async function addKey(store: Store, scopes: readonly string[], { name = '
   await store.addApiKey(key)
   return text
 }
+
+/** Limits are counted by the minute: when one has just begun, none ends on the way. */
+export function toNextMinute(): number {
+  return 60_000 - (Date.now() % 60_000)
+}

@@ -1,9 +1,9 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { chownSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import mysql from 'mysql2/promise'
+import { freePorts } from '../../src/runner/restate/free-ports.ts'
 
 export interface MariadbServer {
   /** Of an empty database, as an account that may do everything. */
@@ -25,7 +25,7 @@ export async function startMariadb(settings: Readonly<Record<string, string>> = 
   if (account !== null) chownSync(home, account.uid, account.gid)
   const installed = spawnSync('mariadb-install-db', [`--datadir=${data}`, '--auth-root-authentication-method=normal', '--skip-test-db', ...(account === null ? [] : ['--user=mysql'])], { encoding: 'utf8' })
   if (installed.status !== 0) throw new Error(`mariadb-install-db failed: ${installed.stderr.slice(-2_000)}`)
-  const port = await freePort()
+  const [port] = await freePorts([undefined])
   const log = openSync(join(home, 'server.log'), 'a')
   const options = { port: String(port), 'bind-address': '127.0.0.1', socket: join(home, 'socket'), 'pid-file': join(home, 'pid'), 'innodb-flush-log-at-trx-commit': '0', 'skip-name-resolve': '1', ...settings }
   const server = spawn(SERVER, ['--no-defaults', `--datadir=${data}`, ...Object.entries(options).map(([name, value]) => `--${name}=${value}`)], { ...account, stdio: ['ignore', log, log] })
@@ -33,7 +33,7 @@ export async function startMariadb(settings: Readonly<Record<string, string>> = 
   // Holds a pipe to this process; when it breaks, the server is stopped and its files removed.
   const watchdog = spawn('sh', ['-c', WATCH, String(server.pid), home], { stdio: ['pipe', 'ignore', 'ignore'], detached: true })
   watchdog.stdin.on('error', () => {})
-  const root = { host: '127.0.0.1', port, user: 'root' }
+  const root = { host: '127.0.0.1', port: port!, user: 'root' }
   for (const deadline = Date.now() + 60_000; ;) {
     if (server.exitCode !== null || Date.now() > deadline) throw new Error(`MariaDB did not start: ${readFileSync(join(home, 'server.log'), 'utf8').slice(-2_000)}`)
     try {
@@ -65,15 +65,4 @@ function accountOf(name: string): { uid: number; gid: number } | null {
   if (process.getuid?.() !== 0) return null
   const fields = readFileSync('/etc/passwd', 'utf8').split('\n').map((line) => line.split(':')).find(([entry]) => entry === name)
   return fields === undefined ? null : { uid: Number(fields[2]), gid: Number(fields[3]) }
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const probe = createServer()
-    probe.once('error', reject)
-    probe.listen(0, '127.0.0.1', () => {
-      const { port } = probe.address() as { port: number }
-      probe.close(() => resolve(port))
-    })
-  })
 }

@@ -1,10 +1,10 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { accessSync, chownSync, constants, existsSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import pg from 'pg'
+import { freePorts } from '../../src/runner/restate/free-ports.ts'
 
 export interface PostgresOptions {
   /** Off by default: a test's data need not outlive the machine. */
@@ -33,7 +33,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   const home = mkdtempSync(join(tmpdir(), 'tidemark-postgres-'))
   if (account !== null) chownSync(home, account.uid, account.gid)
   const data = join(home, 'data')
-  const port = await freePort()
+  const [port] = await freePorts([undefined])
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`
   const settings = {
     listen_addresses: '127.0.0.1', unix_socket_directories: '', port: String(port), max_connections: '100',
@@ -229,15 +229,4 @@ function isExecutable(file: string): boolean {
   } catch {
     return false
   }
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const probe = createServer()
-    probe.once('error', reject)
-    probe.listen(0, '127.0.0.1', () => {
-      const { port } = probe.address() as { port: number }
-      probe.close(() => resolve(port))
-    })
-  })
 }

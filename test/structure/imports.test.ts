@@ -50,7 +50,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
     packages: ['node:async_hooks', 'node:crypto', 'node:fs', 'node:module', 'node:path', 'node:url', 'node:util', 'ajv', 'croner', 'jiti'],
   },
   runner: { folders: ['redaction', 'contract', 'values', 'engine', 'config', 'platform'], packages: [] },
-  'runner/restate': { folders: ['contract', 'values', 'engine', 'platform', 'runner'], packages: ['node:child_process', 'node:events', 'node:fs', 'node:fs/promises', 'node:http2', 'node:module', 'node:net', 'node:path', 'node:timers/promises', '@restatedev/restate-sdk'] },
+  'runner/restate': { folders: ['contract', 'values', 'engine', 'platform', 'runner'], packages: ['node:child_process', 'node:crypto', 'node:events', 'node:fs', 'node:fs/promises', 'node:http2', 'node:module', 'node:net', 'node:path', 'node:timers/promises', '@restatedev/restate-sdk'] },
   feed: { folders: ['contract', 'values'], packages: ['node:crypto'] },
   'webhooks/verify': { folders: ['contract', 'webhooks'], packages: ['node:crypto'] },
   webhooks: { folders: ['redaction', 'contract', 'values', 'feed', 'engine', 'webhooks/verify'], packages: ['node:crypto', 'node:dns', 'node:net', 'node:util', 'undici'] },

@@ -68,7 +68,7 @@ export function describeInbound(name: string, open: OpenHarness): void {
       const message = event('evt_1', 10, { id: 'ch_1', amount: 5 })
       const refused = [
         await post(stand, message, {}), await post(stand, message, { 'stripe-signature': 't=1,v1=00' }), await post(stand, `${message} `, signed(message)),
-        await post(stand, message, signed(message, Date.now() - 301_000)), await post(stand, message, signed(message, Date.now() + 302_000)),
+        await post(stand, message, signed(message, Date.now() - 301_000)), await post(stand, message, signed(message, Date.now() + 600_000)),
       ]
       expect(refused.map(({ status, body }) => [status, body['message']])).toEqual(refused.map(() => [401, 'The message is not signed as it should be, or too old.']))
       expect(stand.lines.join()).toContain('a webhook was refused')

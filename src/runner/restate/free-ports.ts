@@ -1,6 +1,14 @@
+import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
 import { SyncError } from '../../contract/index.ts'
+
+/**
+ * Below those that systems give to whoever asks for any port, and to every connection that goes out: of those, a busy machine
+ * takes some in the second that a server needs to come up, and while it is down between two starts.
+ */
+const RANGE = [10_000, 32_768] as const
+const TRIES_MAX = 100
 
 /**
  * The wanted ports of this machine, and any free one for each that is not named (absent or 0). All are tried at once, so
@@ -9,21 +17,29 @@ import { SyncError } from '../../contract/index.ts'
 export async function freePorts(wanted: ReadonlyArray<number | undefined>): Promise<number[]> {
   const servers: Server[] = []
   try {
-    for (const port of wanted) {
-      const server = createServer()
-      servers.push(server)
-      await listen(server, port ?? 0)
-    }
+    for (const port of wanted) servers.push(port === undefined || port === 0 ? await listenAnywhere() : await listen(port))
     return servers.map((server) => (server.address() as { port: number }).port)
   } finally {
-    await Promise.all(servers.filter(({ listening }) => listening).map((server) => new Promise((resolve) => server.close(resolve))))
+    await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
   }
 }
 
-async function listen(server: Server, port: number): Promise<void> {
+async function listenAnywhere(): Promise<Server> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await listen(randomInt(...RANGE))
+    } catch (error) {
+      if (tries === TRIES_MAX) throw error
+    }
+  }
+}
+
+async function listen(port: number): Promise<Server> {
+  const server = createServer()
   try {
     server.listen(port, '127.0.0.1')
     await once(server, 'listening')
+    return server
   } catch (error) {
     throw new SyncError('PORT_TAKEN', `Restate cannot listen at 127.0.0.1:${port} (${(error as NodeJS.ErrnoException).code ?? 'unknown error'}).`, { cause: error })
   }

@@ -1,6 +1,6 @@
 // What every script here needs: its input, a way to speak, and the compiled package around a sync.
 import { once } from 'node:events'
-import { writeSync } from 'node:fs'
+import { readSync, writeSync } from 'node:fs'
 
 export const input = JSON.parse(process.argv[2])
 
@@ -27,6 +27,24 @@ export async function run(store, plan, options = {}) {
 }
 
 /** Waits until the parent says something. */
-export async function word() {
-  await once(process.stdin, 'data')
+export async function word(signal) {
+  try {
+    await once(process.stdin, 'data', { signal })
+  } finally {
+    // What nobody listens to keeps no process alive.
+    process.stdin.pause()
+  }
+}
+
+/** The same with the event loop blocked: not one timer fires and not one answer is read in that time. */
+export function blockUntilWord() {
+  const cell = new Int32Array(new SharedArrayBuffer(4))
+  for (;;) {
+    try {
+      return void readSync(0, Buffer.alloc(16))
+    } catch (error) {
+      if (error.code !== 'EAGAIN') throw error
+      Atomics.wait(cell, 0, 0, 10)
+    }
+  }
 }

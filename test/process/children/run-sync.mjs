@@ -1,8 +1,10 @@
-// One cycle of a full listing, as slow or as blocking as asked; with `again`, tried until nobody else holds the sync.
+// One cycle of a full listing, as slow as asked; with `again`, tried until nobody else holds the sync. It stands still at the
+// page `holdAt`, with all before it landed, until it is told to go on; with `blocks` the word makes it block, until the next.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { input, openStore, run, say, Worker } from './outside.mjs'
+import { blockUntilWord, input, openStore, run, say, word, Worker } from './outside.mjs'
 
-const { url, name, sync = 'listing', rows = 60, pageSize = 10, leaseTtlMs = 60_000, pageMs = 0, block = null, again = false, listen = false } = input
+const { url, name, sync = 'listing', rows = 60, pageSize = 10, leaseTtlMs = 60_000, pageMs = 0, holdAt = 0, blocks = false, again = false, listen = false } = input
+let landed = 0
 const worker = new Worker({ name: 'office' })
 worker.sync(sync, {
   database: worker.database(input.database ?? 'people'),
@@ -11,8 +13,7 @@ worker.sync(sync, {
     say('asked', { page: cycle.page })
     const from = state?.from ?? 0
     await sleep(pageMs, undefined, { signal })
-    // Not one timer fires and not one answer is read in that time.
-    if (block?.page === cycle.page) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, block.ms)
+    if (cycle.page === holdAt) await standStill(signal)
     const page = Array.from({ length: Math.min(pageSize, rows - from) }, (_, index) => `p-${String(from + index).padStart(6, '0')}`)
     return {
       changes: page.map((key) => ({ type: 'upsert', key, record: { id: key, by: name } })),
@@ -29,7 +30,10 @@ say('open')
 for (;;) {
   const result = await run(store, worker.plan(sync), {
     signal: stopping.signal,
-    onProgress: (progress) => say(progress.kind, { page: progress.page }),
+    onProgress: ({ kind, page }) => {
+      if (kind === 'landed') landed = page
+      say(kind, { page })
+    },
   })
   if (result.stopReason === 'held' && again) {
     say('held')
@@ -41,3 +45,11 @@ for (;;) {
 }
 await store.close()
 say('closed')
+
+async function standStill(signal) {
+  // A page is read while the one before it lands.
+  while (landed < holdAt - 1) await sleep(5)
+  say('holding')
+  await word(signal)
+  if (blocks) blockUntilWord()
+}

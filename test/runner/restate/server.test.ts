@@ -5,6 +5,7 @@ import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { freePorts } from '../../../src/runner/restate/free-ports.ts'
 import { registerService } from '../../../src/runner/restate/register.ts'
 import { RestateServer, serverBinary, type RestateServerOptions } from '../../../src/runner/restate/server.ts'
 
@@ -54,6 +55,12 @@ describe('a Restate server of our own', () => {
     await expect(start({ folder })).rejects.toMatchObject({ code: 'RESTATE_UNAVAILABLE', message: expect.stringContaining(`another may be at work in ${folder}`) })
     expect(isAlive(server.pid)).toBe(true)
   })
+})
+
+test('a port that nobody named is none that the system would give to another while the server comes up', async () => {
+  const ports = await freePorts(Array.from({ length: 50 }))
+  expect(new Set(ports).size).toBe(50)
+  expect(ports.filter((port) => port < 10_000 || port >= 32_768)).toEqual([])
 })
 
 test('without the package, or on a machine it is not made for, the error names the way out', () => {
