@@ -39,7 +39,7 @@ test('N85 N86 N87: every leaf of the tree gives a worker that type-checks, all i
   const lines = stdout.split('\n').filter((line) => line.includes('tidemark-advice'))
   expect(lines.filter((line) => line.includes('error'))).toEqual([])
   expect(lines).toHaveLength(files.size)
-}, 120_000)
+})
 
 describe('every one of them loads, declares what is advised, and keeps a copy exact', () => {
   // How large a list is decides the schedule alone.

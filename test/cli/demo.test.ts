@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { changes } from '../../src/client/index.ts'
 import { Project, Running } from './project.ts'
 
-test('demo: three accounts that change, refuse and stumble are followed; Ctrl-C ends it, and no port and no file is left', { timeout: 180_000 }, async () => {
+test('demo: three accounts that change, refuse and stumble are followed; Ctrl-C ends it, and no port and no file is left', async () => {
   const project = new Project()
   const temporary = join(project.folder, 'tmp')
   mkdirSync(temporary)
@@ -33,7 +33,7 @@ test('demo: three accounts that change, refuse and stumble are followed; Ctrl-C 
   }
   for (const code of ['RATE_LIMITED', 'SOURCE_UNAVAILABLE']) await service.says(`"code":"${code}"`)
   const isDelivered = async (): Promise<boolean> => ((await (await fetch(`${url}/api/webhooks`)).json()) as { data: { succeededAt: string | null }[] }).data.some(({ succeededAt }) => succeededAt !== null)
-  await expect.poll(isDelivered, { timeout: 60_000 }).toBe(true)
+  await expect.poll(isDelivered).toBe(true)
   const failed = documents(service).filter(({ event, result }) => event === 'ended' && result.error !== null)
   expect(failed).toEqual([])
 

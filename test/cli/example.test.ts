@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { buildPackage, ROOT } from './package.ts'
 import { Project } from './project.ts'
 
-test('examples/harbour-api runs as its README says, through 429 and 503', { timeout: 180_000 }, async () => {
+test('examples/harbour-api runs as its README says, through 429 and 503', async () => {
   const server = spawn(process.execPath, [join(ROOT, 'examples/harbour-api/server.mjs'), '0'], { stdio: 'pipe' })
   onTestFinished(() => void server.kill())
   const url = await new Promise<string>((resolve) => server.stdout.on('data', (text: Buffer) => resolve(/http:\S+/.exec(String(text))![0])))
@@ -23,7 +23,7 @@ test('examples/harbour-api runs as its README says, through 429 and 503', { time
   expect(n).toBeGreaterThan(450)
 })
 
-test('examples/bookmarks runs with one command: the list is read, followed and swept', { timeout: 180_000 }, async () => {
+test('examples/bookmarks runs with one command: the list is read, followed and swept', async () => {
   const project = new Project()
   for (const file of ['worker.mjs', 'demo.mjs']) copyFileSync(join(ROOT, 'examples/bookmarks', file), join(project.folder, file))
   project.write('package.json', '{ "type": "module" }')

@@ -36,7 +36,7 @@ test('all but what needs a server of yours run at once, and that one says what t
 })
 
 describe.each(AT_ONCE)('%s', (name) => {
-  test('runs at once, finds later what happened since, and asks the real one as soon as it may', { timeout: 120_000 }, async () => {
+  test('runs at once, finds later what happened since, and asks the real one as soon as it may', async () => {
     const folder = folderFor(name)
     writeTemplate(name, folder)
     const store = await openStore('sqlite:store.db', { folder, environment: {} })
@@ -79,7 +79,7 @@ describe.each(AT_ONCE)('%s', (name) => {
   })
 })
 
-test('sql: the file is made once; what somebody else writes to it is read, and stays', { timeout: 60_000 }, async () => {
+test('sql: the file is made once; what somebody else writes to it is read, and stays', async () => {
   const folder = folderFor('shop')
   const since = new Date(Date.now() - 120_000).toISOString()
   const shop = orShop({ unless: 'SOURCE_URL', file: pathToFileURL(join(folder, 'shop.db')), since })
@@ -94,7 +94,7 @@ test('sql: the file is made once; what somebody else writes to it is read, and s
   expect(await lookup('1', context(60_000))).toMatchObject({ record: { name: 'Mine' } })
 })
 
-test('what needs a server says so: what is missing, where to set it, and doctor too', { timeout: 120_000 }, async () => {
+test('what needs a server says so: what is missing, where to set it, and doctor too', async () => {
   const project = new Project()
   for (const [name, setting] of [['postgres-cdc', 'SOURCE_URL']] as const) {
     const made = await project.run('init', name, '--source', name, '--yes')
@@ -106,7 +106,7 @@ test('what needs a server says so: what is missing, where to set it, and doctor 
   }
 })
 
-test('doctor knows what something simulated stands in for', { timeout: 60_000 }, async () => {
+test('doctor knows what something simulated stands in for', async () => {
   const project = new Project()
   await project.run('init', '--source', 'kraken', '--yes')
   expect(await project.run('doctor')).toMatchObject({ stdout: expect.stringMatching(/✓ secrets  KRAKEN_\w+: not set, so that something simulated is read/) })
@@ -114,7 +114,7 @@ test('doctor knows what something simulated stands in for', { timeout: 60_000 },
   expect(await project.run('doctor')).toMatchObject({ stdout: expect.stringMatching(/! secrets  not set: KRAKEN_KEY\n/) })
 })
 
-test('init --source stripe: the project runs, and runs again, before anybody has an account', { timeout: 120_000 }, async () => {
+test('init --source stripe: the project runs, and runs again, before anybody has an account', async () => {
   const project = new Project()
   const made = await project.run('init', 'billing', '--source', 'stripe', '--yes')
   expect(made).toMatchObject({ code: 0, stdout: expect.stringContaining('simulated account until STRIPE_KEY is set') })

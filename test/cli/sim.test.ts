@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Project } from './project.ts'
 
-test('sim says how many worlds, how fast and which faults; the same seeds give the same digest', { timeout: 180_000 }, async () => {
+test('sim says how many worlds, how fast and which faults; the same seeds give the same digest', async () => {
   const project = new Project()
   const first = await project.json('sim', '--seeds', '5')
   expect(first).toMatchObject({ seeds: 5, first_seed: 1, failures: [] })
@@ -9,7 +9,7 @@ test('sim says how many worlds, how fast and which faults; the same seeds give t
   expect((await project.run('sim', '--seeds', '2', '--first-seed', '7')).stdout).toMatch(/^2 worlds from seed 7 · .+ a second · .+ faults injected/)
 })
 
-test('sim --vendors runs the sources of known vendors, names them, and refuses others', { timeout: 180_000 }, async () => {
+test('sim --vendors runs the sources of known vendors, names them, and refuses others', async () => {
   const project = new Project()
   const { stdout, code } = await project.run('sim', '--vendors', 'airtable,stripe', '--seeds', '4')
   expect(stdout).toMatch(/^4 worlds from seed 1 · /)
@@ -23,7 +23,7 @@ test('sim --vendors runs the sources of known vendors, names them, and refuses o
 
 const LIST = "const all = Array.from({ length: 12 }, (_, at) => ({ id: `k${at}` }))"
 
-test('sim with a worker of yours lands the same rows through every fault', { timeout: 180_000 }, async () => {
+test('sim with a worker of yours lands the same rows through every fault', async () => {
   const project = new Project()
   project.write('good.mjs', `import { Worker } from 'tidemark'
 ${LIST}
@@ -40,7 +40,7 @@ export default worker
   expect(exitCode).toBe(0)
 })
 
-test('sim finds a worker that keeps its place where a crash forgets it, and names the seed', { timeout: 180_000 }, async () => {
+test('sim finds a worker that keeps its place where a crash forgets it, and names the seed', async () => {
   const project = new Project()
   project.write('bad.mjs', `import { Worker } from 'tidemark'
 ${LIST}

@@ -8,7 +8,7 @@ import { Project } from './project.ts'
 const server = inject('postgresUrl')
 
 describe.skipIf(server === '')('on PostgreSQL', () => {
-  test('F.2-15 preview and status leave an empty database empty; run fills it, query reads it and cannot write', { timeout: 180_000 }, async () => {
+  test('F.2-15 preview and status leave an empty database empty; run fills it, query reads it and cannot write', async () => {
     const { url, relations } = await freshDatabase()
     const project = Project.withWorker()
     project.write('.env', `TIDEMARK_STORE=${url}\n`)

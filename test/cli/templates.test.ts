@@ -21,7 +21,7 @@ beforeAll(async () => {
 }, 240_000)
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-test('each passes the type check as it is, with its own settings and without any types of Node', { timeout: 120_000 }, () => {
+test('each passes the type check as it is, with its own settings and without any types of Node', () => {
   const settings = JSON.parse(readFileSync(join(folder, 'stripe/tsconfig.json'), 'utf8')) as { compilerOptions: object }
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ ...settings, include: NAMES.map((name) => `${name}/*.ts`) }))
   expect(compile()).toBe('')
@@ -30,7 +30,7 @@ test('each passes the type check as it is, with its own settings and without any
 })
 
 describe.each(NAMES.filter((name) => SOURCES[name]!.simulated !== null))('%s', (name) => {
-  test('runs at once, and its rows can be queried', { timeout: 120_000 }, async () => {
+  test('runs at once, and its rows can be queried', async () => {
     const { syncs } = JSON.parse((await tidemark(join(folder, name), 'run', '--json')).trim().split('\n').at(-1)!) as { syncs: Array<{ error: unknown; pages: number }> }
     expect(syncs.map(({ error, pages }) => [error, pages > 0])).toEqual(syncs.map(() => [null, true]))
     const { rows } = JSON.parse(await tidemark(join(folder, name), 'query', `select * from ${SOURCES[name]!.database} limit 3`, '--json')) as { rows: unknown[] }
@@ -38,7 +38,7 @@ describe.each(NAMES.filter((name) => SOURCES[name]!.simulated !== null))('%s', (
   })
 })
 
-test('the demo, as the README writes it: it says where its console is, its commands work as printed, and Ctrl-C ends it', { timeout: 180_000 }, async () => {
+test('the demo, as the README writes it: it says where its console is, its commands work as printed, and Ctrl-C ends it', async () => {
   const [, block] = /^## See it\n[\s\S]*?```sh\n([\s\S]*?)```/m.exec(readFileSync(join(ROOT, 'README.md'), 'utf8'))!
   const demo = spawn('sh', ['-c', block!], { cwd: folder, detached: true, stdio: ['ignore', 'pipe', 'ignore'] })
   const isOver = new Promise<void>((resolve) => void demo.once('close', () => resolve()))

@@ -5,7 +5,7 @@ import { openStore } from '../../src/config/open-store.ts'
 import { expectGolden } from './golden.ts'
 import { Project } from './project.ts'
 
-test('Z14 tenants: listed with what there is of each; erased only with --yes, and then nothing of it is in any file', { timeout: 60_000 }, async () => {
+test('Z14 tenants: listed with what there is of each; erased only with --yes, and then nothing of it is in any file', async () => {
   const project = Project.withWorker({ people: [{ id: 'osprey', name: 'Osprey of Acme' }] })
   expectGolden('tenants-none', project, await project.run('tenants', 'list', '--json'))
   expect(readdirSync(project.folder)).not.toContain('.tidemark')

@@ -151,7 +151,7 @@ export function changesCases(open: OpenHarness): void {
     expect(told).toEqual(['backfill cursor_expired', 'restored'])
     expect(copy.rows).toEqual((await expected(stand.store, DATABASE)).rows)
     expect(JSON.parse(checkpoint.text!)).toMatchObject({ restart: null })
-  }, 90_000)
+  })
 
   test('A25 a consumer that dies during a fresh backfill is still told when it is complete', async () => {
     const { stand, driver } = await landed(open)

@@ -8,7 +8,7 @@ import { feed, live } from '../../src/testing/store-cases/harness.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
 import { landed } from './changes-cases.ts'
 
-test('A11, A12, A30 a consumer that is killed again and again, between any two steps, loses nothing; by key everything is done once', { timeout: 180_000 }, async () => {
+test('A11, A12, A30 a consumer that is killed again and again, between any two steps, loses nothing; by key everything is done once', async () => {
   const { stand } = await landed(openHarness)
   const folder = mkdtempSync(join(tmpdir(), 'tidemark-killed-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))

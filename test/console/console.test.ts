@@ -82,7 +82,7 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     const before = await cycles.getByRole('row').count()
     await expect.poll(() => cycles.getByRole('row').last().innerText()).toMatch(/schedule\s+\d\d:\d\d:\d\d\s+(?:\d+ ms|\d+s)\s+1\s+12\s+0\s+0\s+1\s+0\s+–\s+complete/)
     await page.getByRole('button', { name: 'Run now' }).click()
-    await expect.poll(() => cycles.getByRole('row').count(), { timeout: 20_000 }).toBe(before + 1)
+    await expect.poll(() => cycles.getByRole('row').count()).toBe(before + 1)
     await expect.poll(() => cycles.getByRole('row').nth(1).innerText()).toMatch(/trigger[\s\S]*\s12\s/)
     await page.getByRole('button', { name: 'Pause' }).click()
     await page.getByRole('heading', { name: /orders Paused/ }).waitFor()
@@ -379,7 +379,7 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
 
   // The colours are the same at every width, the layout in every scheme: three of the four tell all, and each what is its own.
   for (const [scheme, size] of [['light', WIDE], ['dark', WIDE], ['light', NARROW]] as const) {
-    test(`every page is accessible and fits, ${scheme}, ${size.width} wide`, { timeout: 180_000 }, async () => {
+    test(`every page is accessible and fits, ${scheme}, ${size.width} wide`, async () => {
       const page = await at('/', { size, scheme })
       for (const [name, path] of Object.entries(PAGES)) {
         await page.goto(`${scene.url}/console${path}`)

@@ -40,7 +40,7 @@ describe.skipIf(missing !== null)('the console of a running demo', () => {
     await ended
   })
 
-  test('shows three accounts being followed, on every page', { timeout: 180_000 }, async () => {
+  test('shows three accounts being followed, on every page', async () => {
     const page = await openPage(browser, ready.url)
     onTestFinished(() => page.context().close())
     // What it prints leads there.
@@ -51,14 +51,14 @@ describe.skipIf(missing !== null)('the console of a running demo', () => {
     await expect.poll(() => names.allInnerTexts()).toEqual(expect.arrayContaining(['customers', 'customers-backfill', 'contacts', 'companies', 'issues', 'repositories']))
     await page.getByRole('row', { name: /customers-backfill/ }).getByText(/\+\d+/).waitFor()
     const coverage = page.getByRole('row', { name: /^\S+ customers / }).getByRole('img')
-    await expect.poll(() => coverage.getAttribute('aria-label'), { timeout: 60_000 }).toMatch(/Backfill: All of the list has been read\. Delta: All of what changed since has been read/)
+    await expect.poll(() => coverage.getAttribute('aria-label')).toMatch(/Backfill: All of the list has been read\. Delta: All of what changed since has been read/)
 
     // Changes of the accounts arrive while one looks.
     await page.getByRole('link', { name: 'Feed' }).click()
     const rows = page.getByRole('region', { name: /Changes/ }).getByRole('row')
     await rows.nth(1).waitFor()
     const newest = await rows.nth(1).innerText()
-    await expect.poll(() => rows.nth(1).innerText(), { timeout: 60_000 }).not.toBe(newest)
+    await expect.poll(() => rows.nth(1).innerText()).not.toBe(newest)
     await page.getByRole('button', { name: 'Hold' }).click()
     await rows.nth(1).getByRole('link').last().click()
     await page.getByRole('heading', { name: 'Why it is so' }).waitFor()
@@ -80,7 +80,7 @@ describe.skipIf(missing !== null)('the console of a running demo', () => {
     // Some of what the accounts hold does not fit the worker's schema.
     await page.goto(`${ready.url}/console/quarantine`)
     const refused = page.getByRole('table', { name: /Quarantine/ }).getByRole('row').filter({ hasText: 'SCHEMA_MISMATCH' })
-    await expect.poll(() => refused.count(), { timeout: 60_000 }).toBeGreaterThan(0)
+    await expect.poll(() => refused.count()).toBeGreaterThan(0)
     await page.goto(`${ready.url}/console/access`)
     await page.getByText('on this machine').waitFor()
     await page.getByRole('table', { name: 'Keys' }).getByText('valid').first().waitFor()
@@ -89,7 +89,7 @@ describe.skipIf(missing !== null)('the console of a running demo', () => {
     expect(page.trouble).toEqual([])
   })
 
-  test('fits a wide and a narrow window, in both schemes (TIDEMARK_UPDATE=1 keeps the pictures)', { timeout: 180_000 }, async () => {
+  test('fits a wide and a narrow window, in both schemes (TIDEMARK_UPDATE=1 keeps the pictures)', async () => {
     for (const [size, scheme] of [[WIDE, 'light'], [NARROW, 'light'], [WIDE, 'dark']] as const) {
       const page = await openPage(browser, ready.url, { size, scheme })
       const look = async (name: string, path: string): Promise<void> => {

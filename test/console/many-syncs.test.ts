@@ -45,7 +45,7 @@ describe.skipIf(missing !== null)(`with ${SYNCS} syncs`, () => {
       if (response.url().endsWith('/console/api/overview')) answers.push(response.status())
     })
     const before = { ...asked }
-    await expect.poll(() => answers.length, { timeout: 20_000 }).toBeGreaterThanOrEqual(3)
+    await expect.poll(() => answers.length).toBeGreaterThanOrEqual(3)
     expect([new Set(answers), asked.read - before.read]).toEqual([new Set([304]), 0])
 
     // From top to bottom and back, without a task that would be felt.

@@ -5,7 +5,7 @@ import { ROOT } from '../cli/package.ts'
 import { Project, Running } from '../cli/project.ts'
 import { json, serve } from '../sources/kit/loopback.ts'
 
-test('docs/guides/notion-workers.md does what it says', { timeout: 180_000 }, async () => {
+test('docs/guides/notion-workers.md does what it says', async () => {
   const guide = readFileSync(join(ROOT, 'docs/guides/notion-workers.md'), 'utf8')
   const orders = [{ id: 'o1', name: 'First', total: 12.5, paid: true, tags: ['gift', 'fast'], updatedAt: '2026-01-31T12:00:00Z' }]
   const url = await serve((_, response) => json(response, orders))
@@ -27,7 +27,7 @@ test('docs/guides/notion-workers.md does what it says', { timeout: 180_000 }, as
   expect(answers[2]).toMatch(/o1\s+First\s+o1\s+12\.5\s+1\s+\["gift","fast"\]/)
 })
 
-test('examples/notion-worker runs with one command', { timeout: 180_000 }, async () => {
+test('examples/notion-worker runs with one command', async () => {
   const { command, folder } = new Project()
   // The script stands where the command stands in every other test.
   const { code, stdout, stderr } = await new Running({ command: join(ROOT, 'examples/notion-worker/run.mjs'), folder } as Project, [], { env: { TIDEMARK_COMMAND: command } }).ended

@@ -7,7 +7,7 @@ import { Project } from '../cli/project.ts'
 
 const ROWS = 30_000
 
-test.each([['all of it', []], ['what is new', ['--since-last']]])('an export of %s that is killed leaves no file that could be taken for whole; the next one writes it', { timeout: 120_000 }, async (_, flags) => {
+test.each([['all of it', []], ['what is new', ['--since-last']]])('an export of %s that is killed leaves no file that could be taken for whole; the next one writes it', async (_, flags) => {
   const project = new Project()
   const store = await openStore(`sqlite:${join(project.folder, '.tidemark/tidemark.db')}`, { environment: {} })
   const driver = await SyncDriver.take(store)

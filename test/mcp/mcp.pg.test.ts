@@ -5,7 +5,7 @@ import { people, Project } from '../cli/project.ts'
 import { createDatabase, dropDatabase } from '../setup/postgres-server.ts'
 import { connect } from './agent.ts'
 
-test('on PostgreSQL an agent asks the same questions, and sees its own tenant alone', { timeout: 180_000 }, async () => {
+test('on PostgreSQL an agent asks the same questions, and sees its own tenant alone', async () => {
   const server = inject('postgresUrl')
   const url = await createDatabase(server)
   onTestFinished(() => dropDatabase(server, url))

@@ -18,7 +18,7 @@ import { connect } from './agent.ts'
 /** In the state and the cursors of the worker in fixtures/. */
 const CANARY = 'kestrel-7731'
 
-test('an agent looks at the databases, the changes and the syncs of one tenant, and changes nothing', { timeout: 180_000 }, async () => {
+test('an agent looks at the databases, the changes and the syncs of one tenant, and changes nothing', async () => {
   const project = Project.withWorker({ people: people(5) })
   expect((await project.run('run', '--tenant', 'acme')).code).toBe(0)
   project.source({ people: [...people(3), { id: "o'brien", name: '\\x27; drop table x; --' }] })
@@ -75,7 +75,7 @@ test('an agent looks at the databases, the changes and the syncs of one tenant, 
   expect(contentOf(project)).toBe(before)
 })
 
-test('with --allow-writes an agent triggers, pauses and resumes, on record; without a store it is told that nothing has landed', { timeout: 180_000 }, async () => {
+test('with --allow-writes an agent triggers, pauses and resumes, on record; without a store it is told that nothing has landed', async () => {
   const project = Project.withWorker({ people: people(2) })
   const { agent, call, raw } = await connect(project, '--allow-writes')
   expect(await call('list_databases')).toEqual({ databases: [], truncated: false })
@@ -124,7 +124,7 @@ test('changes that do not fit into one answer come with the next, none of them l
   expect(calls).toBeGreaterThan(2)
 })
 
-test('without the SDK the command says what to install', { timeout: 120_000 }, async () => {
+test('without the SDK the command says what to install', async () => {
   const project = Project.withWorker()
   // The same build, where the package is hidden.
   const hidden = `data:text/javascript,${encodeURIComponent("export async function resolve(name, context, next) { if (name.startsWith('@modelcontextprotocol/')) throw Object.assign(new Error('gone'), { code: 'ERR_MODULE_NOT_FOUND' }); return next(name, context) }")}`

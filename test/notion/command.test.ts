@@ -177,7 +177,7 @@ describe('a worker that goes wrong', () => {
       badValues: null,
     })
     expect(await stand.rows('select _key as k from rows')).toEqual([{ k: 'good' }])
-  }, 120_000)
+  })
 
   test('what does not fit the schema of the database is in quarantine, each with its reason', async () => {
     const stand = new Stand('hostile')

@@ -30,7 +30,7 @@ describe('Z38 names that every object seems to have', () => {
 
   test.each([
     ['as Node starts', []], ['without __proto__', ['--disable-proto=delete']], ['with the prototype frozen', ['--import', 'freeze']], ['with every intrinsic frozen', ['--frozen-intrinsics']],
-  ])('are data through every entrance, %s', { timeout: 60_000 }, (_, given) => {
+  ])('are data through every entrance, %s', (_, given) => {
     const project = new Project()
     const freeze = join(project.folder, 'freeze.mjs')
     writeFileSync(freeze, 'Object.freeze(Object.prototype)')
@@ -55,7 +55,7 @@ describe('Z38 names that every object seems to have', () => {
 const [major = 0] = process.versions.node.split('.').map(Number)
 const PERMISSION = major >= 24 ? '--permission' : '--experimental-permission'
 
-test('Z42 a run needs to write nothing but the folder of its store, to start no process, and to load nothing but the driver of SQLite', { timeout: 60_000 }, () => {
+test('Z42 a run needs to write nothing but the folder of its store, to start no process, and to load nothing but the driver of SQLite', () => {
   const project = Project.withWorker()
   const inside = [PERMISSION, '--allow-fs-read=*', '--allow-worker', '--allow-addons']
   const written = (folder: string): string[] => [...inside, `--allow-fs-write=${join(project.folder, folder)}`]
@@ -68,7 +68,7 @@ test('Z42 a run needs to write nothing but the folder of its store, to start no 
   expect(project.has('elsewhere.db')).toBe(false)
 })
 
-test.skipIf(process.platform !== 'linux')('Z20 a service that would leave its memory behind when it crashes says so; Node writes no report of a crash unless told to', { timeout: 60_000 }, async () => {
+test.skipIf(process.platform !== 'linux')('Z20 a service that would leave its memory behind when it crashes says so; Node writes no report of a crash unless told to', async () => {
   const { reportOnFatalError, reportOnSignal, reportOnUncaughtException } = process.report
   expect({ reportOnFatalError, reportOnSignal, reportOnUncaughtException }).toEqual({ reportOnFatalError: false, reportOnSignal: false, reportOnUncaughtException: false })
   const started = (limit: string): string => {

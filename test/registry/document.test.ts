@@ -62,7 +62,7 @@ describe('what the document asks of a run', () => {
     expect(schema).not.toMatch(/"(?:transform|mapping|rename|silver|gold|flatten)\w*"/i)
   })
 
-  test('R18 the same worker does the same in a program of its own, under the runner of schedules and from the command line: one log, one state, one version', { timeout: 60_000 }, async () => {
+  test('R18 the same worker does the same in a program of its own, under the runner of schedules and from the command line: one log, one state, one version', async () => {
     await runCycle(worker(), 'orders', { store })
     const [log, checkpoint] = [await told(store), await store.read({ worker: 'shop', sync: 'orders' })]
 

@@ -53,7 +53,7 @@ async function fill(raw: Store, tenant: string): Promise<SyncDriver> {
   return driver
 }
 
-test('Z4 a rotation killed at every step it has, before and after the store took it: all stays readable, the others go on, and the next rotation ends it with every key wrapped anew once', { timeout: 120_000 }, async () => {
+test('Z4 a rotation killed at every step it has, before and after the store took it: all stays readable, the others go on, and the next rotation ends it with every key wrapped anew once', async () => {
   const raw = await openSqliteStore({ file: ':memory:' })
   onTestFinished(() => raw.close())
   const whole = new Mortal()

@@ -98,7 +98,7 @@ let stand: Stand
 beforeAll(async () => {
   build = await buildPackage()
   stand = sqliteStand()
-}, 120_000)
+})
 afterAll(async () => {
   killChildren()
   await stand.remove()
@@ -151,4 +151,4 @@ test.each(Object.keys(SUBJECTS))('R6 R50 %s: killed inside its first cycle and i
   await last.kill()
   expect(await subject.differences(store)).toEqual([])
   expect(await stand.look(store, (opened) => opened.position())).toBe(subject.entries)
-}, 60_000)
+})

@@ -13,9 +13,9 @@ describe('the store suite', () => {
     await using modules = await loadPatched([])
     const named = new Set(faults.flatMap((fault) => fault.caughtBy).flatMap(casesNamed))
     for (const storeCase of named) expect(await failureOf(storeCase, modules), storeCase.name).toBe(null)
-  }, 60_000)
+  })
 
-  test.for(faults)('catches a store that $name', { timeout: 30_000 }, async (fault) => {
+  test.for(faults)('catches a store that $name', async (fault) => {
     await using modules = await loadPatched(fault.patches ?? [])
     for (const name of fault.caughtBy) {
       const failures = await Promise.all(casesNamed(name).map((storeCase) => failureOf(storeCase, modules, fault.wrap)))

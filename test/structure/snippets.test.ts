@@ -25,7 +25,7 @@ test('every TypeScript snippet of the README and the docs compiles', () => {
   const { stdout, status } = spawnSync('npx', ['tsc', '-p', folder], { cwd: root, encoding: 'utf8' })
   expect(stdout).toBe('')
   expect(status).toBe(0)
-}, 120_000)
+})
 
 test('every path that the documents point to exists', () => {
   const missing: string[] = []

@@ -103,10 +103,10 @@ async function deliverAll(store: Store, log: ReturnType<typeof createLog>, { tra
   const send = createSender()
   const deliverer = new Deliverer({ store, ports: { clock, random: systemRandom, log, tracer, meter }, send, holder: 'test', pollMs: 20 })
   deliverer.start()
-  await expect.poll(() => watcher.spans('tidemark.delivery').length, { timeout: 20_000 }).toBe(1)
+  await expect.poll(() => watcher.spans('tidemark.delivery').length).toBe(1)
   // The second try is due.
   shiftMs = 60_000
-  await expect.poll(() => watcher.spans('tidemark.delivery').length, { timeout: 20_000 }).toBe(2)
+  await expect.poll(() => watcher.spans('tidemark.delivery').length).toBe(2)
   await deliverer.stop({ graceMs: 1_000 })
   await send.close()
 }

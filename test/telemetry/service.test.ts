@@ -10,7 +10,7 @@ import { Service, type LogLine } from './service.ts'
 
 const GUIDE = 'docs/guides/observability.md'
 
-test('RX9 docs/guides/observability.md: what it registers sees the spans and figures of `tidemark start`, and every line says whose it is and where it belongs', { timeout: 120_000 }, async () => {
+test('RX9 docs/guides/observability.md: what it registers sees the spans and figures of `tidemark start`, and every line says whose it is and where it belongs', async () => {
   const [script] = blocksOf(GUIDE).filter(({ language }) => language === 'js')
   const [file] = /(?<=\/\/ )\S+\.mjs/.exec(script!.text)!
   const service = await Service.start({ files: { [file]: script!.text }, env: { NODE_OPTIONS: `--import ./${file}` } })
@@ -45,7 +45,7 @@ test('RX9 docs/guides/observability.md: what it registers sees the spans and fig
   for (const field of ['tenant', 'worker', 'sync', 'cycle', 'page', 'requestId', 'trace_id', 'span_id', 'webhook', 'attempt', 'route', 'host', 'status', 'code']) expect([field, documented.has(field)]).toEqual([field, true])
 })
 
-test('/metrics of a service tells all that the reference promises, each figure once', { timeout: 120_000 }, async () => {
+test('/metrics of a service tells all that the reference promises, each figure once', async () => {
   const service = await Service.start()
   const text = await service.metrics()
   const types = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => [name!, type!] as const)

@@ -5,6 +5,7 @@ import { blockUntilWord, input, openStore, run, say, word, Worker } from './outs
 
 const { url, name, sync = 'listing', rows = 60, pageSize = 10, leaseTtlMs = 60_000, pageMs = 0, holdAt = 0, blocks = false, again = false, listen = false } = input
 let landed = 0
+const isLanded = (page) => landed >= page
 const worker = new Worker({ name: 'office' })
 worker.sync(sync, {
   database: worker.database(input.database ?? 'people'),
@@ -48,7 +49,7 @@ say('closed')
 
 async function standStill(signal) {
   // A page is read while the one before it lands.
-  while (landed < holdAt - 1) await sleep(5)
+  while (!isLanded(holdAt - 1)) await sleep(5)
   say('holding')
   await word(signal)
   if (blocks) blockUntilWord()

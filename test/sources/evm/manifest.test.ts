@@ -26,7 +26,7 @@ function guide(changes: Record<string, string>): string {
   return text
 }
 
-test('the manifest of the guide reads what a chain has, goes on with another provider, and then what is new', { timeout: 60_000 }, async () => {
+test('the manifest of the guide reads what a chain has, goes on with another provider, and then what is new', async () => {
   const contract = await chain.deployToken()
   const start = Number(await chain.client.getBlockNumber()) + 1
   const send = async (count: number): Promise<void> => {

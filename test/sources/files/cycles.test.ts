@@ -34,13 +34,13 @@ test('R41 of 10,000 files, 100 are replaced and 50 arrive late: nothing is misse
   } finally {
     await box.close()
   }
-}, 120_000)
+})
 
 describe('R50 killed', () => {
   let build: Build
   beforeAll(async () => {
     build = await buildPackage()
-  }, 120_000)
+  })
   afterAll(() => build.remove())
 
   test('R41 R48 R50 a reader killed in the middle of a file leaves the checkpoint; the next one ends the cycle, and nothing lands twice', async () => {
@@ -82,5 +82,5 @@ describe('R50 killed', () => {
     } finally {
       rmSync(root, { recursive: true, force: true })
     }
-  }, 60_000)
+  })
 })

@@ -20,7 +20,7 @@ beforeAll(async () => {
   const [port] = (await once(server.stdout!, 'data')) as [Buffer]
   config = { endpoint: `http://127.0.0.1:${port.toString().trim()}`, region: 'us-east-1', forcePathStyle: true, credentials: { accessKeyId: 'S3RVER', secretAccessKey: 'S3RVER' }, requestChecksumCalculation: 'WHEN_REQUIRED', responseChecksumValidation: 'WHEN_REQUIRED' }
   client = new S3Client(config as object)
-}, 60_000)
+})
 afterAll(async () => {
   client?.destroy()
   server?.stdin!.end()
@@ -45,7 +45,7 @@ test('R41 a bucket is followed like a folder: new, late, replaced and deleted ob
   expect((await stage.complete('rows')).counts).toMatchObject({ deleted: 2 })
   expect(await stage.rows('rows')).toEqual({ '2026/a.ndjson#1': { n: 9007199254740993n } })
   await stage.close()
-}, 60_000)
+})
 
 test('R41 R48 R50 a reader of a bucket that is killed in the middle of an object is followed by one that ends its cycle, and nothing lands twice', async () => {
   const build = await buildPackage()
@@ -77,9 +77,9 @@ test('R41 R48 R50 a reader of a bucket that is killed in the middle of an object
     rmSync(root, { recursive: true, force: true })
     build.remove()
   }
-}, 120_000)
+})
 
 test('a bucket that is not there has a code of its own', async () => {
   const { execute } = files({ folder: s3Folder({ bucket: 'nowhere', client: config }) })
   await expect(execute(undefined, contextOf())).rejects.toMatchObject({ code: 'SOURCE_NOT_FOUND' })
-}, 30_000)
+})

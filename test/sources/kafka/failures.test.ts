@@ -118,7 +118,7 @@ for (const { cluster, isHere, start } of CLUSTERS) describe.skipIf(!isHere)(`a c
 
   test('connections end with their cycle, also when it is stopped in the middle of an answer', async () => {
     const sockets = () => process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length
-    const settled = () => expect.poll(sockets, { timeout: 10_000 })
+    const settled = () => expect.poll(sockets)
     const { stage } = await stageOf()
     const before = sockets()
     await stage.complete('orders')

@@ -15,7 +15,7 @@ beforeAll(async () => {
   build = await buildPackage()
   stand = sqliteStand()
   folder = mkdtempSync(join(tmpdir(), 'tidemark-tap-'))
-}, 120_000)
+})
 
 afterAll(async () => {
   killChildren()
@@ -53,4 +53,4 @@ test.each([['often', 3], ['never', undefined]])('R50 R6 kill −9 in the middle 
     expect((await store.rows({ database: 'people', limit: 1_000 })).map(({ text }) => JSON.parse(text) as unknown)).toEqual(ROWS.toSorted((a, b) => (String(a['id']) < String(b['id']) ? -1 : 1)))
     expect((await store.changes({ after: 0, limit: 1_000 })).map(({ action }) => action)).toEqual(ROWS.map(() => 'created'))
   })
-}, 60_000)
+})

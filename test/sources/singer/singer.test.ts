@@ -208,7 +208,7 @@ describe('what a tap may do wrong', () => {
     const { pid, folder } = world.seen()[0]!
     await until(() => !isAlive(pid) && !existsSync(folder))
     expect(world.seen()[1]).toEqual({ asked: 'SIGTERM' })
-  }, 30_000)
+  })
 
   test('it does not run ahead of what lands: whoever does not read holds it up', async () => {
     world = await TapWorld.open({ pageSize: 1, catalog: 'none' })

@@ -18,7 +18,7 @@ export function describeSqlSource(kind: SourceKind, extra: (source: () => Source
     let tables = 0
     beforeAll(async () => {
       source = await kind.open(inject('postgresUrl'))
-    }, 180_000)
+    })
     afterAll(async () => {
       await source?.close()
     })

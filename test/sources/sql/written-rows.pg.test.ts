@@ -27,7 +27,7 @@ describe.skipIf(inject('postgresUrl') === '')('sql: rows of PostgreSQL as bytes'
     await writer.connect()
     await source.exec(`create type mood as enum ('so "so"', 'f\\ine', 'tab\there'); create domain label as text; create domain rank as int8; create domain share as float8;
       create domain cents as numeric(20, 2); create domain moment as timestamptz; create domain deep as label`)
-  }, 180_000)
+  })
   afterAll(async () => {
     await writer?.end()
     await source?.close()
