@@ -27,8 +27,8 @@ interface AddFlags extends TargetFlags {
 
 interface EditFlags extends TargetFlags {
   readonly url?: string
-  readonly databases?: readonly string[] | null
-  readonly actions?: readonly Action[] | null
+  readonly databases?: readonly string[] | 'all'
+  readonly actions?: readonly Action[] | 'all'
   readonly allow?: readonly WebhookAllowance[]
   readonly dryRun?: boolean
 }
@@ -123,7 +123,7 @@ export const webhooksList: Act<[TargetFlags]> = async (cli, flags) => {
 }
 
 export const webhooksEdit: Act<[string, EditFlags]> = async (cli, id, { url, databases, actions, allow, dryRun = false, ...flags }) => {
-  const edit: WebhookEdit = { ...(url !== undefined && { url }), ...(databases !== undefined && { databases }), ...(actions !== undefined && { actions }), ...(allow !== undefined && { allow }) }
+  const edit: WebhookEdit = { ...(url !== undefined && { url }), ...(databases !== undefined && { databases: filterArgument(databases) }), ...(actions !== undefined && { actions: filterArgument(actions) }), ...(allow !== undefined && { allow }) }
   if (Object.keys(edit).length === 0) throw new SyncError('ARGUMENT_INVALID', 'Nothing is to be changed. Give --databases, --actions, --url or --allow.')
   await writing(cli, flags, async (target, store) => {
     const { webhook, plan } = await editWebhook(store, id, edit, { actor: actorName(), at: systemClock.now(), isDone: !dryRun })
@@ -211,9 +211,13 @@ function filterOf({ databases, actions }: Webhook): string {
   return [databases?.join(',') ?? 'all', ...(actions === null ? [] : [actions.join(',')])].join(' ')
 }
 
-/** The word for no filter at all. */
-function orAll<Words>(parse: (text: string) => Words): (text: string) => Words | null {
-  return (text) => (text === 'all' ? null : parse(text))
+/** The word for no filter at all; it stays a word, because commander takes null for an option without a value. */
+function orAll<Words>(parse: (text: string) => Words): (text: string) => Words | 'all' {
+  return (text) => (text === 'all' ? text : parse(text))
+}
+
+function filterArgument<Words>(given: Words | 'all'): Words | null {
+  return given === 'all' ? null : given
 }
 
 function listArgument(text: string): string[] {
