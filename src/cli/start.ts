@@ -42,7 +42,7 @@ export function startVerb(): Command {
     .option('--cors-origin <origin...>', 'web pages of these origins may ask, with a key (default: none)')
     .option('--keys-only', 'control and the console need a key on this machine too, as behind a proxy')
     .option('--no-api', 'serve nothing')
-    .addOption(new Option('--keep-log <days>', 'forget older entries of the log that no row stands on, tombstones included; a reader further behind begins anew (default: keep all)').argParser(countArgument))
+    .addOption(new Option('--keep-log <days>', 'forget older entries of the log, and records of cycles, that no row stands on, tombstones included; a reader further behind begins anew (default: keep all)').argParser(countArgument))
     .option('--all-tenants', 'run for every tenant of the store, also for those that come later; `--tenant a,b` names several')
     .addOption(new Option('--runner <runner>', 'what says when a sync runs: this process, or Restate').choices(['process', 'restate']).default('process'))
     .addOption(new Option('--restate <url>', 'where Restate takes calls').argParser(urlArgument).default('http://127.0.0.1:8080'))

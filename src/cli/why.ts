@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { didYouMean } from '../config/closest.ts'
 import { shown } from '../config/names.ts'
-import { SyncError } from '../contract/index.ts'
+import { SyncError, type LogEntry, type Store } from '../contract/index.ts'
 import { changedMembers } from '../values/changed-members.ts'
 import { parseJson } from '../values/json.ts'
 import type { Act } from './cli.ts'
@@ -33,7 +33,7 @@ export const why: Act<[string, string, WhyFlags]> = async (cli, database, key, f
     await store?.close()
     throw new SyncError('ARGUMENT_INVALID', `${target.store} has no database ${shown(database)} for tenant ${target.tenant}.${didYouMean(database, databases)}`)
   }
-  const entries = await store!.history(database, key).finally(() => store!.close())
+  const { entries, isCompacted } = await gather(store!, database, key).finally(() => store!.close())
   const reveal = flags.reveal === true
 
   if (cli.terminal.json) {
@@ -46,11 +46,17 @@ export const why: Act<[string, string, WhyFlags]> = async (cli, database, key, f
     })
     return
   }
-  if (entries.length === 0) cli.terminal.print(`${database} has never had a row with the key ${shown(key)}.`)
+  if (entries.length === 0) cli.terminal.print(`${database} has ${isCompacted ? 'no history of' : 'never had'} a row with the key ${shown(key)}${isCompacted ? ': it never had one, or it was deleted longer ago than the log is kept' : ''}.`)
   else {
     cli.terminal.print(...table(['SEQUENCE', 'WHEN', 'ACTION', 'SYNC', 'CYCLE', 'PAGE', 'UPSTREAM', reveal ? 'RECORD' : 'CHANGED'], entries.map((entry, at) => [
       String(entry.sequence), isoTime(entry.committedAt), entry.action, `${entry.worker}/${entry.sync}`, String(entry.cycle), String(entry.page),
       entry.upstreamAt ?? '-', reveal ? printable(entry.text ?? '') : printable(changedMembers(entries[at - 1], entry).join(', ')),
     ])))
+    if (entries[0]!.action !== 'created') cli.terminal.remark(cli.terminal.colors.dim('What was before is older than the log is kept.'))
   }
+}
+
+async function gather(store: Store, database: string, key: string): Promise<{ entries: LogEntry[]; isCompacted: boolean }> {
+  const [entries, { floor }] = [await store.history(database, key), await store.feed({ after: 0, limit: 0, scanMax: 1 })]
+  return { entries, isCompacted: floor > 0 }
 }

@@ -34,15 +34,18 @@ export interface FeedPage {
 export type FeedEntry = Pick<LogEntry, 'sequence' | 'database' | 'key' | 'action' | 'text' | 'committedAt'>
 
 export interface CompactRequest {
-  /** Only what was committed before this time, in ms. */
+  /** Only what was committed, and cycles that ended, before this time, in ms. */
   readonly before: number
-  /** How many sequences to look through at most, so that writers need not wait for long. */
+  /** How many sequences to look through, and cycles to forget, at most, so that writers need not wait for long. */
   readonly scanMax: number
 }
 
 export interface Compacted {
   readonly floor: number
+  /** Entries of the log. */
   readonly removed: number
+  /** Records of cycles. */
+  readonly cycles: number
   /** There is more to do before the same time. */
   readonly more: boolean
 }

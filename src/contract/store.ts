@@ -94,8 +94,9 @@ export interface Store {
   /** The newest sequence committed before this time, in ms: whoever reads on from it misses nothing of that time and later. */
   sequenceBefore(time: number): Promise<number>
   /**
-   * Forgets entries that no row stands on, from the oldest on, and moves the floor with them. What a cycle under way may
-   * still count stays.
+   * Forgets entries that no row stands on, from the oldest on, and moves the floor with them; and records of cycles that none
+   * of what is left came with. What a cycle under way may still count stays, and so do the newest cycles of every sync, the
+   * last complete one, and the one its checkpoint comes from.
    */
   compact(request: CompactRequest): Promise<Compacted>
   /** Newest first, never empty; the offer is taken when one is needed. */

@@ -7,14 +7,14 @@ const SCAN_MAX = 10_000
 const BREATH_MS = 50
 
 /**
- * Compacts the log of what is older than so long, every hour or sooner, until stopped. Whoever reads from further back is told that
+ * Compacts the log, and the record of cycles with it, of what is older than so long, every hour or sooner, until stopped. Whoever reads from further back is told that
  * its place has expired; rows are not touched.
  */
 export async function keepLog(store: Store, { clock, log }: Ports, keepMs: number, stopping: AbortSignal): Promise<void> {
   while (!stopping.aborted) {
     try {
-      const removed = await compactBefore(store, clock.now() - keepMs, () => clock.sleep(BREATH_MS, stopping))
-      if (removed > 0) log.info('the log was compacted', { tenant: store.tenant, removed })
+      const { removed, cycles } = await compactBefore(store, clock.now() - keepMs, () => clock.sleep(BREATH_MS, stopping))
+      if (removed + cycles > 0) log.info('the log was compacted', { tenant: store.tenant, removed, cycles })
     } catch (error) {
       if (!stopping.aborted) log.warn('the log could not be compacted', { tenant: store.tenant, reason: error instanceof Error ? error.message : String(error) })
     }
@@ -22,12 +22,13 @@ export async function keepLog(store: Store, { clock, log }: Ports, keepMs: numbe
   }
 }
 
-async function compactBefore(store: Store, before: number, rest: () => Promise<void>): Promise<number> {
-  let removed = 0
+async function compactBefore(store: Store, before: number, rest: () => Promise<void>): Promise<{ removed: number; cycles: number }> {
+  let [removed, cycles] = [0, 0]
   for (;;) {
     const step = await store.compact({ before, scanMax: SCAN_MAX })
     removed += step.removed
-    if (!step.more) return removed
+    cycles += step.cycles
+    if (!step.more) return { removed, cycles }
     await rest()
   }
 }

@@ -277,7 +277,7 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     await page.getByRole('searchbox').fill('cus_other')
     await page.getByRole('button', { name: 'Why is “cus_other” not there?' }).waitFor()
     await page.goto(`${scene.url}/console/databases/orders/ord_bad`)
-    await page.getByText('There never was such a record').waitFor()
+    await page.getByText('Nothing in the log speaks of it').waitFor()
     await page.getByRole('button', { name: /Why is “ord_bad”/ }).click()
     await page.getByText(/It came with page 1 of cycle \d+ of orders and was refused: SCHEMA_MISMATCH/).waitFor()
   })

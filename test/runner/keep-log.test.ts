@@ -51,3 +51,31 @@ test('XE13 what is kept for less than an hour is looked after as often', async (
   await keepLog(harness.store, { random: { next: Math.random }, log: { debug: none, info: none, warn: none, error: none }, clock }, 900_000, stop.signal)
   expect(slept).toEqual([900_000])
 })
+
+test('XE13 a store that is kept for a day holds as much after a month as after a week, and can still tell where each row came from', async () => {
+  const harness = await openHarness()
+  onTestFinished(() => harness.close())
+  const { store } = harness
+  const driver = await SyncDriver.take(store)
+  const quiet = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
+  const held: Array<{ entries: number; cycles: number }> = []
+  for (let day = 0; day < 30; day++) {
+    for (let n = 0; n < 40; n++) {
+      const key = `k${(day * 7 + n) % 50}`
+      const at = START + day * 86_400_000 + n * 60_000
+      await driver.begin({ at })
+      // Most cycles bring nothing, some something, and a few take something away.
+      await driver.complete(n % 4 !== 0 ? [] : n % 20 === 0 ? [remove(key)] : [upsert(key, { day, n })], { at })
+    }
+    const stop = new AbortController()
+    const clock = { now: () => START + (day + 1) * 86_400_000, sleep: async () => stop.abort() }
+    await keepLog(store, { random: { next: Math.random }, log: quiet, clock }, 86_400_000, stop.signal)
+    held.push({ entries: (await store.changes({ after: 0, limit: 10_000 })).length, cycles: (await store.cycles(null, { limit: 10_000 })).length })
+  }
+  const rows = await store.rows({ database: 'things', limit: 100 })
+  const cycles = new Set((await store.cycles(null, { limit: 10_000 })).map(({ cycle }) => cycle))
+  for (const { database, key } of rows) expect((await store.history(database, key)).map(({ cycle }) => cycles.has(cycle))).not.toContain(false)
+  // A day of them, those that rows stand on, and the newest hundred.
+  for (const { entries, cycles: kept } of held) expect([entries <= 10 + 50, kept <= 100 + 50]).toEqual([true, true])
+  expect(held[29]!.cycles).toBeLessThanOrEqual(Math.max(...held.slice(0, 7).map((day) => day.cycles)) + 50)
+})

@@ -16,7 +16,7 @@ export function RecordPage({ database, id }: { database: string; id: string }) {
       <nav className="crumbs" aria-label="Where this is"><Link href="/databases">Databases</Link> <span aria-hidden="true">/</span> <Link href={path`/databases/${database}`}>{database}</Link></nav>
       <h1 className="breakable">{id}</h1>
       {asked.error instanceof ApiError && asked.error.status === 404
-        ? <><Empty title="There never was such a record">Nothing in the log speaks of it.</Empty><div className="ask"><WhyNot database={database} id={id} /></div></>
+        ? <><Empty title="Nothing in the log speaks of it">There never was such a record, or it was deleted longer ago than the log is kept.</Empty><div className="ask"><WhyNot database={database} id={id} /></div></>
         : <Shown of={asked}>{({ data }) => <Told record={data} />}</Shown>}
     </>
   )
@@ -38,6 +38,7 @@ function Told({ record }: { record: RecordDocument }) {
           <ol className="why">
             {record.history.map((entry, at) => <Entry key={entry.sequence} entry={entry} before={record.history[at + 1]} />)}
           </ol>
+          {!record.isCut && record.history.at(-1)!.action !== 'created' && <p className="quiet">What was before is older than the log is kept.</p>}
           {!record.isLive && <WhyNot database={record.database} id={record.key} />}
           <Command label="The same in a terminal" text={`npx tidemark why ${record.database} ${JSON.stringify(record.key)}`} />
         </section>

@@ -34,7 +34,7 @@ export async function rowsText(store: Store, database: string, { after, limit, s
 /** One key: as it is now, and every page, cycle and commit that touched it. */
 export async function recordText(store: Store, database: string, key: string): Promise<string> {
   const entries = await store.history(database, key)
-  if (entries.length === 0) throw new HttpError('NOT_FOUND', 'There never was such a record.')
+  if (entries.length === 0) throw new HttpError('NOT_FOUND', 'Nothing in the log speaks of such a record.')
   const history = entries.map((entry, at) => {
     const { sequence, action, worker, sync, cycle, page, committedAt, upstreamAt, text } = entry
     return `${JSON.stringify({ sequence, action, committedAt: iso(committedAt), upstreamAt, worker, sync, cycle, page, changed: changedMembers(entries[at - 1], entry) }).slice(0, -1)},"record":${text ?? 'null'}}`

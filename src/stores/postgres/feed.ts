@@ -1,5 +1,6 @@
 import type { Compacted, CompactRequest, CursorSecret, CursorSecretOffer, FeedEntry, FeedPage, FeedQuery } from '../../contract/index.ts'
-import { textArray } from './arrays.ts'
+import { CYCLES_KEPT } from '../kit/cycles-kept.ts'
+import { bigintArray, textArray } from './arrays.ts'
 import type { Session, Transaction } from './connection.ts'
 import { lockTenant } from './registry.ts'
 import { ACTION_OF, STATUS } from './rows.ts'
@@ -40,7 +41,13 @@ export function sequenceBefore(session: Session, time: number): Promise<number> 
   return session.connection.read(session.tenant, (transaction) => findBefore(transaction, time))
 }
 
-export function compact(session: Session, { before, scanMax }: CompactRequest): Promise<Compacted> {
+export async function compact(session: Session, request: CompactRequest): Promise<Compacted> {
+  const log = await compactLog(session, request)
+  const cycles = log.more ? 0 : await forgetCycles(session, request)
+  return { ...log, cycles, more: log.more || cycles === request.scanMax }
+}
+
+function compactLog(session: Session, { before, scanMax }: CompactRequest): Promise<Omit<Compacted, 'cycles'>> {
   return session.connection.write(session.tenant, async (transaction) => {
     const { tenant } = transaction
     await lockTenant(transaction)
@@ -54,16 +61,57 @@ export function compact(session: Session, { before, scanMax }: CompactRequest): 
     const last = await transaction.get<{ at: number }>(
       'select committed_at as at from tidemark.log where tenant_id = $1 and sequence <= $2 order by sequence desc limit 1', tenant, next,
     )
-    const removed = await transaction.run(
-      `delete from tidemark.log l where l.tenant_id = $1 and l.sequence > $2 and l.sequence <= $3 and not exists (
-         select from tidemark.rows r where r.tenant_id = $1 and r.database_id = l.database_id and r.key = l.key and r.sequence = l.sequence and r.status = ${STATUS.live}
-       )`, tenant, floor, next,
-    )
+    const gone = [
+      // What a row stood on when the floor passed it, and was overtaken by something that the floor passes now.
+      ...await transaction.all<Gone>(
+        `delete from tidemark.log where tenant_id = $1 and sequence in (select previous from tidemark.log where tenant_id = $1 and sequence > $2 and sequence <= $3 and previous <= $2)
+         returning sequence, committed_at`, tenant, floor, next,
+      ),
+      ...await transaction.all<Gone>(
+        `delete from tidemark.log l where l.tenant_id = $1 and l.sequence > $2 and l.sequence <= $3 and not exists (
+           select from tidemark.rows r where r.tenant_id = $1 and r.database_id = l.database_id and r.key = l.key and r.sequence = l.sequence and r.status = ${STATUS.live}
+         ) returning l.sequence, l.committed_at`, tenant, floor, next,
+      ),
+    ]
+    await forgetCommits(transaction, gone)
     await transaction.run(
       'update tidemark.tenants set floor = $2, floor_committed_at = greatest(floor_committed_at, $3) where tenant_id = $1', tenant, next, last?.at ?? 0,
     )
-    return { floor: next, removed, more: next < until }
+    return { floor: next, removed: gone.length, more: next < until }
   })
+}
+
+interface Gone {
+  sequence: number
+  committed_at: number
+}
+
+/** A commit goes with the last of its entries. They lie side by side: when neither neighbour of one that is gone is of its commit, none is left. */
+async function forgetCommits(transaction: Transaction, gone: readonly Gone[]): Promise<void> {
+  const commits = new Map(gone.map(({ committed_at: at, sequence }) => [at, sequence]))
+  await transaction.run(
+    `delete from tidemark.commits c using unnest($2::bigint[], $3::bigint[]) as gone (committed_at, sequence)
+     where c.tenant_id = $1 and c.committed_at = gone.committed_at
+       and c.committed_at is distinct from (select l.committed_at from tidemark.log l where l.tenant_id = $1 and l.sequence < gone.sequence order by l.sequence desc limit 1)
+       and c.committed_at is distinct from (select l.committed_at from tidemark.log l where l.tenant_id = $1 and l.sequence > gone.sequence order by l.sequence limit 1)`,
+    transaction.tenant, bigintArray([...commits.keys()]), bigintArray([...commits.values()]),
+  )
+}
+
+/** Nobody waits for it: what may go today is not needed again tomorrow, whatever is written meanwhile. */
+function forgetCycles(session: Session, { before, scanMax }: CompactRequest): Promise<number> {
+  return session.connection.write(session.tenant, (transaction) => transaction.run(
+    `delete from tidemark.cycles where tenant_id = $1 and cycle_id in (
+       select c.cycle_id from (
+         select cycle_id, sync_id, coalesce(ended_at, started_at) as at, row_number() over (partition by sync_id order by cycle_id desc) as rank,
+           max(cycle_id) filter (where stop_reason = 'complete') over (partition by sync_id) as complete
+         from tidemark.cycles where tenant_id = $1
+       ) c join tidemark.registry g on g.tenant_id = $1 and g.sync_id = c.sync_id
+       where c.rank > $2 and c.at < $3 and c.cycle_id is distinct from c.complete and c.cycle_id is distinct from g.inflight_cycle and c.cycle_id is distinct from g.committed_by
+         and not exists (select from tidemark.commits k where k.tenant_id = $1 and k.cycle_id = c.cycle_id)
+       order by c.cycle_id limit $4
+     )`, session.tenant, CYCLES_KEPT, before, scanMax,
+  ))
 }
 
 export async function cursorSecrets(session: Session, { secret, createdAt, renewMs, keepMs }: CursorSecretOffer): Promise<CursorSecret[]> {

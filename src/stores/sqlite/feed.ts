@@ -1,4 +1,5 @@
 import type { Compacted, CompactRequest, CursorSecret, CursorSecretOffer, FeedEntry, FeedPage, FeedQuery } from '../../contract/index.ts'
+import { CYCLES_KEPT } from '../kit/cycles-kept.ts'
 import type { Parameter, Session } from './connection.ts'
 import { ACTION_OF } from './encoding.ts'
 
@@ -38,7 +39,13 @@ export function sequenceBefore(session: Session, time: number): number {
   return low
 }
 
-export function compact(session: Session, { before, scanMax }: CompactRequest): Compacted {
+export function compact(session: Session, request: CompactRequest): Compacted {
+  const log = compactLog(session, request)
+  const cycles = log.more ? 0 : forgetCycles(session, request)
+  return { ...log, cycles, more: log.more || cycles === request.scanMax }
+}
+
+function compactLog(session: Session, { before, scanMax }: CompactRequest): Omit<Compacted, 'cycles'> {
   const { connection, tenantId, base } = session
   return connection.write(() => {
     const { floor } = readStanding(session)
@@ -49,15 +56,57 @@ export function compact(session: Session, { before, scanMax }: CompactRequest): 
     const next = Math.min(until, floor + scanMax)
     if (next <= floor) return { floor, removed: 0, more: false }
     const committedAt = lastCommittedAt(session, next)
-    const { changes: removed } = connection.run(
-      `delete from tidemark_log where position > ? and position <= ? and not exists (
-         select 1 from tidemark_rows r where r.tenant_id = ? and r.database_id = tidemark_log.database_id and r.key = tidemark_log.key
-           and r.position = tidemark_log.position and r.status = 0
-       )`, base + floor, base + next, tenantId,
-    )
+    const gone = [
+      // What a row stood on when the floor passed it, and was overtaken by something that the floor passes now.
+      ...connection.all<Gone>(
+        `delete from tidemark_log where position in (select previous from tidemark_log where position > ?1 and position <= ?2 and previous <= ?1)
+         returning position, commit_id`, base + floor, base + next,
+      ),
+      ...connection.all<Gone>(
+        `delete from tidemark_log where position > ? and position <= ? and not exists (
+           select 1 from tidemark_rows r where r.tenant_id = ? and r.database_id = tidemark_log.database_id and r.key = tidemark_log.key
+             and r.position = tidemark_log.position and r.status = 0
+         ) returning position, commit_id`, base + floor, base + next, tenantId,
+      ),
+    ]
+    forgetCommits(session, gone)
     connection.run('update tidemark_tenants set floor = ?, floor_committed_at = max(floor_committed_at, ?) where tenant_id = ?', next, committedAt, tenantId)
-    return { floor: next, removed, more: next < until }
+    return { floor: next, removed: gone.length, more: next < until }
   })
+}
+
+interface Gone {
+  position: number
+  commit_id: number
+}
+
+/** A commit goes with the last of its entries. They lie side by side: when neither neighbour of one that is gone is of its commit, none is left. */
+function forgetCommits({ connection }: Session, gone: readonly Gone[]): void {
+  for (const [commitId, position] of new Map(gone.map(({ commit_id: commitId, position }) => [commitId, position]))) {
+    connection.run(
+      `delete from tidemark_commits where commit_id = ?1
+         and ?1 is not (select commit_id from tidemark_log where position < ?2 order by position desc limit 1)
+         and ?1 is not (select commit_id from tidemark_log where position > ?2 order by position limit 1)`, commitId, position,
+    )
+  }
+}
+
+/** Looked for before anything is locked: what may go today is not needed again tomorrow. */
+function forgetCycles({ connection, tenantId }: Session, { before, scanMax }: CompactRequest): number {
+  const old = connection.read(() => connection.all<{ id: number }>(
+    `select cycle_id as id from (
+       select cycle_id, sync_id, coalesce(ended_at, started_at) as at, row_number() over (partition by sync_id order by cycle_id desc) as rank,
+         max(cycle_id) filter (where stop_reason = 'complete') over (partition by sync_id) as complete
+       from tidemark_cycles where tenant_id = ?1
+     ) c join tidemark_registry g using (sync_id)
+     where rank > ?2 and at < ?3 and cycle_id is not complete and cycle_id is not g.inflight_cycle and cycle_id is not g.committed_by
+       and cycle_id not in (select cycle_id from tidemark_commits where tenant_id = ?1)
+     order by cycle_id limit ?4`, tenantId, CYCLES_KEPT, before, scanMax,
+  ))
+  if (old.length === 0) return 0
+  return connection.write(() => connection.run(
+    'delete from tidemark_cycles where tenant_id = ? and cycle_id in (select value from json_each(?))', tenantId, JSON.stringify(old.map(({ id }) => id)),
+  ).changes)
 }
 
 export function cursorSecrets(session: Session, { secret, createdAt, renewMs, keepMs }: CursorSecretOffer): CursorSecret[] {

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import type { ApiKey, FeedEntry, FeedPage } from '../../contract/index.ts'
+import { parseJson } from '../../values/json.ts'
+import { CYCLES_KEPT } from '../../stores/kit/cycles-kept.ts'
 import { currentRows, runChurn, sorted, type Replica } from './churn.ts'
 import { DATABASE, feed, live, type StoreCase, SyncDriver, remove, START, upsert, rule } from './harness.ts'
 
@@ -100,7 +102,7 @@ export const servedCases: readonly StoreCase[] = [
     const { floor, floorCommittedAt, position } = await store.feed({ after: 0, limit: 0, scanMax: 1 })
     assert.deepEqual([floor, floorCommittedAt, position], [due, entries[due - 1]!.committedAt, entries.length])
     assert.equal((await store.feed({ after: due, limit: 0, scanMax: 1 })).afterCommittedAt, floorCommittedAt)
-    assert.deepEqual(await store.compact({ before, scanMax: 20 }), { floor: due, removed: 0, more: false })
+    assert.deepEqual(await store.compact({ before, scanMax: 20 }), { floor: due, removed: 0, cycles: 0, more: false })
   }),
   rule('after compaction work goes on: the dead stay dead, and the feed still gives the rows', async ({ store }) => {
     const driver = await SyncDriver.take(store)
@@ -120,9 +122,53 @@ export const servedCases: readonly StoreCase[] = [
     await list.begin()
     await delta.cycle([upsert('a', { n: 2 })])
     await delta.cycle([upsert('a', { n: 3 })])
-    assert.deepEqual(await store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 1_000 }), { floor: 1, removed: 1, more: false })
+    assert.deepEqual(await store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 1_000 }), { floor: 1, removed: 1, cycles: 0, more: false })
     await list.abandon()
-    assert.deepEqual(await store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 1_000 }), { floor: 3, removed: 1, more: false })
+    assert.deepEqual(await store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 1_000 }), { floor: 3, removed: 1, cycles: 0, more: false })
+  }),
+  rule('XE13 what a row stood on when the floor passed it goes once the floor passes what came after it: the log stays as small as the rows', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    await driver.cycle([upsert('still', { n: 0 }), upsert('moving', { n: 0 })])
+    for (let n = 1; n <= 5; n++) {
+      await driver.cycle([upsert('moving', { n })])
+      await driver.cycle([upsert('passing', { n })])
+      await driver.cycle([remove('passing')])
+      await store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 1_000 })
+      assert.deepEqual((await feed(store)).map(({ key }) => key), ['still', 'moving'])
+      assert.deepEqual((await store.history('things', 'moving')).map(({ text }) => parseJson(text!)), [{ n }])
+    }
+    assert.deepEqual(sorted(lastOf(await feed(store))), sorted(await currentRows(store)))
+  }),
+  rule('XE13 records of cycles go with the log: what rows stand on stays, and of every sync the newest, the last complete and the one under way', async ({ store }) => {
+    const [busy, failing] = [await SyncDriver.take(store), await SyncDriver.take(store, { sync: 'failing' })]
+    await busy.cycle([upsert('still', { n: 0 }), upsert('moving', { n: 0 })])
+    await failing.cycle([])
+    const many = CYCLES_KEPT + 20
+    for (let n = 1; n <= many; n++) {
+      await busy.cycle([upsert('moving', { n })])
+      await failing.begin({ fresh: true })
+    }
+    const refs = [busy.ref, failing.ref]
+    const left = () => Promise.all(refs.map(async (ref) => (await store.cycles(ref, { limit: 1_000 })).map(({ cycle }) => cycle)))
+    const [ofBusy, ofFailing] = await left()
+    // Nothing is so old.
+    assert.deepEqual(await store.compact({ before: START, scanMax: 1_000 }), { floor: 0, removed: 0, cycles: 0, more: false })
+    assert.deepEqual(await left(), [ofBusy, ofFailing])
+    await failing.abandon()
+    let [removed, steps] = [0, 0]
+    for (let more = true; more; steps++) {
+      const step = await store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 15 })
+      assert.ok(step.cycles <= 15)
+      removed += step.cycles
+      more = step.more
+    }
+    // The first of busy has landed what `still` stands on, the first of failing was its last complete one.
+    assert.deepEqual(await left(), [[...ofBusy!.slice(0, CYCLES_KEPT), ofBusy!.at(-1)], [...ofFailing!.slice(0, CYCLES_KEPT), ofFailing!.at(-1)]])
+    assert.equal(removed, 2 * (many - CYCLES_KEPT))
+    assert.equal((await store.history('things', 'still'))[0]!.cycle, ofBusy!.at(-1))
+    await busy.cycle([upsert('still', { n: 1 })])
+    await store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 1_000 })
+    assert.equal((await left())[0]!.length, CYCLES_KEPT)
   }),
 
   // ── secrets and keys ───────────────────────────────────────────────────────────────────────────────────────────────

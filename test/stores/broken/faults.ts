@@ -11,8 +11,8 @@ export interface Fault {
   readonly caughtBy: readonly string[]
 }
 
-const [COMMIT, LOOKUP, SWEEP, REGISTRY, READING, SCHEMA, WEBHOOKS, STANDINGS, PACERS] = ['commit', 'lookup', 'sweep', 'registry', 'reading', 'schema', 'webhooks', 'standings', 'pacers']
-  .map((name) => `stores/sqlite/${name}.ts`) as [string, string, string, string, string, string, string, string, string]
+const [COMMIT, LOOKUP, SWEEP, REGISTRY, READING, SCHEMA, FEED, WEBHOOKS, STANDINGS, PACERS] = ['commit', 'lookup', 'sweep', 'registry', 'reading', 'schema', 'feed', 'webhooks', 'standings', 'pacers']
+  .map((name) => `stores/sqlite/${name}.ts`) as [string, string, string, string, string, string, string, string, string, string]
 const [JUDGE, PLAN] = ['stores/kit/judge.ts', 'stores/kit/plan-landing.ts']
 
 export const faults: readonly Fault[] = [
@@ -302,6 +302,27 @@ export const faults: readonly Fault[] = [
     name: 'lists the quarantine of every tenant',
     patches: [{ file: READING, from: 'where q.tenant_id = ? and', to: 'where (q.tenant_id = ? or true) and' }],
     caughtBy: ['R44 a store knows its tenant, and another tenant finds nothing'],
+  },
+
+  {
+    name: 'never looks again at what the floor has passed',
+    patches: [{ file: FEED, from: 'position <= ?2 and previous <= ?1)', to: 'position <= ?2 and previous < 0)' }],
+    caughtBy: ['XE13 what a row stood on'],
+  },
+  {
+    name: 'forgets a commit with the first of its entries',
+    patches: [{ file: FEED, from: '?1 is not (select commit_id from tidemark_log where position < ?2 order by position desc limit 1)', to: '?2 is not null' }, { file: FEED, from: '?1 is not (select commit_id from tidemark_log where position > ?2 order by position limit 1)', to: '?1 > 0' }],
+    caughtBy: ['XE13 what a row stood on'],
+  },
+  {
+    name: 'forgets the cycles that rows came with',
+    patches: [{ file: FEED, from: 'cycle_id not in (select cycle_id from tidemark_commits where tenant_id = ?1)', to: 'true' }],
+    caughtBy: ['XE13 records of cycles go with the log'],
+  },
+  {
+    name: 'forgets the last complete cycle of a sync that fails',
+    patches: [{ file: FEED, from: 'cycle_id is not complete and cycle_id is not g.inflight_cycle and cycle_id is not g.committed_by', to: 'true' }],
+    caughtBy: ['XE13 records of cycles go with the log'],
   },
 
   // ── webhooks ──
