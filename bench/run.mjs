@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// npm run bench [-- --records N --only sqlite,postgres,tables,http,feed,scheduler,fleet]; `fleet` takes some twenty minutes and is run only when named
+// npm run bench [-- --records N --only sqlite,postgres,tables,http,feed,scheduler,replica,fleet]; the last two are run only when named, and `fleet` takes some twenty minutes
 // Every figure is a ratio to a raw limit measured in the same run on the same machine. The raw limit is measured before and
 // after, and its mean counts, because machines get tired.
 import { fork, spawnSync } from 'node:child_process'
@@ -36,6 +36,7 @@ try {
   if (only.includes('http')) report.http = await benchHttp()
   if (only.includes('feed')) report.feed = await benchFeed(Number(values.entries))
   if (only.includes('scheduler')) report.scheduler = await benchScheduler()
+  if (only.includes('replica')) report.replica = await benchReplica()
   if (only.includes('fleet')) report.fleet = simulateFleet()
 } finally {
   rmSync(folder, { recursive: true, force: true })
@@ -116,6 +117,27 @@ async function benchScheduler() {
     return result
   } finally {
     await server.stop()
+  }
+}
+
+/** What a streaming replica adds, on the machine of its primary. */
+async function benchReplica() {
+  say('\nA streaming replica on the machine of its primary')
+  const { startPostgres } = await createJiti(import.meta.url).import(join(here, '../test/setup/postgres-server.ts'))
+  const primary = await startPostgres({ fsync: true })
+  const replica = await primary.replica()
+  try {
+    const result = child('replica.mjs', primary.url, replica.url)
+    const { lag, pages } = result
+    const line = (name, ms) => say(`  ${name.padEnd(22)} ${median(ms).toFixed(1)} ms in the middle, ${ms.toSorted((a, b) => a - b)[Math.floor(ms.length * 0.99)].toFixed(1)} ms for one in a hundred`)
+    line('a commit is seen here', lag.here)
+    line('and there', lag.there)
+    line('while four land pages', lag.busy)
+    say(`  a page of 100 changes  ${median(pages.here).toFixed(0)}/s here, ${median(pages.there).toFixed(0)}/s there = ${median(pages.there.map((rate, turn) => rate / pages.here[turn])).toFixed(2)} × here`)
+    return result
+  } finally {
+    await replica.stop()
+    await primary.stop()
   }
 }
 

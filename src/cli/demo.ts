@@ -6,6 +6,7 @@ import { SyncError, type Store } from '../contract/index.ts'
 import { systemClock } from '../platform/clock.ts'
 import type { RunnerEvent } from '../runner/runner-options.ts'
 import { newApiKey } from '../server/api-key.ts'
+import { addApiKey } from '../server/seals.ts'
 import { newSecret, secretsText } from '../webhooks/secrets.ts'
 import { countArgument, countOrZeroArgument } from './arguments.ts'
 import type { Act, Cli } from './cli.ts'
@@ -127,7 +128,7 @@ async function makeWorker(cli: Cli, folder: string, world: DemoWorld): Promise<W
 
 async function addKey(store: Store): Promise<string> {
   const { text, key } = newApiKey({ name: 'demo', scopes: ['*:read'], rateLimit: RATE_LIMIT, createdAt: systemClock.now() })
-  await store.addApiKey(key)
+  await addApiKey(store, key)
   return text
 }
 

@@ -7,6 +7,7 @@ import { systemClock } from '../platform/clock.ts'
 import { DataKeys } from '../registry/data-keys.ts'
 import { keyText, makeMasterKey, type KeyRing } from '../registry/key-ring.ts'
 import { DEFAULT_RATE_LIMIT, isScope, newApiKey } from '../server/api-key.ts'
+import { addApiKey } from '../server/seals.ts'
 import { actorName } from './actor.ts'
 import { countArgument, countOrZeroArgument } from './arguments.ts'
 import type { Act, Cli } from './cli.ts'
@@ -76,7 +77,7 @@ export const keysCreate: Act<[string, CreateFlags]> = async (cli, name, flags) =
   await writing(cli, flags, async (target, store) => {
     const now = systemClock.now()
     const { text, key } = newApiKey({ name, scopes: flags.scopes, rateLimit: flags.rate, createdAt: now, endsAt: flags.days === undefined ? null : now + flags.days * 24 * HOUR_MS })
-    await store.addApiKey(key)
+    await addApiKey(store, key)
     show(cli, target, { key, text, said: `${printable(name)} is key ${key.id}, for ${key.scopes.join(', ')}.` })
   })
 }
@@ -116,7 +117,7 @@ export const keysRotate: Act<[string | undefined, RotateFlags]> = async (cli, id
     const now = systemClock.now()
     const old = await findKey(store, id)
     const { text, key } = newApiKey({ name: old.name, scopes: old.scopes, rateLimit: old.rateLimit, createdAt: now })
-    await store.addApiKey(key)
+    await addApiKey(store, key)
     await store.endApiKey(id, now + flags.overlap * HOUR_MS)
     show(cli, target, { key, text, said: `Key ${key.id} follows ${id}, which ends ${isoTime(now + flags.overlap * HOUR_MS)}.` })
   })

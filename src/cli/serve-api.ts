@@ -15,7 +15,8 @@ export interface ApiOptions {
   readonly outside: Outside
   readonly syncs: readonly DeclaredSync[]
   readonly schemas: Readonly<Record<string, JsonSchema>>
-  readonly inbound: InboundWebhooks
+  /** Absent where none can come in. */
+  readonly inbound?: InboundWebhooks
   readonly host: string
   readonly corsOrigins?: readonly string[]
   readonly keysOnly?: boolean

@@ -1,6 +1,6 @@
 import { jsonSchemaOf, type JsonSchema } from '../config/schema.ts'
 import type { WorkerLike } from '../config/worker.ts'
-import type { Ports, Store } from '../contract/index.ts'
+import { SyncError, type Ports, type Store } from '../contract/index.ts'
 import { holderName, isDeadHolder } from '../platform/holder.ts'
 import { syncsOf } from '../runner/declared-sync.ts'
 import { keepLog } from '../runner/keep-log.ts'
@@ -45,7 +45,22 @@ export interface Service {
 }
 
 /** Listens at once, so that its address can be told; the rest begins with `start`. */
-export async function openService({ target, store, outside: given, api, keepLogMs, restate = null, tenants: others = [], ...options }: ServiceOptions): Promise<Service> {
+export async function openService(given: ServiceOptions): Promise<Service> {
+  return given.store.isReplica === true ? serveReplica(given) : openWhole(given)
+}
+
+/** Of a store that can only be read, what it holds: nothing runs, nothing is delivered, nothing comes in. */
+async function serveReplica({ target, store, outside, api, keepLogMs, restate = null, tenants: others = [] }: ServiceOptions): Promise<Service> {
+  if (api === null || restate !== null || keepLogMs !== undefined) {
+    throw new SyncError('STORE_READONLY', 'The store is a replica: the feed is all that can be served from it, so --no-api, --keep-log and --runner restate have nothing to do here.')
+  }
+  const metrics = await openMetrics()
+  const tenants = new Set([store.tenant, ...(others === 'all' ? [] : others)])
+  const served = await serveApi({ store, ports: watched(outside.ports, metrics), outside, syncs: syncsOf(target.worker), schemas: schemasOf(target.worker), metrics, isOwn: (tenant) => tenants.has(tenant), ...api })
+  return { api: served, tenants, restateUrl: () => null, start: async () => {}, stop: () => served.close() }
+}
+
+async function openWhole({ target, store, outside: given, api, keepLogMs, restate = null, tenants: others = [], ...options }: ServiceOptions): Promise<Service> {
   const metrics = api === null ? null : await openMetrics()
   const outside = { ...given, ports: watched(given.ports, metrics) }
   const { ports } = outside

@@ -34,7 +34,7 @@ interface StartFlags extends TargetFlags {
 export function startVerb(): Command {
   return withStoreFlags(new Command('start'))
     .summary('run every sync on its schedule, serve the feed and deliver webhooks, until stopped')
-    .description('Runs every sync when it is due, serves the feed over HTTP and sends changes to webhooks, until stopped. Any number of these may share one PostgreSQL store. Logs go to standard error as JSON lines.')
+    .description('Runs every sync when it is due, serves the feed over HTTP and sends changes to webhooks, until stopped. Any number of these may share one PostgreSQL store; on a replica of one, only the feed is served. Logs go to standard error as JSON lines.')
     .addOption(new Option('--concurrency <n>', 'how many syncs run side by side').argParser(countArgument).default(4))
     .addOption(new Option('--grace <seconds>', 'how long to wait for pages in hand when stopped').argParser(countArgument).default(10))
     .addOption(new Option('--port <n>', `where to serve the feed; 0 takes any (default: ${DEFAULT_PORT}, or any when it is taken)`).argParser(countOrZeroArgument))
@@ -84,7 +84,8 @@ export async function serveWorker(cli: Cli, { restate, tenants = [], ...flags }:
       onEvent: cli.terminal.json ? eventLines(cli) : eventLog(outside.ports.log),
     })
     try {
-      showSchedules(cli, target, service, tenants === 'all')
+      if (store.isReplica === true) showReplica(cli, target, service)
+      else showSchedules(cli, target, service, tenants === 'all')
       await service.start()
       await whileServed(service)
     } finally {
@@ -122,6 +123,11 @@ function showSchedules({ terminal }: Cli, target: WorkerTarget, { api, tenants }
   } else terminal.print(...table(['SYNC', 'MODE', 'SCHEDULE', 'INTO'], syncs.map(({ name, mode, schedule, databases }) => [name, mode, describeSchedule(schedule), databases.join(', ')])))
   if (!terminal.json && (isForAll || tenants.size > 1)) terminal.print(`Runs for ${isForAll ? 'every tenant of the store' : [...tenants].join(', ')}; the console without a key is of ${target.tenant}.`)
   if (!terminal.json && api !== null) terminal.print(`The console is at ${api.url}/console/.`, `The feed is served at ${api.url}/agents/v1. \`tidemark keys create <name>\` makes a key for it.`)
+}
+
+function showReplica({ terminal }: Cli, target: WorkerTarget, { api }: Service): void {
+  if (terminal.json) terminal.document({ event: 'serving', ...targetDocument(target), replica: true, api: api!.url, syncs: [] })
+  else terminal.print(`The store is a replica: no sync runs here. What it holds is served at ${api!.url}/agents/v1; control is with a server on the primary.`)
 }
 
 function showRestate({ terminal }: Cli, { restate: ingress }: StartFlags, url: string | null): void {

@@ -56,7 +56,7 @@ export const ERROR_CODES = {
   STORE_BUSY: entry('retry', 'environment', 'The database was locked by another writer for too long.'),
   STORE_UNAVAILABLE: entry('retry', 'environment', 'The database cannot be reached. Check that it runs and that `--store` is right.'),
   STORE_FULL: entry('retry', 'environment', 'The disk is full. Free some space; the sync continues by itself.'),
-  STORE_READONLY: entry('fix', 'environment', 'The database cannot be written. Check its permissions.'),
+  STORE_READONLY: entry('fix', 'environment', 'The database cannot be written. Check its permissions; where it is a replica, give the address of its primary.'),
   STORE_NEWER: entry('fix', 'environment', 'This store was written by a newer tidemark. Upgrade; nothing was changed.'),
   STORE_FOREIGN: entry('fix', 'environment', 'Something that is not of tidemark stands where its tables or views belong. Give it another store or rename the database.'),
   STORE_FAILED: entry('bug', 'environment', 'The database refused a statement that should work. Please report it.'),

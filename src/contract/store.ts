@@ -14,6 +14,8 @@ import type { Delivery, DeliveryNote, InboundClaim, InboundMessage, KeptMessage,
  */
 export interface Store {
   readonly tenant: string
+  /** Set when the database is a copy that follows another, perhaps a little behind: it can be read, and what would write is refused (STORE_READONLY). */
+  readonly isReplica?: boolean
   /** The same database, for another tenant. Shares connections; close only the store that was opened. */
   forTenant(tenant: string): Store
   /** The names of all that this database knows, sorted: the one look beyond its own. */
@@ -99,7 +101,7 @@ export interface Store {
    * last complete one, and the one its checkpoint comes from.
    */
   compact(request: CompactRequest): Promise<Compacted>
-  /** Newest first, never empty; the offer is taken when one is needed. */
+  /** Newest first, never empty; the offer is taken when one is needed. A replica takes none, and refuses when it has nothing to tell. */
   cursorSecrets(offer: CursorSecretOffer): Promise<CursorSecret[]>
   /** By its id alone, of whichever tenant: a caller says who it is before anybody knows whose data it may see. */
   apiKey(id: string): Promise<ApiKey | null>

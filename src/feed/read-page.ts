@@ -1,7 +1,7 @@
 import type { FeedEntry, Store } from '../contract/index.ts'
 import { canonicalInstant, instantMs } from '../values/instant.ts'
 import { FeedError, FROM_START } from './feed-error.ts'
-import { checkContinuity, checkUse, openPlace, sealPlace, type Endpoint } from './place.ts'
+import { checkContinuity, checkUse, openPlace, sealPlace, type Endpoint, type Place } from './place.ts'
 import type { Seal } from './seal.ts'
 
 export interface PageRequest {
@@ -26,7 +26,7 @@ export interface Page {
    * begins without a cursor: whoever begins anew after the log was compacted needs cursors that know of it.
    */
   readonly isSettled: boolean
-  /** The newest sequence when the page was read. */
+  /** The newest sequence when the page was read, and never one before its cursor: there is nothing to read until there is a newer one. */
   readonly position: number
   /** The place right after one of the entries. */
   cursorAt(entry: FeedEntry): string
@@ -51,6 +51,8 @@ export async function readPage(store: Store, seal: Seal, request: PageRequest, n
   const after = opened?.sequence ?? (since === null ? request.after ?? 0 : await store.sequenceBefore(since))
 
   const page = await store.feed({ after, limit: limit + 1, scanMax: SCAN_MAX, ...(databases !== null && { databases }), ...(endpoint === 'list' && { live: true }) })
+  // Not set back, as far as anybody can tell here, but not there yet: whoever asks again once it is finds all that follows.
+  if (opened !== null && opened.sequence > page.position && store.isReplica === true) return readNothing(seal, opened, cursor!, now)
   if (opened !== null) checkContinuity(opened, page)
   if (endpoint === 'changes' && since !== null && page.floor > 0 && since <= page.floorCommittedAt) {
     throw new FeedError('time_expired', `The log no longer holds every change since ${updatedSince}; it does from ${isoTime(page.floorCommittedAt + 1)} on. ${FROM_START}`, 'backfill')
@@ -62,8 +64,18 @@ export async function readPage(store: Store, seal: Seal, request: PageRequest, n
   const sequence = last?.sequence ?? page.scanned
   const floor = opened !== null && opened.sequence < page.floor ? opened.floor : page.floor
   const cursorAt = (at: Pick<FeedEntry, 'sequence' | 'committedAt'>): string => sealPlace(seal, { endpoint, databases, floor, sequence: at.sequence, committedAt: at.committedAt }, now)
-  const nextCursor = opened !== null && sequence === opened.sequence && now - opened.issuedAt < KEEP_MS ? cursor! : cursorAt({ sequence, committedAt: last?.committedAt ?? page.scannedCommittedAt })
+  const nextCursor = opened !== null && sequence === opened.sequence && isFresh(opened, now) ? cursor! : cursorAt({ sequence, committedAt: last?.committedAt ?? page.scannedCommittedAt })
   return { entries, nextCursor, hasMore, syncMode: opened === null && since === null ? 'full' : 'incremental', databases, isSettled: endpoint === 'changes' && last !== null && opened !== null, position: page.position, cursorAt }
+}
+
+/** The place stays as it is: what this store lacks, the cursor knows. */
+function readNothing(seal: Seal, opened: Place, cursor: string, now: number): Page {
+  const nextCursor = isFresh(opened, now) ? cursor : sealPlace(seal, opened, now)
+  return { entries: [], nextCursor, hasMore: false, syncMode: 'incremental', databases: opened.databases, isSettled: false, position: opened.sequence, cursorAt: () => nextCursor }
+}
+
+function isFresh({ issuedAt }: Place, now: number): boolean {
+  return now - issuedAt < KEEP_MS
 }
 
 /** Inclusive: the first whole millisecond that is not before it. */

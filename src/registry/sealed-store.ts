@@ -15,6 +15,7 @@ export function sealStore(store: Store, ring: KeyRing, random: RandomBytes): Sto
   return {
     ...methodsOf(store),
     tenant: store.tenant,
+    isReplica: store.isReplica === true,
     forTenant: (tenant) => sealStore(store.forTenant(tenant), ring, random),
     acquire: async (ref, request) => {
       const taken = await store.acquire(ref, request)
@@ -42,7 +43,9 @@ export function sealStore(store: Store, ring: KeyRing, random: RandomBytes): Sto
     // Whoever could read these in a backup could make cursors of their own.
     cursorSecrets: async (offer) => {
       await keys.load()
-      const secrets = await store.cursorSecrets({ ...offer, secret: await states.seal(OF_TENANT, offer.secret, CURSOR_SECRET, offer.createdAt) })
+      // A replica takes no offer, and has perhaps no key yet to seal one with.
+      const secret = store.isReplica === true ? '' : await states.seal(OF_TENANT, offer.secret, CURSOR_SECRET, offer.createdAt)
+      const secrets = await store.cursorSecrets({ ...offer, secret })
       return Promise.all(secrets.map(async (known) => ({ ...known, secret: (await states.open(OF_TENANT, known.secret, [CURSOR_SECRET]))! })))
     },
     // Whoever could read these could sign in our name.

@@ -66,7 +66,8 @@ export class Callers {
   }
 
   charge({ id, tenant, rateLimit }: ApiKey): Allowance {
-    return this.#limit.take(id, rateLimit, this.#storeOf(tenant))
+    const store = this.#storeOf(tenant)
+    return this.#limit.take(id, rateLimit, store.isReplica === true ? null : store)
   }
 
   /** For whoever is allowed in without a key. */

@@ -11,8 +11,8 @@ const OPEN = { kind: 'public' } as const
 const ANYTHING = { type: 'object', additionalProperties: true }
 const STATUS = object({ status: { type: 'string' } })
 
-/** For anybody, by version: made once, since anybody may ask for it as often as they like. */
-const documents: Record<string, string> = {}
+/** For anybody, by what is served: made once, since anybody may ask for it as often as they like. */
+const documents = new WeakMap<readonly Route[], string>()
 
 /** About the server itself. */
 export const metaRoutes: readonly Route[] = [
@@ -40,7 +40,11 @@ export const metaRoutes: readonly Route[] = [
   {
     method: 'GET', path: '/openapi.json', id: 'getOpenApi', access: { kind: 'open' }, answer: ANYTHING, summary: 'This interface, described by OpenAPI 3.1; for a key, with the databases that it may read and their records.',
     async handle({ reply, hall, caller }) {
-      if (caller.scopes.length === 0) return sendJson(reply, (documents[hall.version] ??= JSON.stringify(openApiDocument(hall.routes, hall.version))))
+      if (caller.scopes.length === 0) {
+        const known = documents.get(hall.routes) ?? JSON.stringify(openApiDocument(hall.routes, hall.version))
+        documents.set(hall.routes, known)
+        return sendJson(reply, known)
+      }
       return sendJson(reply, JSON.stringify(openApiDocument(hall.routes, hall.version, await databaseSchemas(hall, caller))))
     },
   },

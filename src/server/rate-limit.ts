@@ -12,7 +12,7 @@ export interface Allowance {
 }
 
 interface Count {
-  /** Where it is shared; null for what this process counts alone. */
+  /** Where it is shared; null for what this process counts alone, such as what is asked of a replica. */
   readonly store: Store | null
   own: number
   /** How many of them the store knows of. */

@@ -80,8 +80,9 @@ export function createServer({ store, ports, version, syncs = [], outside, schem
   const cors = new Cors(corsOrigins)
   const stop = new AbortController()
   const send = createSender()
+  const routes = store.isReplica === true ? ROUTES.filter(({ method }) => method === 'GET') : ROUTES
   const hall: Hall = {
-    ports, version, tenant: store.tenant, isOwn, syncs, outside: outside ?? null, schemas, inbound: inbound ?? null, routes: ROUTES, send, patienceMs, stopping: stop.signal, streams: new Map(),
+    ports, version, tenant: store.tenant, isOwn, syncs, outside: outside ?? null, schemas, inbound: inbound ?? null, routes, send, patienceMs, stopping: stop.signal, streams: new Map(),
     callers: new Callers(store, ports.clock, stop.signal), seals: new Seals(ports.clock), tide: new TideWatch(ports.clock, stop.signal), metrics, places: () => places?.() ?? null, notes: new StateNotes(), pages: new PageCache(),
   }
   const callers: WhoAsks = new WeakMap()
@@ -116,8 +117,8 @@ export function createServer({ store, ports, version, syncs = [], outside, schem
   void app.register(compress, { global: false, threshold: COMPRESS_MIN_BYTES, encodings: ['br', 'gzip', 'deflate'], brotliOptions: { params: { 1: 4 } }, zlibOptions: { level: 4 } })
   // After the plugin, so that its decorators are there.
   app.after(() => {
-    for (const route of ROUTES) register(app, route, hall, callers, isLoopback(host) && !keysOnly)
-    refuseOtherMethods(app)
+    for (const route of routes) register(app, route, hall, callers, isLoopback(host) && !keysOnly)
+    refuseOtherMethods(app, routes)
     serveConsole(app)
   })
   return {
@@ -220,15 +221,16 @@ function answer(error: HttpError, request: FastifyRequest, reply: FastifyReply):
     .type('application/json; charset=utf-8').send(error.body(request.id))
 }
 
-function refuseOtherMethods(app: FastifyInstance): void {
-  const allowed = new Map<string, string[]>()
-  for (const { path, method } of ROUTES) allowed.set(path, [...(allowed.get(path) ?? []), ...(method === 'GET' ? ['GET', 'HEAD'] : [method])])
+function refuseOtherMethods(app: FastifyInstance, served: readonly Route[]): void {
+  const allowed = new Map<string, string[]>(ROUTES.map(({ path }) => [path, []]))
+  for (const { path, method } of served) allowed.get(path)!.push(...(method === 'GET' ? ['GET', 'HEAD'] : [method]))
+  const elsewhere = served === ROUTES ? '' : ' The store is a replica, which is only read: the rest is done by a server on the primary.'
   for (const [url, methods] of allowed) {
     const refused = (['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as HTTPMethods[]).filter((method) => !methods.includes(method as string))
     app.route({
       method: refused, url, exposeHeadRoute: false,
       onRequest: async () => {
-        throw new HttpError('METHOD_NOT_ALLOWED', `This address knows ${methods.join(' and ')}.`, { headers: { allow: methods.join(', ') } })
+        throw new HttpError('METHOD_NOT_ALLOWED', `This address knows ${methods.join(' and ') || 'no method'}.${elsewhere}`, { headers: { allow: methods.join(', ') } })
       },
       handler: async () => {},
     })

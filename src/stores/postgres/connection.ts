@@ -18,6 +18,7 @@ export interface ConnectionOptions {
 export interface Session {
   readonly connection: Connection
   readonly tenant: string
+  readonly isReplica: boolean
 }
 
 /** A pool of connections that keep nothing between transactions: what a transaction needs, it sets for itself alone. */

@@ -1,4 +1,4 @@
-import type { Compacted, CompactRequest, CursorSecret, CursorSecretOffer, FeedEntry, FeedPage, FeedQuery } from '../../contract/index.ts'
+import { SyncError, type Compacted, type CompactRequest, type CursorSecret, type CursorSecretOffer, type FeedEntry, type FeedPage, type FeedQuery } from '../../contract/index.ts'
 import { CYCLES_KEPT } from '../kit/cycles-kept.ts'
 import { bigintArray, textArray } from './arrays.ts'
 import type { Session, Transaction } from './connection.ts'
@@ -7,8 +7,17 @@ import { ACTION_OF, STATUS } from './rows.ts'
 
 /** The log as it is served, and what belongs to that. */
 
+export async function feed(session: Session, query: FeedQuery): Promise<FeedPage> {
+  const page = await readFeed(session, query)
+  if (query.after <= page.position || session.isReplica) return page
+  // A replica may show a commit that is not seen here yet: it is written, and waits for its replicas. Until it is seen it holds
+  // its tenant's row, so whoever has had that row sees it.
+  await session.connection.write(session.tenant, lockTenant)
+  return readFeed(session, query)
+}
+
 /** Sent together and seen at one moment: the transaction reads from one snapshot. */
-export function feed(session: Session, { after, limit, databases, live = false, scanMax }: FeedQuery): Promise<FeedPage> {
+function readFeed(session: Session, { after, limit, databases, live = false, scanMax }: FeedQuery): Promise<FeedPage> {
   return session.connection.read(session.tenant, async (transaction) => {
     const { tenant } = transaction
     const filtered = databases !== undefined || live
@@ -119,7 +128,9 @@ export async function cursorSecrets(session: Session, { secret, createdAt, renew
     'select secret, created_at as "createdAt" from tidemark.cursor_secrets where tenant_id = $1 order by created_at desc', transaction.tenant,
   )
   const known = await session.connection.read(session.tenant, read)
-  if (known[0] !== undefined && known[0].createdAt > createdAt - renewMs) return known
+  // A replica goes on with what it has, also when that is old: it is for the primary to renew it.
+  if (known[0] !== undefined && (session.isReplica || known[0].createdAt > createdAt - renewMs)) return known
+  if (session.isReplica) throw new SyncError('STORE_READONLY', `The replica has no secret for the cursors of tenant ${session.tenant} yet. \`tidemark keys create\` on the primary makes one, and so does a page of the feed that is read there.`)
   return session.connection.write(session.tenant, async (transaction) => {
     const { tenant } = transaction
     // Two processes that offer at once must agree on one.

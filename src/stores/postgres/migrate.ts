@@ -2,9 +2,14 @@ import { SyncError } from '../../contract/index.ts'
 import type { Connection, Transaction } from './connection.ts'
 import { MIGRATIONS, SCHEMA_VERSION, SERVER_VERSION_MIN } from './schema.ts'
 
-/** Makes or renews the tables. Cut off anywhere, it has done nothing and can be run again. */
-export async function migrate(connection: Connection): Promise<void> {
-  if ((await connection.read('', versionThere)) === SCHEMA_VERSION) return
+/** Makes or renews the tables. Cut off anywhere, it has done nothing and can be run again. A replica has them from its primary alone. */
+export async function migrate(connection: Connection): Promise<{ isReplica: boolean }> {
+  const { there, isReplica } = await connection.read('', async (transaction) => ({ there: await versionThere(transaction), isReplica: await isInRecovery(transaction) }))
+  if (there === SCHEMA_VERSION) return { isReplica }
+  if (isReplica) {
+    const what = there === null ? 'the schema tidemark has not reached it' : `its schema tidemark has version ${there}, and this tidemark needs ${SCHEMA_VERSION}`
+    throw new SyncError('STORE_READONLY', `The server is a replica, and ${what}. Open the primary once with this tidemark; the tables come from there.`)
+  }
   await connection.write('', async (transaction) => {
     // Others that open the store wait here, and then find it done.
     await transaction.run(`select pg_advisory_xact_lock(hashtext('tidemark.migrate'))`)
@@ -17,6 +22,11 @@ export async function migrate(connection: Connection): Promise<void> {
       `create or replace function tidemark.schema_version() returns integer language sql immutable as 'select ${SCHEMA_VERSION}'`,
     )
   })
+  return { isReplica }
+}
+
+async function isInRecovery(transaction: Transaction): Promise<boolean> {
+  return (await transaction.get<{ is: boolean }>('select pg_is_in_recovery() as is'))!.is
 }
 
 /** Null when the tables were never made. Kept as a function: a table of versions would be one without a tenant. */

@@ -17,23 +17,23 @@ export interface PostgresStoreOptions extends ConnectionOptions {
   readonly tenant?: string
 }
 
-/** Opens, and on first use makes, a store in the schema `tidemark` of a PostgreSQL database. */
+/** Opens, and on first use makes, a store in the schema `tidemark` of a PostgreSQL database. On a streaming replica it can only be read. */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
   const connection = new Connection(options)
   try {
-    await migrate(connection)
+    return storeOf({ connection, tenant: options.tenant ?? 'default', ...(await migrate(connection)) }, options)
   } catch (error) {
     await connection.close()
     throw error
   }
-  return storeOf({ connection, tenant: options.tenant ?? 'default' }, options)
 }
 
 function storeOf(session: Session, options: ConnectionOptions): Store {
-  const { connection, tenant } = session
+  const { connection, tenant, isReplica } = session
   return {
     tenant,
-    forTenant: (other) => storeOf({ connection, tenant: other }, options),
+    isReplica,
+    forTenant: (other) => storeOf({ ...session, tenant: other }, options),
     tenants: () => tenants.tenants(session),
     erase: (by) => tenants.erase(session, by),
     close: () => connection.close(),

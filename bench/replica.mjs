@@ -1,0 +1,44 @@
+// node bench/replica.mjs <primary url> <replica url>: what reading from a streaming replica is like, as one JSON line. Here and
+// there in turns, on one machine: what the replica takes off the primary does not show, only what it adds.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { openPostgresStore } from '../dist/stores/postgres/store.js'
+import { landings, Lander } from './lander.mjs'
+
+const [url, replicaUrl] = process.argv.slice(2)
+const primary = await openPostgresStore({ url })
+const calm = await Lander.take(primary, 'calm')
+await calm.cycle(landings(0, 10_000))
+const replica = await openPostgresStore({ url: replicaUrl })
+
+/** From the moment a commit was answered until a reader at the store sees it. */
+async function seenAfter(store, position) {
+  const from = performance.now()
+  while ((await store.position()) < position) await sleep(0)
+  return performance.now() - from
+}
+
+const lag = { here: [], there: [], busy: [] }
+for (let n = 0; n < 200; n++) {
+  const position = await calm.cycle(landings(n, 1, n + 1))
+  for (const [name, store] of n % 2 === 0 ? [['here', primary], ['there', replica]] : [['there', replica], ['here', primary]]) lag[name].push(await seenAfter(store, position))
+  await sleep(10)
+}
+const measured = new AbortController()
+const writers = Array.from({ length: 4 }, async (_, w) => {
+  const lander = await Lander.take(await openPostgresStore({ url, tenant: `busy-${w}` }), 'busy')
+  for (let n = 0; !measured.signal.aborted; n++) await lander.cycle(landings(n * 1_000, 1_000))
+  await lander.store.close()
+})
+for (let n = 200; n < 300; n++) lag.busy.push(await seenAfter(replica, await calm.cycle(landings(n, 1, n + 1))))
+measured.abort()
+await Promise.all(writers)
+await seenAfter(replica, await primary.position())
+
+const pages = { here: [], there: [] }
+for (let turn = 0; turn < 20; turn++) for (const [name, store] of [['here', primary], ['there', replica]]) {
+  const from = performance.now()
+  for (let n = 0; n < 50; n++) await store.feed({ after: (n * 7_919) % 9_900, limit: 101, scanMax: 1 })
+  pages[name].push(50 / ((performance.now() - from) / 1_000))
+}
+await Promise.all([primary.close(), replica.close()])
+console.log(JSON.stringify({ lag, pages }))
