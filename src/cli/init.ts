@@ -18,7 +18,7 @@ interface InitFlags {
 export function initVerb(): Command {
   return new Command('init')
     .summary('a worker project that runs at once')
-    .description('Makes a worker project for a source of yours. On a terminal it asks which. All but one run at once, without an account or a network, against something simulated, and against the real one as soon as its key is in .env; that one (postgres-cdc) needs a server, and says how to start one.')
+    .description('Makes a worker project for a source of yours. On a terminal it asks which. Each runs at once, without an account or a network, against something simulated, and against the real one as soon as its key is in .env.')
     .argument('[dir]', 'where to make it', '.')
     .addOption(new Option('--source <name>', 'what it reads from').choices(Object.keys(INIT_SOURCES)))
     .option('--yes', 'ask nothing; without --source, a small harbour inside the worker')
@@ -37,7 +37,8 @@ export const init: Act<[string, InitFlags]> = async (cli, dir, flags) => {
     throw new SyncError('ARGUMENT_INVALID', `${folder} already has ${clashing.join(', ')}. Nothing was written. Choose another folder, or add --force to overwrite.`)
   }
   const linked = own.checkout !== null && linkPackage(own.checkout, folder)
-  const needsInstall = !(own.runsHere || linked) || source.packages !== undefined
+  // A checkout has all that its own tests need.
+  const needsInstall = !(own.runsHere || linked) || source.packages !== undefined || (source.devPackages !== undefined && !linked)
   const { terminal } = cli
   if (terminal.json) terminal.document({ folder, source: name, written, kept, dependency: own.dependency, linked })
   else show(cli, source, { cd: relative(cli.folder, folder), written, kept, needsInstall })
@@ -46,20 +47,25 @@ export const init: Act<[string, InitFlags]> = async (cli, dir, flags) => {
 /** Asks with arrows and Enter; loaded only where somebody can be asked. */
 async function askSource(): Promise<InitSourceName> {
   const { isCancel, select } = await import('@clack/prompts')
-  const options = Object.entries<InitSource>(INIT_SOURCES).map(([value, { title, simulated }]) => ({ value: value as InitSourceName, label: title, ...(simulated !== null && { hint: 'runs at once' }) }))
+  const options = Object.entries<InitSource>(INIT_SOURCES).map(([value, { title }]) => ({ value: value as InitSourceName, label: title }))
   const answer = await select({ message: 'What do you want a copy of?', options, maxItems: 12 })
   if (isCancel(answer)) throw new SyncError('CANCELLED', 'Nothing was chosen and nothing was written.')
   return answer
 }
 
 function valuesOf(source: InitSource, name: string, dependency: string): Record<string, string> {
-  const { database, sync, settings, packages = {}, needs = [] } = source
+  const { database, sync, settings, packages = {}, devPackages } = source
   return {
-    first: needs.length === 0 ? untilSet(source) : `It reads a server of yours. To try it with one on this machine:\n\n\`\`\`sh\n${needs.join('\n')}\n\`\`\``,
+    first: untilSet(source),
     name, dependency, database, sync, key: database === 'vessels' ? 'V001' : '<key>', now: isoTime(Math.floor(systemClock.now() / 1_000) * 1_000),
     settings: Object.entries(settings).map(([setting, what]) => `# ${what}\n# ${setting}=`).join('\n') || '# This source needs none.',
-    packages: Object.entries(packages).map(([other, version]) => `,\n    "${other}": "${version}"`).join(''),
+    packages: packageLines(packages).map((line) => `,${line}`).join(''),
+    devDependencies: devPackages === undefined ? '' : `,\n  "devDependencies": {${packageLines(devPackages).join(',')}\n  }`,
   }
+}
+
+function packageLines(packages: Readonly<Record<string, string>>): string[] {
+  return Object.entries(packages).map(([name, version]) => `\n    "${name}": "${version}"`)
 }
 
 interface Made {
@@ -85,12 +91,11 @@ function show({ terminal }: Cli, source: InitSource, { cd, written, kept, needsI
     ...[
       ...(cd === '' ? [] : [`cd ${cd}`]),
       ...(needsInstall ? ['npm install'] : []),
-      ...(source.needs ?? []),
       'npx tidemark run                                     # twice: the second time it finds what moved',
       `npx tidemark query "select * from ${source.database} limit 5"`,
       'npx tidemark status',
     ].map((line) => `  ${line}`),
     '',
-    source.needs === undefined ? untilSet(source) : `It reads a server of yours; ${Object.keys(source.settings).join(' and ')} in .env says which.`,
+    untilSet(source),
   )
 }

