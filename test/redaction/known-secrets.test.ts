@@ -64,10 +64,10 @@ test('of a header also what comes after the scheme, and of a key in many lines e
 test('of the environment what is a secret by its name or by its looks, and not what messages are made of', () => {
   noteEnvironment({
     SHOP_PASSWORD: 'correct-horse', THING: '9f86d081884c7d65', STORE: 'postgres://u:battery-staple@h/d', UNSET: undefined,
-    HOME: '/home/anna-of-the-hill', LANG: 'de_DE.UTF-8', AUTH_USER: 'anna-of-the-hill', API_URL: 'https://api.example/v1', SHELL: '/bin/bash',
+    HOME: '/home/anna-of-the-hill', LANG: 'de_DE.UTF-8', AUTH_USER: 'anna-of-the-hill', API_URL: 'https://api.example/v1', SHELL: '/bin/bash', PWD: '/srv/shop-of-anna', OLDPWD: '/srv/old-shop',
   })
   expect(maskSecrets('correct-horse 9f86d081884c7d65 battery-staple')).toBe('[secret] [secret] [secret]')
-  const plain = '/home/anna-of-the-hill de_DE.UTF-8 anna-of-the-hill https://api.example/v1 /bin/bash postgres://u h/d'
+  const plain = '/srv/shop-of-anna /srv/old-shop /home/anna-of-the-hill de_DE.UTF-8 anna-of-the-hill https://api.example/v1 /bin/bash postgres://u h/d'
   expect(maskSecrets(plain)).toBe(plain)
 })
 
