@@ -1,7 +1,6 @@
 import { relative, resolve } from 'node:path'
 import { Command } from 'commander'
 import { SyncError } from '../contract/index.ts'
-import { exportTo, formatOf } from '../export/export.ts'
 import type { Act } from './cli.ts'
 import { grouped } from './counts.ts'
 import { openForReading } from './open-for-reading.ts'
@@ -24,6 +23,7 @@ export function exportVerb(): Command {
 export const exportRows: Act<[string, ExportFlags]> = async (cli, name, flags) => {
   const target = storeTarget(cli, flags)
   announce(cli, target)
+  const { exportTo, formatOf } = await import('../export/export.ts')
   const path = resolve(cli.folder, flags.to)
   formatOf(path)
   const store = await openForReading(target)

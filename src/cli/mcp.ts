@@ -2,7 +2,6 @@ import { Command } from 'commander'
 import { parseStoreUrl } from '../config/store-url.ts'
 import { isSyncError, type Store } from '../contract/index.ts'
 import type { Desk } from '../mcp/desk.ts'
-import { serveMcp } from '../mcp/serve-mcp.ts'
 import { systemClock } from '../platform/clock.ts'
 import { syncsOf } from '../runner/declared-sync.ts'
 import { actorName } from './actor.ts'
@@ -30,6 +29,7 @@ export const mcp: Act<[McpFlags]> = async (cli, flags) => {
   const signal = cli.listenForStop()
   const target = await targetOf(cli, flags)
   announce(cli, target)
+  const { serveMcp } = await import('../mcp/serve-mcp.ts')
   const stores = new Stores(target)
   try {
     await serveMcp({ desk: deskOf(target, stores), version: ownVersion(), allowWrites: flags.allowWrites === true, stdin: process.stdin, stdout: process.stdout, signal })

@@ -1,6 +1,6 @@
 import type { StateText } from '../contract/index.ts'
 import { redactState, showTidemark } from '../redaction/redact-state.ts'
-import type { RegistryRecord } from '../strategies/index.ts'
+import type { RegistryRecord } from '../strategies/kit/envelope.ts'
 import { stringifyJson } from '../values/json.ts'
 import { Foreign } from './json-document.ts'
 

@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import { NEVER_RUN, type Store, type SyncRef } from '../contract/index.ts'
-import { registryRecord } from '../strategies/index.ts'
+import { registryRecord } from '../strategies/kit/envelope.ts'
 import { countArgument, countOrZeroArgument } from './arguments.ts'
 import type { Act, Cli } from './cli.ts'
 import { grouped } from './counts.ts'
