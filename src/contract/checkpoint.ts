@@ -74,6 +74,8 @@ export interface Inflight {
   /** What its pages told so far of Page.scope and of how far they reach. */
   readonly scope: string | null
   readonly tidemark: string | null
+  /** What the guard against endless cycles has to know of them (invariant 9); null before the first page. */
+  readonly guard: string | null
   /** The tenant's sequence when the cycle began: rows written later are not this cycle's to sweep (invariant 5). */
   readonly startSequence: number
 }

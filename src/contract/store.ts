@@ -309,6 +309,7 @@ export type Move =
       readonly state: StateText
       readonly tidemark: string | null
       readonly scope: string | null
+      readonly guard: string | null
     }
   /** The last page: `committed` moves, `inflight` is cleared, the sweep runs, and the cycle is on record as complete even if nobody lives to release it. */
   | {

@@ -10,7 +10,7 @@ import { CycleTrace } from './cycle-trace.ts'
 import { Drift } from './drift.ts'
 import { keepLease } from './keep-lease.ts'
 import { LateRows } from './late-rows.ts'
-import { LoopGuard } from './loop-guard.ts'
+import { LoopGuard, type Passed } from './loop-guard.ts'
 import { Pacer } from './pacer.ts'
 import { PageReader, type Reading, type ReadPage } from './page-reader.ts'
 import type { PreparedPage } from './prepare-page.ts'
@@ -123,13 +123,13 @@ class Cycle {
         continue
       }
       const { checked, prepared } = read
-      if (checked.hasMore) this.#guard.check(inflight.state, checked.state!, prepared)
+      const passed = checked.hasMore ? this.#guard.check(inflight, checked.state!, prepared) : null
       const budgetEnd = checked.hasMore ? this.#budgetEnd() : null
       const next = checked.hasMore && budgetEnd === null ? this.#read(inflight, checked.state, 2) : null
 
       const drift = checked.hasMore ? this.#drift.look(prepared.columns) : await this.#driftOfLast(prepared)
       // Should it fail, the end of the cycle also ends the page read ahead.
-      const outcome = await this.#commit(read, this.#moveFor(inflight, read), drift)
+      const outcome = await this.#commit(read, this.#moveFor(inflight, read, passed), drift)
       if (outcome.kind !== 'landed') {
         next?.discard()
         if (outcome.kind === 'braked') return this.#giveUp(inflight, read, outcome)
@@ -140,7 +140,7 @@ class Cycle {
         continue
       }
       overlaps = 0
-      if (checked.hasMore) this.#guard.advance(inflight.state, checked.state!, prepared)
+      if (passed !== null) this.#guard.advance(passed)
       this.#inflight = inflight = { ...inflight, page: inflight.page + 1, state: checked.state }
       const before = this.#position
       this.#noteLanded(read, outcome, inflight.page, drift)
@@ -167,7 +167,7 @@ class Cycle {
     this.#scope = begun.inflight.scope ?? this.#plan.scope
     this.#tidemark = laterTidemark(this.#checkpoint.tidemark, begun.inflight.tidemark)
     this.#drift = new Drift(begun.columns)
-    this.#guard = new LoopGuard(sync, limits.emptyPagesMax, begun.inflight.state)
+    this.#guard = new LoopGuard(sync, limits.emptyPagesMax, begun.inflight, this.#checkpoint.lastError)
     onProgress?.({ kind: 'begun', cycle: begun.inflight.cycle, resumed: begun.resumed, page: begun.inflight.page })
     return begun.inflight
   }
@@ -196,10 +196,10 @@ class Cycle {
     return null
   }
 
-  #moveFor({ cycle, page, state: asked }: Inflight, { checked, prepared }: ReadPage): Move {
+  #moveFor({ cycle, page, state: asked }: Inflight, { checked, prepared }: ReadPage, passed: Passed | null): Move {
     const scope = this.#scopeWith(checked.scope)
     const tidemark = laterTidemark(this.#tidemark, prepared.tidemark)
-    if (checked.hasMore) return { kind: 'continue', cycle, page: page + 1, state: checked.state, tidemark, scope }
+    if (passed !== null) return { kind: 'continue', cycle, page: page + 1, state: checked.state, tidemark, scope, guard: passed.text }
     const replace = this.#plan.mode === 'replace'
     return {
       kind: 'complete', cycle, page: page + 1,

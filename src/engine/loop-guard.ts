@@ -1,50 +1,95 @@
 import { hash } from 'node:crypto'
-import { SyncError, type StateText } from '../contract/index.ts'
+import { SyncError, type ErrorCode, type Inflight, type LastError, type StateText } from '../contract/index.ts'
 import type { PreparedPage } from './prepare-page.ts'
 
 type Content = Pick<PreparedPage, 'landings' | 'quarantined'>
 
-/** How many positions of a cycle are remembered; a longer way round ends at the page budget. */
+/** How many positions of one run are remembered. A longer way round is found by the anchor. */
 const HISTORY_MAX = 10_000
 
-/** Invariant 9: a cycle that goes in circles, stands still or never gets anywhere fails instead. */
+/** In so many runs the page after a standstill may be the same: a source that goes on behind its position begins there again with each. */
+const STANDSTILLS_MAX = 3
+
+const OWN_ERRORS: readonly ErrorCode[] = ['EMPTY_PAGES', 'CURSOR_STALLED', 'CURSOR_CYCLE']
+
+/** What is kept with every page, so that a cycle in many runs is judged as one: a few bytes, however long it is. */
+interface Kept {
+  /** When the cycle failed here, if it did. Each failure begins all of this anew: a source that was mended may have to pass the same positions. */
+  readonly failedAt: number | null
+  /**
+   * The position after the last page whose number is a power of two. Whoever goes in circles of n pages passes it again
+   * as soon as that number is n or more and lies on the circle.
+   */
+  readonly anchor: string | null
+  readonly emptyPages: number
+  /** The content of a page that left the position as it was, and in how many runs in a row it came. */
+  readonly standstill: { readonly content: string; readonly runs: number } | null
+}
+
+/** A page that may land, and what is known then. */
+export interface Passed {
+  readonly mark: string
+  readonly kept: Kept
+  readonly text: string
+}
+
+/** Invariant 9: a cycle that goes in circles, stands still or never gets anywhere fails instead, in however many runs. */
 export class LoopGuard {
   readonly #sync: string
   readonly #emptyPagesMax: number
   readonly #visited = new Set<string>()
-  #emptyPages = 0
-  #confirming: string | null = null
+  #kept: Kept
+  #isConfirming = false
 
-  constructor(sync: string, emptyPagesMax: number, start: StateText) {
+  constructor(sync: string, emptyPagesMax: number, { state, guard }: Pick<Inflight, 'state' | 'guard'>, lastError: LastError | null) {
     this.#sync = sync
     this.#emptyPagesMax = emptyPagesMax
-    if (start !== null) this.#visit(digest(start))
+    const start = state === null ? null : digest(state)
+    if (start !== null) this.#visited.add(start)
+    const failedAt = lastError !== null && OWN_ERRORS.includes(lastError.code) ? lastError.at : null
+    const kept = guard === null ? null : (JSON.parse(guard) as Kept)
+    this.#kept = kept?.failedAt === failedAt ? kept : { failedAt, anchor: start, emptyPages: 0, standstill: null }
   }
 
   /** Before a page that says there is more is landed. A page read again for other reasons may be checked again. */
-  check(asked: StateText, next: string, page: Content): void {
-    if (isEmpty(page) && this.#emptyPages >= this.#emptyPagesMax) {
-      throw new SyncError('EMPTY_PAGES', `${this.#sync}: ${this.#emptyPages + 1} empty pages in a row, each saying that more would come.`)
+  check({ state: asked, page: landed }: Pick<Inflight, 'state' | 'page'>, next: string, page: Content): Passed {
+    const { failedAt, anchor, emptyPages } = this.#kept
+    if (isEmpty(page) && emptyPages >= this.#emptyPagesMax) {
+      throw new SyncError('EMPTY_PAGES', `${this.#sync}: ${emptyPages + 1} empty pages in a row, each saying that more would come.`)
     }
-    if (next === asked) {
-      // Some sources advance behind an unchanged position; so ask once more, and believe the content.
-      if (this.#confirming === contentOf(page)) throw new SyncError('CURSOR_STALLED', `${this.#sync}: asked twice with the same state and got the same page twice.`)
-    } else if (this.#visited.has(digest(next))) {
+    const mark = digest(next)
+    if (next !== asked && (mark === anchor || this.#visited.has(mark))) {
       throw new SyncError('CURSOR_CYCLE', `${this.#sync}: the state came back to one that this cycle has already asked with.`)
     }
+    const kept = {
+      failedAt,
+      anchor: isPowerOfTwo(landed + 1) ? mark : anchor,
+      emptyPages: isEmpty(page) ? emptyPages + 1 : 0,
+      standstill: this.#standstill(asked, next, page),
+    }
+    return { mark, kept, text: JSON.stringify(kept) }
   }
 
   /** After it has landed. */
-  advance(asked: StateText, next: string, page: Content): void {
-    this.#emptyPages = isEmpty(page) ? this.#emptyPages + 1 : 0
-    this.#confirming = next === asked ? contentOf(page) : null
-    this.#visit(digest(next))
-  }
-
-  #visit(mark: string): void {
+  advance({ mark, kept }: Passed): void {
+    this.#kept = kept
+    this.#isConfirming = kept.standstill !== null
     this.#visited.add(mark)
     if (this.#visited.size > HISTORY_MAX) this.#visited.delete(this.#visited.values().next().value!)
   }
+
+  /** Some sources advance behind an unchanged position; so ask once more, and believe the content. */
+  #standstill(asked: StateText, next: string, page: Content): Kept['standstill'] {
+    if (next !== asked) return null
+    const content = contentOf(page)
+    const runs = content === this.#kept.standstill?.content ? this.#kept.standstill.runs : 0
+    if (runs >= (this.#isConfirming ? 1 : STANDSTILLS_MAX)) throw new SyncError('CURSOR_STALLED', `${this.#sync}: asked twice with the same state and got the same page twice.`)
+    return { content, runs: runs + 1 }
+  }
+}
+
+function isPowerOfTwo(count: number): boolean {
+  return Number.isInteger(Math.log2(count))
 }
 
 function digest(text: string): string {

@@ -84,6 +84,7 @@ const committedAt = (version: number): Place => `c${version}`
 const inflightAt = (cycle: number, page: number): Place => `i${cycle}-${page}`
 const SCOPE: Place = 's'
 const TIDEMARK: Place = 't'
+const GUARD: Place = 'g'
 const CURSOR_SECRET: Place = 'cursors'
 /** What belongs to no sync. */
 const OF_TENANT: SyncRef = { worker: '', sync: '' }
@@ -112,7 +113,10 @@ class States {
     if (move.kind === 'set') return { ...commit, move: { ...move, state } }
     // A time is for everybody to see; the cursor of a source without times is a piece of its state.
     const tidemark = move.tidemark === null || canonicalInstant(move.tidemark) !== null ? move.tidemark : this.#sealWith(key, ref, move.tidemark, TIDEMARK)
-    return { ...commit, move: { ...move, state, tidemark, scope: this.#sealWith(key, ref, move.scope, SCOPE) } }
+    const scope = this.#sealWith(key, ref, move.scope, SCOPE)
+    if (move.kind === 'complete') return { ...commit, move: { ...move, state, tidemark, scope } }
+    // Few states are so hard to guess that a digest would not tell them.
+    return { ...commit, move: { ...move, state, tidemark, scope, guard: this.#sealWith(key, ref, move.guard, GUARD) } }
   }
 
   async seal(ref: SyncRef, text: string, place: Place, at: number): Promise<string> {
@@ -157,9 +161,15 @@ class States {
   }
 
   async #openInflight(ref: SyncRef, inflight: Inflight, version: number): Promise<Inflight> {
-    const { cycle, page, state, scope, tidemark } = inflight
+    const { cycle, page, state, scope, tidemark, guard } = inflight
     const places = page === 0 ? [committedAt(version)] : [inflightAt(cycle, page)]
-    return { ...inflight, state: await this.open(ref, state, places), scope: await this.open(ref, scope, [SCOPE]), tidemark: await this.#openTidemark(ref, tidemark) }
+    return {
+      ...inflight,
+      state: await this.open(ref, state, places),
+      scope: await this.open(ref, scope, [SCOPE]),
+      tidemark: await this.#openTidemark(ref, tidemark),
+      guard: await this.open(ref, guard, [GUARD]),
+    }
   }
 
   async #openTidemark(ref: SyncRef, tidemark: string | null): Promise<string | null> {

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Page } from '../../src/contract/index.ts'
-import { planOf, Scene, scripted, upsert } from './scene.ts'
+import type { SyncPlan } from '../../src/engine/sync-plan.ts'
+import { MINUTE, planOf, Scene, scripted, upsert } from './scene.ts'
 
 let scene: Scene
 beforeEach(async () => void (scene = await Scene.open()))
@@ -85,6 +86,53 @@ describe('invariant 9: no cycle goes on for ever', () => {
     const plan = planOf({ ...source, mode: 'replace' })
     await scene.run(plan)
     expect(await scene.run(plan)).toMatchObject({ stopReason: 'complete' })
+  })
+
+  describe('in however many runs: stopped, crashed or out of its budget after every page', () => {
+    /** How the cycle ends, and after how many runs of one page. */
+    async function runs(execute: SyncPlan['execute'], limits: Partial<SyncPlan['limits']> = {}): Promise<{ code: string | undefined; stopReason: string; count: number }> {
+      const plan = planOf({ execute, limits: { ...limits, pagesMax: 1 } })
+      for (let count = 1; ; count++) {
+        const { stopReason, error } = await scene.run(plan)
+        if (stopReason !== 'max_pages' || count === 100) return { code: error?.code, stopReason, count }
+      }
+    }
+    /** Some pages ahead of a circle. */
+    const circling = (ahead: number, around: number): SyncPlan['execute'] => async (state) => {
+      const at = (state as number | undefined) ?? 0
+      return page([`${at}`], at + 1 < ahead + around ? at + 1 : ahead)
+    }
+
+    test.each([[1, 2], [0, 7], [5, 3], [3, 16], [11, 1 + 12]])('XC13 a circle is found, %i pages ahead and %i around', async (ahead, around) => {
+      const { code, count } = await runs(circling(ahead, around))
+      expect(code).toBe('CURSOR_CYCLE')
+      // As late as that only because one position is kept, and not all.
+      expect(count).toBeGreaterThan(ahead + around)
+      expect(count).toBeLessThanOrEqual(4 * Math.max(ahead, around) + 1)
+      expect((await scene.checkpoint()).inflight!.guard!.length).toBeLessThan(200)
+    })
+
+    test('XC13 it is found again after it failed; and once it is mended, the positions of the circle may be passed', async () => {
+      let isMended = false
+      const execute: SyncPlan['execute'] = (state, context) => (isMended && state === 4 ? Promise.resolve(page(['x'], 99, false)) : circling(2, 3)(state, context))
+      for (let round = 0; round < 3; round++) {
+        expect(await runs(execute)).toMatchObject({ code: 'CURSOR_CYCLE' })
+        await scene.clock.advance(MINUTE)
+      }
+      isMended = true
+      expect(await runs(execute)).toMatchObject({ stopReason: 'complete' })
+    })
+
+    test('XC11 empty pages are counted on', async () => {
+      let at = 0
+      expect(await runs(async () => page([], ++at), { emptyPagesMax: 10 })).toEqual({ code: 'EMPTY_PAGES', stopReason: 'error', count: 11 })
+    })
+
+    test('XC12 a source that goes on behind its position may begin there again with every run, but not for ever', async () => {
+      const source = scripted(page(['a'], 'x'), page(['b'], 'x'), page(['b'], 'x'), page(['c'], 'x'), page(['b'], 'x'), page(['d'], 'y', false))
+      expect(await runs(source.execute)).toEqual({ code: undefined, stopReason: 'complete', count: 6 })
+      expect(await runs(async () => page(['a'], 'x'))).toMatchObject({ code: 'CURSOR_STALLED' })
+    })
   })
 
   test('XC15 an empty string is a position, and so are 0, false and null', async () => {

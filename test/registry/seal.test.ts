@@ -100,9 +100,9 @@ describe('a sealed store', () => {
   test('R43 R45 Z6 leaves nothing of a state, of a cursor or of a scope in any file: not in the registry, the audit, nor the log beside it', async () => {
     const driver = await landed()
     await driver.begin()
-    await driver.send(await driver.draft({ kind: 'continue', cycle: driver.inflight!.cycle, page: 1, state: `"${CANARY}"`, tidemark: `${CANARY}-mark`, scope: `${CANARY}-scope` }, [upsert('a', { n: 1 })]))
+    await driver.send(await driver.draft({ kind: 'continue', cycle: driver.inflight!.cycle, page: 1, state: `"${CANARY}"`, tidemark: `${CANARY}-mark`, scope: `${CANARY}-scope`, guard: `${CANARY}-guard` }, [upsert('a', { n: 1 })]))
     expect(filesHold(CANARY)).toEqual([])
-    expect(await store.read(driver.ref)).toMatchObject({ committed: `{"secret":"${CANARY}-delta"}`, inflight: { state: `"${CANARY}"`, tidemark: `${CANARY}-mark`, scope: `${CANARY}-scope` } })
+    expect(await store.read(driver.ref)).toMatchObject({ committed: `{"secret":"${CANARY}-delta"}`, inflight: { state: `"${CANARY}"`, tidemark: `${CANARY}-mark`, scope: `${CANARY}-scope`, guard: `${CANARY}-guard` } })
     expect((await store.audit(driver.ref))[0]!.state).toContain(CANARY)
     // The same without the seal would be found: the search is able to find.
     const bare = await SyncDriver.take(raw, { sync: 'bare' })
@@ -116,7 +116,7 @@ describe('a sealed store', () => {
     store = sealStore(raw, new KeyRing([first]), randomBytes)
     const driver = await landed()
     await driver.begin()
-    const draft = await driver.draft({ kind: 'continue', cycle: driver.inflight!.cycle, page: 1, state: '1', tidemark: null, scope: 'all' }, [upsert('a', { n: 1 })])
+    const draft = await driver.draft({ kind: 'continue', cycle: driver.inflight!.cycle, page: 1, state: '1', tidemark: null, scope: 'all', guard: null }, [upsert('a', { n: 1 })])
     arrived = 0
     const answer = store.commit(draft)
     expect(arrived).toBe(1)

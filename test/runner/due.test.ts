@@ -143,7 +143,7 @@ function failed(code: ErrorCode, at: number, failures: number, retryAt: number):
 }
 
 function unfinished(cycle: number, startedAt: number): Inflight {
-  return { cycle, mode: 'incremental', page: 3, state: '{}', startedAt, scope: null, tidemark: null, startSequence: 0 }
+  return { cycle, mode: 'incremental', page: 3, state: '{}', startedAt, scope: null, tidemark: null, guard: null, startSequence: 0 }
 }
 
 function ran(startedAt: number, { found = 0, ...given }: Partial<CycleRecord> & { found?: number } = {}): CycleRecord {

@@ -15,6 +15,7 @@ export interface RegistryEntry {
   inflight_started_at: number | null
   inflight_scope: string | null
   inflight_tidemark: string | null
+  inflight_guard: string | null
   inflight_start_sequence: number | null
   scope: string | null
   tidemark: string | null
@@ -62,7 +63,7 @@ export function toInflight(entry: RegistryEntry): Inflight | null {
   if (entry.inflight_cycle === null) return null
   return {
     cycle: entry.inflight_cycle, mode: entry.inflight_mode!, page: entry.inflight_page!, state: entry.inflight_state,
-    startedAt: entry.inflight_started_at!, scope: entry.inflight_scope, tidemark: entry.inflight_tidemark, startSequence: entry.inflight_start_sequence!,
+    startedAt: entry.inflight_started_at!, scope: entry.inflight_scope, tidemark: entry.inflight_tidemark, guard: entry.inflight_guard, startSequence: entry.inflight_start_sequence!,
   }
 }
 
@@ -77,7 +78,7 @@ export function toCheckpoint(entry: RegistryEntry = NEVER_RUN): Checkpoint {
 export const OUTLINE_COLUMNS = `sync_id, connector_id, stream_id, version, inflight_cycle, inflight_page, inflight_started_at, tidemark, paused, triggered_at,
   failures, error_code, error_message, error_at, retry_at, last_success_at, holder, held_since, held_until`
 
-export type OutlineEntry = Omit<RegistryEntry, 'committed' | 'committed_by' | 'scope' | 'inflight_mode' | 'inflight_state' | 'inflight_scope' | 'inflight_tidemark' | 'inflight_start_sequence' | 'epoch'>
+export type OutlineEntry = Omit<RegistryEntry, 'committed' | 'committed_by' | 'scope' | 'inflight_mode' | 'inflight_state' | 'inflight_scope' | 'inflight_tidemark' | 'inflight_guard' | 'inflight_start_sequence' | 'epoch'>
 
 export function toOutline(entry: OutlineEntry): Outline {
   return {
@@ -104,7 +105,7 @@ export function toCycleRecord(row: CycleRow): CycleRecord {
 
 const NEVER_RUN: RegistryEntry = {
   sync_id: 0, connector_id: '', stream_id: '', version: 0, committed: null, committed_by: null, inflight_cycle: null, inflight_mode: null, inflight_page: null,
-  inflight_state: null, inflight_started_at: null, inflight_scope: null, inflight_tidemark: null, inflight_start_sequence: null, scope: null, tidemark: null, paused: false,
+  inflight_state: null, inflight_started_at: null, inflight_scope: null, inflight_tidemark: null, inflight_guard: null, inflight_start_sequence: null, scope: null, tidemark: null, paused: false,
   triggered_at: null, failures: 0, error_code: null, error_message: null, error_at: null, retry_at: null,
   last_success_at: null, epoch: 0, holder: null, held_since: null, held_until: null,
 }

@@ -130,7 +130,7 @@ function moveCheckpoint(transaction: Transaction, entry: RegistryEntry, { move, 
   const { tenant } = transaction
   switch (move.kind) {
     case 'continue':
-      writeInflight(transaction, entry.sync_id, { ...toInflight(entry)!, page: move.page, state: move.state, scope: move.scope, tidemark: move.tidemark })
+      writeInflight(transaction, entry.sync_id, { ...toInflight(entry)!, page: move.page, state: move.state, scope: move.scope, tidemark: move.tidemark, guard: move.guard })
       return entry.version
     case 'abandon':
       writeInflight(transaction, entry.sync_id, null)

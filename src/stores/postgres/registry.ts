@@ -99,7 +99,7 @@ export function begin(session: Session, lease: Lease, request: BeginRequest): Pr
     ))!
     // A replace cycle pages from the start; an incremental one goes on from what is committed.
     const state = request.mode === 'replace' ? null : entry.committed
-    const inflight: Inflight = { cycle, mode: request.mode, page: 0, state, startedAt: request.at, scope: null, tidemark: null, startSequence: position }
+    const inflight: Inflight = { cycle, mode: request.mode, page: 0, state, startedAt: request.at, scope: null, tidemark: null, guard: null, startSequence: position }
     writeInflight(transaction, entry.sync_id, inflight)
     return { inflight, resumed: false, position, columns }
   })
@@ -219,10 +219,10 @@ export async function lockTenant(transaction: Transaction): Promise<{ sequence: 
 
 export function writeInflight(transaction: Transaction, syncId: number, inflight: Inflight | null): void {
   transaction.send(
-    `update tidemark.registry set inflight_cycle = $3, inflight_mode = $4, inflight_page = $5, inflight_state = $6, inflight_started_at = $7, inflight_start_sequence = $8, inflight_scope = $9, inflight_tidemark = $10
+    `update tidemark.registry set inflight_cycle = $3, inflight_mode = $4, inflight_page = $5, inflight_state = $6, inflight_started_at = $7, inflight_start_sequence = $8, inflight_scope = $9, inflight_tidemark = $10, inflight_guard = $11
      where tenant_id = $1 and sync_id = $2`,
     transaction.tenant, syncId, inflight?.cycle ?? null, inflight?.mode ?? null, inflight?.page ?? null, inflight?.state ?? null,
-    inflight?.startedAt ?? null, inflight?.startSequence ?? null, withoutNul(inflight?.scope ?? null), withoutNul(inflight?.tidemark ?? null),
+    inflight?.startedAt ?? null, inflight?.startSequence ?? null, withoutNul(inflight?.scope ?? null), withoutNul(inflight?.tidemark ?? null), inflight?.guard ?? null,
   )
 }
 

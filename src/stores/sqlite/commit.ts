@@ -107,7 +107,7 @@ function moveCheckpoint(session: Session, entry: RegistryEntry, { move, at }: Co
   const { connection, tenantId } = session
   switch (move.kind) {
     case 'continue':
-      writeInflight(session, entry.sync_id, { ...toInflight(entry)!, page: move.page, state: move.state, scope: move.scope, tidemark: move.tidemark })
+      writeInflight(session, entry.sync_id, { ...toInflight(entry)!, page: move.page, state: move.state, scope: move.scope, tidemark: move.tidemark, guard: move.guard })
       return entry.version
     case 'abandon':
       writeInflight(session, entry.sync_id, null)

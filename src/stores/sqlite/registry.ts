@@ -89,7 +89,7 @@ export function begin(session: Session, lease: Lease, request: BeginRequest): Be
     ).lastInsertRowid
     // A replace cycle pages from the start; an incremental one goes on from what is committed.
     const state = request.mode === 'replace' ? null : entry.committed
-    const inflight: Inflight = { cycle, mode: request.mode, page: 0, state, startedAt: request.at, scope: null, tidemark: null, startSequence: position }
+    const inflight: Inflight = { cycle, mode: request.mode, page: 0, state, startedAt: request.at, scope: null, tidemark: null, guard: null, startSequence: position }
     writeInflight(session, entry.sync_id, inflight)
     return { inflight, resumed: false, position, columns }
   })
@@ -197,10 +197,10 @@ export function extendLease(session: Session, entry: RegistryEntry, until: numbe
 
 export function writeInflight(session: Session, syncId: number, inflight: Inflight | null): void {
   session.connection.run(
-    `update tidemark_registry set inflight_cycle = ?, inflight_mode = ?, inflight_page = ?, inflight_state = ?, inflight_started_at = ?, inflight_scope = ?, inflight_tidemark = ?, inflight_start_sequence = ?
+    `update tidemark_registry set inflight_cycle = ?, inflight_mode = ?, inflight_page = ?, inflight_state = ?, inflight_started_at = ?, inflight_scope = ?, inflight_tidemark = ?, inflight_guard = ?, inflight_start_sequence = ?
      where tenant_id = ? and sync_id = ?`,
     inflight?.cycle ?? null, inflight?.mode ?? null, inflight?.page ?? null, inflight?.state ?? null,
-    inflight?.startedAt ?? null, inflight?.scope ?? null, inflight?.tidemark ?? null, inflight?.startSequence ?? null, session.tenantId, syncId,
+    inflight?.startedAt ?? null, inflight?.scope ?? null, inflight?.tidemark ?? null, inflight?.guard ?? null, inflight?.startSequence ?? null, session.tenantId, syncId,
   )
 }
 

@@ -18,7 +18,7 @@ export const beginCases: readonly StoreCase[] = [
     const { inflight, resumed, position } = await driver.begin({ at: START + 5 })
     assert.equal(resumed, false)
     assert.equal(position, 0)
-    assert.deepEqual(inflight, { cycle: inflight.cycle, mode: 'incremental', page: 0, state: null, startedAt: START + 5, scope: null, tidemark: null, startSequence: 0 })
+    assert.deepEqual(inflight, { cycle: inflight.cycle, mode: 'incremental', page: 0, state: null, startedAt: START + 5, scope: null, tidemark: null, guard: null, startSequence: 0 })
     const checkpoint = await store.read(driver.ref)
     assert.deepEqual(checkpoint.inflight, inflight)
     assert.deepEqual([checkpoint.version, checkpoint.committed, checkpoint.committedBy], [0, null, null])
@@ -48,13 +48,13 @@ export const beginCases: readonly StoreCase[] = [
     const begun = await first.begin()
     assert.equal(begun.inflight.startSequence, 1)
     await first.page([upsert('a', { n: 1 }), upsert('b', { n: 1 })], { state: '{"next":"b"}' })
-    await first.page([upsert('c', { n: 1 })], { state: '{"next":"c"}' })
+    await first.page([upsert('c', { n: 1 })], { state: '{"next":"c"}', guard: '{"mark":"c"}' })
 
     const heir = await SyncDriver.take(await reopen(), { mode: 'replace', holder: 'runner-2', evict: 'runner-1' })
     const again = await heir.begin({ at: START + 99_999 })
     assert.equal(again.resumed, true)
     assert.equal(again.position, 4)
-    assert.deepEqual(again.inflight, { ...begun.inflight, page: 2, state: '{"next":"c"}' })
+    assert.deepEqual(again.inflight, { ...begun.inflight, page: 2, state: '{"next":"c"}', guard: '{"mark":"c"}' })
     await heir.complete([upsert('d', { n: 1 })])
     assert.equal((await store.cycles(heir.ref)).length, 1)
   }),
@@ -74,11 +74,11 @@ export const beginCases: readonly StoreCase[] = [
     const driver = await SyncDriver.take(store)
     await driver.cycle([], { state: '"committed"' })
     const abandoned = await driver.begin()
-    await driver.page([upsert('a', { n: 1 })], { state: '"half way"' })
+    await driver.page([upsert('a', { n: 1 })], { state: '"half way"', guard: '"of the old cycle"' })
     const { inflight, resumed } = await driver.begin({ fresh: true })
     assert.equal(resumed, false)
     assert.notEqual(inflight.cycle, abandoned.inflight.cycle)
-    assert.deepEqual([inflight.page, inflight.state, inflight.startSequence], [0, '"committed"', 1])
+    assert.deepEqual([inflight.page, inflight.state, inflight.startSequence, inflight.guard], [0, '"committed"', 1, null])
   }),
   rule('a cycle of the other mode is not taken up', async ({ store }) => {
     const driver = await SyncDriver.take(store)

@@ -109,11 +109,11 @@ export const commitCases: readonly StoreCase[] = [
       { move: driver.lastPage(), version: 2 },
       { move: { kind: 'set', state: '1', actor: 'ana', reason: '' }, version: 0 },
       ...[1, 3].flatMap((page): Array<{ move: Move }> => [
-        { move: { kind: 'continue', cycle, page, state: '1', tidemark: null, scope: null } },
+        { move: { kind: 'continue', cycle, page, state: '1', tidemark: null, scope: null, guard: null } },
         { move: { kind: 'complete', cycle, page, state: '1', tidemark: null, scope: null, sweep: null } },
         { move: { kind: 'abandon', cycle, page, reason: '' } },
       ]),
-      ...[cycle - 1, cycle + 1].map((other): { move: Move } => ({ move: { kind: 'continue', cycle: other, page: 2, state: '1', tidemark: null, scope: null } })),
+      ...[cycle - 1, cycle + 1].map((other): { move: Move } => ({ move: { kind: 'continue', cycle: other, page: 2, state: '1', tidemark: null, scope: null, guard: null } })),
     ]
     const before = await snapshot(store)
     for (const { move, version = driver.version } of wrong) {
@@ -129,8 +129,8 @@ export const commitCases: readonly StoreCase[] = [
     await driver.complete([])
     const before = await snapshot(store)
     const moves: Move[] = [
-      { kind: 'continue', cycle, page: 2, state: '1', tidemark: null, scope: null },
-      { kind: 'continue', cycle, page: 1, state: '1', tidemark: null, scope: null },
+      { kind: 'continue', cycle, page: 2, state: '1', tidemark: null, scope: null, guard: null },
+      { kind: 'continue', cycle, page: 1, state: '1', tidemark: null, scope: null, guard: null },
       { kind: 'complete', cycle, page: 2, state: '1', tidemark: null, scope: null, sweep: null },
       { kind: 'abandon', cycle, page: 2, reason: '' },
     ]

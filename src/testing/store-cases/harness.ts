@@ -123,6 +123,7 @@ export type CommitOverrides = Partial<Omit<Commit, 'move'>> & {
   readonly sweep?: Sweep | null
   readonly tidemark?: string | null
   readonly scope?: string | null
+  readonly guard?: string | null
   readonly stopWord?: string
 }
 
@@ -205,10 +206,10 @@ export class SyncDriver {
     })
   }
 
-  nextPage(given: Pick<CommitOverrides, 'state' | 'tidemark' | 'scope'> = {}): Move {
+  nextPage(given: Pick<CommitOverrides, 'state' | 'tidemark' | 'scope' | 'guard'> = {}): Move {
     const { cycle, page } = this.inflight!
-    const { state = `{"page":${page + 1}}`, tidemark = null, scope = null } = given
-    return { kind: 'continue', cycle, page: page + 1, state, tidemark, scope }
+    const { state = `{"page":${page + 1}}`, tidemark = null, scope = null, guard = null } = given
+    return { kind: 'continue', cycle, page: page + 1, state, tidemark, scope, guard }
   }
 
   lastPage(given: Pick<CommitOverrides, 'state' | 'sweep' | 'tidemark' | 'scope' | 'stopWord'> = {}): Move {
@@ -219,7 +220,7 @@ export class SyncDriver {
 
   /** The commit as the engine would send it: read after everything that has landed, unless said otherwise. */
   async draft(move: Move, landings: readonly Landing[], overrides: CommitOverrides = {}): Promise<Commit> {
-    const { state: _, sweep: _s, tidemark: _t, scope: _c, ...rest } = overrides
+    const { state: _, sweep: _s, tidemark: _t, scope: _c, guard: _g, ...rest } = overrides
     return {
       lease: this.lease, version: this.version, at: this.tick(), move, owner: this.owner, landings, quarantined: [], columns: columnsOf(landings),
       readFrom: await this.store.position(), upstreamToleranceMs: 0, ...rest,

@@ -52,6 +52,25 @@ describe('who holds the lease', () => {
   })
 })
 
+describe('a cycle of many turns', () => {
+  test('XC13 invariant 9: a source that goes in circles is found, however few of its pages there are in a turn', async () => {
+    const circling = async (state: unknown, { clock, signal }: SyncContext): Promise<Page> => {
+      const at = (state as number | undefined) ?? 0
+      await clock.sleep(25 * SECOND, signal)
+      return { changes: [{ type: 'upsert', key: `${at}`, record: {} }], hasMore: true, nextState: (at + 1) % 9 }
+    }
+    const process = new FakeProcess(scene, declare({ one: { schedule: '1h', execute: circling } }), {})
+    for (let turn = 0; turn < 20 && !scene.ended('one').some(({ result }) => result.stopReason === 'error'); turn++) {
+      const taken = take(process, 'one')
+      await scene.time.advance(3 * MINUTE)
+      await taken
+    }
+    const ends = scene.ended('one').map(({ result }) => result)
+    expect(ends.at(-1)).toMatchObject({ error: { code: 'CURSOR_CYCLE' } })
+    expect(ends.slice(0, -1).map(({ stopReason, pages }) => [stopReason, pages > 0 && pages < 9])).toEqual(ends.slice(1).map(() => ['timeout', true]))
+  })
+})
+
 describe('the places of a process', () => {
   const many = Object.fromEntries(Array.from({ length: 10 }, (_, index) => [`s${index}`, { schedule: '1h' }]))
   const counted = (ms: number) => {
