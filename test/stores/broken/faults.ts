@@ -140,10 +140,15 @@ export const faults: readonly Fault[] = [
   {
     name: 'commits with every page',
     patches: [{
-      file: COMMIT, from: '...toInflight(entry)!, page: move.page, state: move.state, scope: move.scope, tidemark: move.tidemark })\n',
-      to: "...toInflight(entry)!, page: move.page, state: move.state, scope: move.scope, tidemark: move.tidemark })\n      connection.run('update tidemark_registry set committed = ? where tenant_id = ? and sync_id = ?', move.state, tenantId, entry.sync_id)\n",
+      file: COMMIT, from: '...toInflight(entry)!, page: move.page, state: move.state, scope: move.scope, tidemark: move.tidemark, guard: move.guard })\n',
+      to: "...toInflight(entry)!, page: move.page, state: move.state, scope: move.scope, tidemark: move.tidemark, guard: move.guard })\n      connection.run('update tidemark_registry set committed = ? where tenant_id = ? and sync_id = ?', move.state, tenantId, entry.sync_id)\n",
     }],
     caughtBy: ['invariant 1: a page lands its rows', 'a fresh begin gives the unfinished cycle up'],
+  },
+  {
+    name: 'forgets what the guard knew',
+    patches: [{ file: COMMIT, from: 'tidemark: move.tidemark, guard: move.guard })', to: 'tidemark: move.tidemark })' }],
+    caughtBy: ['an unfinished cycle is taken up where its last page left it'],
   },
 
   // ── which fact wins ──
