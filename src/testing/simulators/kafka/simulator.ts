@@ -28,7 +28,7 @@ export interface KafkaMessage {
  * records, and takes new ones. What it does not have is not among the versions it tells: consumer groups, idempotent and transactional
  * producers, administration, compression, TLS and SASL. Transactions, compaction and deletion are played from inside, on `topics.log(…)`.
  */
-export class KafkaSimulator {
+export class KafkaSimulator implements AsyncDisposable {
   readonly topics: Topics
   readonly faults = new KafkaFaults()
   readonly #cluster: Cluster
@@ -69,6 +69,10 @@ export class KafkaSimulator {
 
   async close(): Promise<void> {
     await Promise.all(this.#brokers.map((broker) => broker.down()))
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
   }
 }
 
