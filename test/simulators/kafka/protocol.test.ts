@@ -320,12 +320,14 @@ describe('faults', () => {
     expect(await codes()).toEqual([0, 0])
   })
 
-  test.each([['before', 0], ['inside', 1]] as const)('a connection that is cut %s the answer: what was sent is there %i times', async (where, there) => {
+  test.each([['before', 0], ['inside', 1]] as const)('a connection that is cut %s the answer: what was sent is there %i times, and what was sent behind it is not heard', async (where, there) => {
     await using opened = await open()
     const { client, simulator } = opened
     simulator.faults.plan({ kind: 'cut', where }, { api: 'produce' })
-    const produced = client.ask('Produce', 7, { acks: -1, timeout: 1_000, topicData: [{ topic: 't', partitions: [{ partition: 0, messages: [{ key: null, value: Buffer.from('1') }] }] }] })
-    await expect(produced).rejects.toThrow(where === 'before' ? 'after 0 bytes' : /after [1-9]\d* bytes/)
+    const produce = () => client.ask('Produce', 7, { acks: -1, timeout: 1_000, topicData: [{ topic: 't', partitions: [{ partition: 0, messages: [{ key: null, value: Buffer.from('1') }] }] }] })
+    const [first, second] = await Promise.allSettled([produce(), produce()])
+    expect((first as PromiseRejectedResult).reason.message).toMatch(where === 'before' ? /after 0 bytes/ : /after [1-9]\d* bytes/)
+    expect(second.status).toBe('rejected')
     expect(simulator.topics.log('t', 0).end).toBe(there)
   })
 

@@ -5,19 +5,20 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openStore } from '../../../src/index.ts'
 import { buildPackage, type Build } from '../../process/build.ts'
 import { Child } from '../../process/child.ts'
-import { hasKafka } from '../../setup/kafka-cluster.ts'
-import { BrokerStage } from './broker.ts'
+import { BrokerStage, CLUSTERS } from './broker.ts'
 
-describe.skipIf(!hasKafka)('R50 killed', () => {
-  let build: Build
+let build: Build
+beforeAll(async () => {
+  build = await buildPackage()
+})
+afterAll(() => build?.remove())
+
+for (const { cluster, isHere, start } of CLUSTERS) describe.skipIf(!isHere)(`R50 killed: ${cluster}`, () => {
   let broker: BrokerStage
   beforeAll(async () => {
-    ;[build, broker] = await Promise.all([buildPackage(), BrokerStage.open()])
+    broker = await BrokerStage.open(1, start)
   })
-  afterAll(async () => {
-    build?.remove()
-    await broker?.close()
-  })
+  afterAll(() => broker?.close())
 
   test('R42 R48 R50 a reader killed inside a cycle leaves the offsets with the rows they cover; the next one ends the cycle, and nothing lands twice', async () => {
     const topic = 'orders'

@@ -93,7 +93,8 @@ export class Broker {
     } else answer = writeApis(Object.values(APIS), 0, 'UNSUPPORTED_VERSION')
     if (answer === null) return
     const bytes = new WireWriter().nullableBytes(new WireWriter().int32(correlation).raw(answer.bytes).bytes).bytes
-    if (fault?.kind === 'cut') socket.write(bytes.subarray(0, bytes.length >> 1), () => socket.destroy())
-    else socket.write(bytes)
+    const isCut = fault?.kind === 'cut'
+    await new Promise<void>((resolve) => void socket.write(isCut ? bytes.subarray(0, bytes.length >> 1) : bytes, () => resolve()))
+    if (isCut) socket.destroy()
   }
 }

@@ -25,7 +25,8 @@ export class Topics {
   }
 
   addPartition(topic: string): void {
-    const logs = this.#topics.get(topic) ?? []
+    const logs = this.#topics.get(topic)
+    if (logs === undefined) throw new Error(`There is no topic ${topic}.`)
     logs.push(this.#log(logs.length))
   }
 

@@ -32,10 +32,6 @@ export class WireReader {
     return Number(this.raw(8).readBigInt64BE())
   }
 
-  boolean(): boolean {
-    return this.int8() !== 0
-  }
-
   /** Also where it is VARLONG: base 128, the lowest bits first, the sign in the lowest. */
   varint(): number {
     let value = 0n

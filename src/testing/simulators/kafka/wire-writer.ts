@@ -54,13 +54,13 @@ export class WireWriter {
     return value === null ? this.varint(-1) : this.varint(value.length).raw(value)
   }
 
-  nullableArray<Item>(items: readonly Item[] | null, write: (item: Item) => void): this {
+  nullableArray<Item>(items: readonly Item[] | null, write: (item: Item) => unknown): this {
     this.int32(items?.length ?? -1)
     items?.forEach((item) => write(item))
     return this
   }
 
-  varintArray<Item>(items: readonly Item[], write: (item: Item) => void): this {
+  varintArray<Item>(items: readonly Item[], write: (item: Item) => unknown): this {
     this.varint(items.length)
     items.forEach((item) => write(item))
     return this

@@ -4,7 +4,7 @@ import type { PartitionLog } from '../partition-log.ts'
 import type { WireReader } from '../wire-reader.ts'
 import type { WireWriter } from '../wire-writer.ts'
 
-/** A kind of request, in the versions that are spoken: those before the "flexible" ones, with their other way to write lengths. */
+/** A kind of request, in the versions that are spoken: those that know record batches and come before the "flexible" ones, which write lengths another way. */
 export interface Api {
   readonly key: number
   readonly versions: readonly [least: number, most: number]
@@ -34,7 +34,7 @@ export function readByTopic<Partition>(body: WireReader, partition: () => Partit
   return body.array(() => ({ topic: body.string(), partitions: body.array(partition) }))
 }
 
-export function writeByTopic<Partition>(writer: WireWriter, topics: readonly ByTopic<Partition>[], write: (partition: Partition) => void): WireWriter {
+export function writeByTopic<Partition>(writer: WireWriter, topics: readonly ByTopic<Partition>[], write: (partition: Partition) => unknown): WireWriter {
   return writer.nullableArray(topics, ({ topic, partitions }) => writer.nullableString(topic).nullableArray(partitions, write))
 }
 

@@ -9,22 +9,19 @@ const NOTHING = { timestamp: -1, offset: -1 } as const
 /** Where a partition begins and ends, or where a moment lies in it. */
 export const listOffsets: Api = {
   key: 2,
-  versions: [1, 5],
+  versions: [1, 3],
   answer(request) {
     const { version, body } = request
     body.int32()
     const isCommitted = version >= 2 && body.int8() === 1
-    const asked = readByTopic(body, () => ({ partition: body.int32(), leaderEpoch: version >= 4 ? body.int32() : -1, timestamp: body.int64() }))
-    const found = mapByTopic(asked, (topic, { partition, leaderEpoch, timestamp }) => {
-      const log = findLog(request, topic, partition, leaderEpoch)
-      return { partition, error: codeOf(log), ...(typeof log === 'string' ? { ...NOTHING, leaderEpoch: -1 } : { ...placeOf(log, timestamp, isCommitted), leaderEpoch: log.leaderEpoch }) }
+    const asked = readByTopic(body, () => ({ partition: body.int32(), timestamp: body.int64() }))
+    const found = mapByTopic(asked, (topic, { partition, timestamp }) => {
+      const log = findLog(request, topic, partition)
+      return { partition, error: codeOf(log), ...(typeof log === 'string' ? NOTHING : placeOf(log, timestamp, isCommitted)) }
     })
     const answer = new WireWriter()
     if (version >= 2) answer.int32(0)
-    return writeByTopic(answer, found, ({ partition, error, timestamp, offset, leaderEpoch }) => {
-      answer.int32(partition).int16(error).int64(timestamp).int64(offset)
-      if (version >= 4) answer.int32(leaderEpoch)
-    })
+    return writeByTopic(answer, found, ({ partition, error, timestamp, offset }) => answer.int32(partition).int16(error).int64(timestamp).int64(offset))
   },
 }
 

@@ -5,13 +5,11 @@ import type { Api } from './api.ts'
 
 const CLUSTER_ID = 'simulated'
 const NO_LEADER = -1
-/** Authorized operations that nobody asked for. */
-const NOT_TOLD = -2_147_483_648
 
 /** Who the brokers are and which of them leads which partition. No topic comes to be by being asked for (`auto.create.topics.enable=false`). */
 export const metadata: Api = {
   key: 3,
-  versions: [1, 8],
+  versions: [1, 6],
   answer({ version, body, cluster, refusal }) {
     const known = cluster.look()
     const topics = body.nullableArray(() => body.string()) ?? known.names
@@ -23,16 +21,13 @@ export const metadata: Api = {
     answer.int32(ids[0]!)
     const writePartition = (log: PartitionLog, at: number): void => {
       answer.int16(log.leader === null ? ERROR_CODES.LEADER_NOT_AVAILABLE : ERROR_CODES.NONE).int32(at).int32(log.leader ?? NO_LEADER)
-      if (version >= 7) answer.int32(log.leaderEpoch)
       for (const nodes of [ids, ids, ...(version >= 5 ? [[]] : [])]) answer.nullableArray(nodes, (id) => answer.int32(id))
     }
-    answer.nullableArray(topics, (topic) => {
+    return answer.nullableArray(topics, (topic) => {
       const logs = known.partitions(topic)
       const error = refusal ?? (logs === undefined ? 'UNKNOWN_TOPIC_OR_PARTITION' : 'NONE')
       answer.int16(ERROR_CODES[error]).nullableString(topic).boolean(false)
       answer.nullableArray([...(error === 'NONE' ? logs! : []).entries()], ([at, log]) => writePartition(log, at))
-      if (version >= 8) answer.int32(NOT_TOLD)
     })
-    return version >= 8 ? answer.int32(NOT_TOLD) : answer
   },
 }

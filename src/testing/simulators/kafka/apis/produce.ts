@@ -6,7 +6,7 @@ import { findLog, mapByTopic, readByTopic, writeByTopic, type Api, type ApiReque
 /** Messages of plain producers: there are no numbers to know them again by and no transactions, for which a client would have to ask first. */
 export const produce: Api = {
   key: 0,
-  versions: [3, 8],
+  versions: [3, 7],
   answer(request) {
     const { version, body, cluster } = request
     body.nullableString()
@@ -22,7 +22,6 @@ export const produce: Api = {
       // Messages have the time of their producer, so there is none of the log.
       answer.int32(partition).int16(error).int64(baseOffset).int64(-1)
       if (version >= 5) answer.int64(start)
-      if (version >= 8) answer.nullableArray([], () => {}).nullableString(null)
     })
     return answer.int32(0)
   },
