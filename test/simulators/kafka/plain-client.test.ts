@@ -57,15 +57,6 @@ describe('kafkajs as anybody uses it', () => {
     expect(bytesIn(simulator).match(/refused twice|to another|not heard of|slow/g)).toEqual(['refused twice', 'to another', 'not heard of', 'not heard of', 'slow'])
   })
 
-  test('wants no answer, and gets none: what it sends next is answered by its own', async () => {
-    await using opened = await open()
-    const { producer, admin, simulator } = opened
-    await producer.send({ topic: 'orders', acks: 0, messages: [{ key: 'a', value: '1', partition: 1 }] })
-    expect(await send(producer, 'a', '2')).toMatchObject([{ baseOffset: '1' }])
-    expect(await admin.listTopics()).toEqual(['orders'])
-    expect(simulator.topics.log('orders', 1).end).toBe(2)
-  })
-
   test('is refused what the cluster does not do, and goes on', async () => {
     await using opened = await open()
     const { admin, producer } = opened

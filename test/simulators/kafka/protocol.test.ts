@@ -146,6 +146,15 @@ describe('every version that is told is spoken', () => {
   })
 })
 
+test('who wants no answer to what it sends gets none: the next one belongs to the next request', async () => {
+  await using opened = await open()
+  const { client, simulator } = opened
+  client.ask('Produce', 7, { acks: 0, timeout: 1_000, topicData: [{ topic: 't', partitions: [{ partition: 0, messages: [{ key: null, value: Buffer.from('1') }] }] }] }).catch(() => {})
+  await client.ask('Metadata', 6, { topics: ['t'] })
+  expect(client.answered).toEqual([2])
+  expect(simulator.topics.log('t', 0).end).toBe(1)
+})
+
 describe('fetch', () => {
   test('a batch comes whole, also where it is read from its middle; nothing before it comes', async () => {
     await using opened = await open()
