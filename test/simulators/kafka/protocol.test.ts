@@ -159,7 +159,7 @@ describe('fetch', () => {
   test('a batch comes whole, also where it is read from its middle; nothing before it comes', async () => {
     await using opened = await open()
     const { client, simulator } = opened
-    for (const keys of ['abc', 'de']) simulator.append('t', 0, [...keys].map((key) => message(key)))
+    for (const keys of [['a', 'b', 'c'], ['d', 'e']]) simulator.append('t', 0, keys.map((key) => message(key)))
     expect(offsetsOf(await fetchOf(client, fetching(1)))).toEqual([0, 1, 2, 3, 4])
     expect(offsetsOf(await fetchOf(client, fetching(3)))).toEqual([3, 4])
     expect(await fetchOf(client, fetching(5))).toMatchObject({ errorCode: 0, messages: [] })
