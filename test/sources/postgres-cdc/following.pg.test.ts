@@ -3,6 +3,8 @@ import type { Change } from '../../../src/contract/index.ts'
 import { parseLsn } from '../../../src/sources/postgres-cdc/lsn.ts'
 import { postgresCdc, type CdcState, type PostgresCdcOptions, type PostgresCdcSource } from '../../../src/sources/postgres-cdc/source.ts'
 import { sql } from '../../../src/sources/sql/source.ts'
+import { stringifyJson } from '../../../src/values/json.ts'
+import { WrittenUpsert } from '../../../src/values/written-upsert.ts'
 import { contextOf } from '../sql/cases.ts'
 import { DatabaseStage } from '../sql/stage.ts'
 import { Shop } from './shop.ts'
@@ -60,6 +62,49 @@ describe.skipIf(inject('postgresUrl') === '')('postgres-cdc', () => {
     const rows = await truth(table)
     for (const row of Object.values(rows)) delete (row as Record<string, unknown>)['sum']
     expect(await stage.rows('rows')).toEqual(rows)
+  })
+
+  test('rows that are copied as bytes are to the last byte what the log says of them later', async () => {
+    await shop.exec(`create type mood as enum ('so "so"', 'f\\ine'); create domain label as text`)
+    const columns = ['s int2', 'i int4', 'l int8', 'f float8', 'r float4', 'n numeric', 'b bool', 't text', 'c char(5)', 'v varchar', 'u uuid', 'd date', 'z timetz', 'a timestamp', 'at timestamptz', 'p interval', 'y bytea', 'e mood', 'o label', '"quo""ted ü" text']
+    const values = [
+      ['-32768', '2147483647', '9223372036854775807', '1e-7', '3.4e38', '1.50', 'true', `E'"it''s" \\\\ \\t\\n\\r\\b\\f\\v \\x01 ü😀'`, `'ab'`, `''`, `'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'`, `'2026-01-31'`, `'12:00:00.5+02'`, `'2026-01-31 12:00:00.123456'`, `'2026-01-31 13:00:00.1+01'`, `'1 day 02:03:04.5'`, `'\\x00ff5c'`, `'so "so"'`, `E'\\\\N'`, `'x'`],
+      ['0', '-1', '-9007199254740993', `'NaN'`, `'-Infinity'`, `'123456789012345678901234567890.000'`, 'false', `''`, `''`, `E'\\u2028'`, `'00000000-0000-0000-0000-000000000000'`, `'infinity'`, `'00:00:00+00'`, `'-infinity'`, `'4713-01-01 00:00:00+00 BC'`, `'-1 mon'`, `''`, `'f\\ine'`, `'null'`, `'tab	bed'`],
+      columns.map(() => 'null'),
+      ['1', '1', '1', '0.1', '-0', '0', 'true', `'t'`, `'c'`, `'v'`, 'null', `'0001-01-01 BC'`, 'null', `'99999-01-01 00:00:00'`, `'2026-07-01 00:00:00.000001+00'`, `'0'`, 'null', 'null', 'null', 'null'],
+    ]
+    const table = await makeTable(`id int primary key, ${columns.join(', ')}`, `values ${values.map((row, id) => `(${[id, ...row].join(', ')})`).join(', ')}`)
+    const source = shop.source({ tables: [{ table, database: 'rows' }] })
+    const context = contextOf()
+    const start = await source.anchor(context)
+    const { changes: copied } = await source.backfill(undefined, context)
+    await shop.exec(`update ${table} set id = id`)
+    const { changes: told } = await drain(source.delta, start)
+    expect(copied).toHaveLength(values.length)
+    for (const [index, change] of copied.entries()) {
+      expect(WrittenUpsert.unread(change)!.text).toBe(stringifyJson((told[index] as Extract<Change, { type: 'upsert' }>).record))
+      expect({ ...change }).toEqual(told[index])
+    }
+    // So that nothing has changed for whoever lands both.
+    const stage = await stageOf({ tables: [{ table }] })
+    await stage.complete('rows-backfill')
+    await shop.exec(`update ${table} set id = id`)
+    expect((await stage.complete('rows')).counts).toMatchObject({ updated: 0, unchanged: values.length })
+  })
+
+  test('a page of large rows ends early, and the next one still shows the rows as of the slot', async () => {
+    const table = await makeTable('id int primary key, note text', "select g, 'n' || repeat('x', 100000) from generate_series(1, 500) g")
+    const source = shop.source({ tables: [{ table }] })
+    const context = contextOf()
+    await source.anchor(context)
+    const first = await source.backfill(undefined, context)
+    await shop.exec(`update ${table} set note = 'later'`)
+    const second = await source.backfill(first.nextState, context)
+    expect(first.changes.length).toBeGreaterThan(300)
+    expect(first.changes.length).toBeLessThan(400)
+    expect(second.hasMore).toBe(false)
+    expect([...first.changes, ...second.changes].map(({ key }) => Number(key))).toEqual(Array.from({ length: 500 }, (_, index) => index + 1))
+    for (const change of second.changes) expect((change as Extract<Change, { type: 'upsert' }>).record['note']).toHaveLength(100_001)
   })
 
   test('R42 nothing is acknowledged before it is landed', async () => {

