@@ -1,4 +1,4 @@
-import { SyncError, type CycleFacts, type Lease, type Store, type SyncRef } from '../contract/index.ts'
+import { SyncError, type Checkpoint, type CycleFacts, type Lease, type Store, type SyncRef } from '../contract/index.ts'
 import { stateText } from './check-page.ts'
 import type { CycleOptions } from './cycle-options.ts'
 import type { PageReader } from './page-reader.ts'
@@ -25,7 +25,7 @@ export async function settleAnchor(plan: SyncPlan, options: CycleOptions, reader
     if (taken.kind === 'acquired') {
       const { lease, checkpoint } = taken
       try {
-        if (checkpoint.committed !== null || checkpoint.inflight !== null) return
+        if (standsSomewhere(checkpoint)) return
         await door.commit({
           lease, version: checkpoint.version, at: clock.now(), owner: plan.owner, landings: [], quarantined: [], columns: {}, readFrom: 0,
           upstreamToleranceMs: 0, move: { kind: 'set', state, actor: 'engine', reason: `anchor taken before ${plan.sync} began` },
@@ -58,6 +58,10 @@ const ATTEMPTS_MAX = 60
 const WAIT_MS = 1_000
 
 async function isUnset(ref: SyncRef, door: StoreDoor): Promise<boolean> {
-  const { committed, inflight } = await door.call((store) => store.read(ref))
-  return committed === null && inflight === null
+  return !standsSomewhere(await door.call((store) => store.read(ref)))
+}
+
+/** A cycle that has begun and landed nothing yet has no place either: left so, it would find one when the backfill is over. */
+function standsSomewhere({ committed, inflight }: Pick<Checkpoint, 'committed' | 'inflight'>): boolean {
+  return committed !== null || (inflight !== null && inflight.state !== null)
 }

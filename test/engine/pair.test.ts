@@ -92,6 +92,22 @@ describe('a tracked pair', () => {
     expect(await scene.rows()).toEqual(shop.truth())
   })
 
+  test('N79 a delta that has begun and landed nothing stands nowhere: it is given the anchor, and misses nothing that changes meanwhile', async () => {
+    const { backfill, delta } = shop.plans()
+    const fails: SyncPlan['execute'] = async () => {
+      throw new SyncError('SOURCE_FORBIDDEN', 'not yet')
+    }
+    await scene.run({ ...delta, execute: fails })
+    expect(await scene.checkpoint('shop')).toMatchObject({ committed: null, inflight: { page: 0, state: null } })
+    shop.onPage = (page) => {
+      if (page === 2) shop.put('a', 100)
+    }
+    await scene.run(backfill)
+    expect((await scene.checkpoint('shop')).committed).toBe('{"event":5}')
+    await scene.run(delta)
+    expect(await scene.rows()).toEqual(shop.truth())
+  })
+
   test('N78 a backfill that dies after its anchor keeps it: the second try takes no later one', async () => {
     const { backfill, delta } = shop.plans()
     shop.onPage = (page) => {
