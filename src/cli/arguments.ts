@@ -11,6 +11,11 @@ export function countOrZeroArgument(text: string): number {
   return text === '0' ? 0 : countArgument(text)
 }
 
+/** Several are said one by one, or with commas between them. */
+export function listArgument(text: string, earlier: readonly string[] = []): string[] {
+  return [...earlier, ...text.split(',').map((key) => key.trim()).filter((key) => key !== '')]
+}
+
 export function urlArgument(text: string): string {
   if (!/^https?:$/.test(URL.canParse(text) ? new URL(text).protocol : '')) throw new InvalidArgumentError('It is a URL such as http://127.0.0.1:9080.')
   return text

@@ -29,7 +29,7 @@ export interface ServiceOptions {
   readonly pauseMs?: number
   readonly keepLogMs?: number | undefined
   /** Null when this process itself says when a sync runs. */
-  readonly restate?: Pick<RestateOptions, 'ingress' | 'host' | 'port'> | null
+  readonly restate?: Pick<RestateOptions, 'ingress' | 'host' | 'port' | 'identityKeys'> | null
   readonly onEvent: (event: RunnerEvent) => void
 }
 

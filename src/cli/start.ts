@@ -4,7 +4,7 @@ import { checkName } from '../config/names.ts'
 import { childLog } from '../engine/child-log.ts'
 import { leavesCoreDumps } from '../platform/core-dumps.ts'
 import type { RunnerEvent } from '../runner/runner-options.ts'
-import { countArgument, countOrZeroArgument, urlArgument } from './arguments.ts'
+import { countArgument, countOrZeroArgument, listArgument, urlArgument } from './arguments.ts'
 import type { Act, Cli } from './cli.ts'
 import { outsideOf } from './outside.ts'
 import { resultDocument } from './progress.ts'
@@ -29,6 +29,7 @@ interface StartFlags extends TargetFlags {
   readonly restate: string
   readonly restateHost: string
   readonly restatePort: number
+  readonly identityKey?: readonly string[]
 }
 
 export function startVerb(): Command {
@@ -48,11 +49,12 @@ export function startVerb(): Command {
     .addOption(new Option('--restate <url>', 'where Restate takes calls').argParser(urlArgument).default('http://127.0.0.1:8080'))
     .addOption(new Option('--restate-port <n>', 'where Restate calls this process; 0 takes any').argParser(countOrZeroArgument).default(9080))
     .addOption(new Option('--restate-host <address>', 'whose calls to take: with Restate on another machine, an address that it reaches').default('127.0.0.1'))
+    .addOption(new Option('--identity-key <key>', 'take only calls that the Restate with this public key has signed (publickeyv1_…); may be given more than once').argParser(listArgument).env('TIDEMARK_RESTATE_IDENTITY_KEYS'))
 }
 
 export const start: Act<[StartFlags]> = async (cli, flags) => {
   const stopping = cli.listenForStop()
-  const restate = flags.runner === 'restate' ? { ingress: flags.restate, host: flags.restateHost, port: flags.restatePort } : null
+  const restate = flags.runner === 'restate' ? { ingress: flags.restate, host: flags.restateHost, port: flags.restatePort, ...(flags.identityKey !== undefined && { identityKeys: flags.identityKey }) } : null
   const [first, ...others] = tenantsIn(flags)
   const target = await workerTarget(cli, first === undefined ? flags : { ...flags, tenant: first })
   await serveWorker(cli, { ...flags, target, tenants: flags.allTenants === true ? 'all' : others, restate }, async (service) => {

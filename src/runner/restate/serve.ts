@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type Http2Server, type ServerHttp2Session } from 'node:http2'
 import type { AddressInfo } from 'node:net'
+import type { LoggerTransport } from '@restatedev/restate-sdk'
 import { SyncError } from '../../contract/index.ts'
 import { classify } from '../../engine/classify.ts'
 import { guardStrayRejections } from '../../platform/stray-rejections.ts'
@@ -19,6 +20,8 @@ export interface RestateOptions extends Omit<RunnerOptions, 'looksMax'> {
   /** Where this process listens for Restate: this machine alone, on any free port, unless said otherwise. */
   readonly host?: string
   readonly port?: number
+  /** Public keys (publickeyv1_…) of the Restate whose calls are taken; without any, whoever reaches the address may call. */
+  readonly identityKeys?: readonly string[]
   /** How long a cycle runs before it lets others have their turn; five minutes unless said otherwise. */
   readonly sliceMs?: number
 }
@@ -34,7 +37,7 @@ export interface ServedRestate {
 
 /** Runs every sync when Restate says so, and tells Restate what others write to the registry. Any number of processes may. */
 export async function serveRestate(options: RestateOptions): Promise<ServedRestate> {
-  const { store, syncs, ports, ingress, tenants = [store.tenant], concurrency = 4, pollMs = 1_000, pauseMs = PAUSE_MS, sliceMs = SLICE_MS, host = '127.0.0.1', port = 0 } = options
+  const { store, syncs, ports, ingress, tenants = [store.tenant], concurrency = 4, pollMs = 1_000, pauseMs = PAUSE_MS, sliceMs = SLICE_MS, host = '127.0.0.1', port = 0, identityKeys = [] } = options
   const sdk = await loadSdk()
   const clock = new StoreClock(ports.clock)
   const jobs = new Map<string, Job>()
@@ -56,12 +59,13 @@ export async function serveRestate(options: RestateOptions): Promise<ServedResta
   const services = [...new Set(syncs.map(({ plan }) => plan.worker))]
     .map((worker) => syncObject({ sdk, worker, find: (key) => jobs.get(`${worker} ${key}`), turns, clock, pauseMs, turnMaxMs: turnMaxMs(options, sliceMs) }))
   const isOpen = !LOOPBACK.includes(host)
-  const handler = sdk.createEndpointHandler({ services, logger: ({ level, replaying }, message: unknown) => {
+  const logger: LoggerTransport = ({ level, replaying }, message: unknown) => {
     const name: string = level
     // Who may call is no question where nobody else can.
     if (!isOpen && String(message).includes('request signatures')) return
     if (!replaying && (name === 'error' || name === 'warn')) ports.log[name]('the Restate SDK says', { reason: String(message) })
-  } })
+  }
+  const handler = believing(identityKeys, () => sdk.createEndpointHandler({ services, identityKeys: [...identityKeys], logger }))
   // As many calls at once as Restate likes to make: they stand in line here, where tenants are told apart. In Restate they would not be.
   const server = createServer(handler)
   const sessions = new Set<ServerHttp2Session>()
@@ -101,6 +105,15 @@ export async function serveRestate(options: RestateOptions): Promise<ServedResta
       for (const session of sessions) session.destroy()
       guard.remove()
     },
+  }
+}
+
+function believing<T>(keys: readonly string[], act: () => T): T {
+  try {
+    return act()
+  } catch (cause) {
+    if (keys.length === 0) throw cause
+    throw new SyncError('ARGUMENT_INVALID', `A public key of Restate cannot be read (${String(cause)}). restate-server logs its own when it starts: publickeyv1_…`, { cause })
   }
 }
 

@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, fstatSync, mkdirSync, openSync, readFileSync } from 'node:fs'
+import { closeSync, existsSync, fstatSync, mkdirSync, openSync, readFileSync, renameSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -38,6 +38,8 @@ const SETTINGS = {
 }
 
 const LOG = 'restate.log'
+/** A start that finds more of it puts it aside, in place of what was put aside before. */
+export const LOG_BYTES_MAX = 8 * 1_048_576
 /** Enough for a busy machine; an idle one needs a second. */
 const PATIENCE_MS = 60_000
 /** It writes what it has and ends; what is left after that is ended as a crash would, which it survives as well. */
@@ -56,6 +58,7 @@ export class RestateServer {
     const [ingress, admin, node] = await freePorts([given.ingress, given.admin, given.node])
     const ports = { ingress: ingress!, admin: admin!, node: node! }
     mkdirSync(folder, { recursive: true })
+    putAside(join(folder, LOG))
     // At its end: another server may be at work in the folder, and go on writing there.
     const log = openSync(join(folder, LOG), 'a')
     const { size } = fstatSync(log)
@@ -159,6 +162,10 @@ export function serverBinary(from: string = import.meta.url, platform = `${proce
   const binary = locate(`@restatedev/restate-server-${platform}/bin/restate-server`, release)
   if (binary === null) throw new SyncError('PACKAGE_UNFIT', `@restatedev/restate-server brings no server for ${platform}, or was installed without its optional parts. Run one elsewhere (docker.restate.dev/restatedev/restate) and name it with --restate.`)
   return binary
+}
+
+function putAside(log: string): void {
+  if (existsSync(log) && statSync(log).size > LOG_BYTES_MAX) renameSync(log, `${log}.1`)
 }
 
 async function answers(url: string): Promise<boolean> {

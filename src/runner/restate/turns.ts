@@ -171,9 +171,15 @@ export class Turns {
       onProgress: note,
     })
     if (result.stopReason === 'held') {
-      if (!outrun) this.#options.onEvent({ kind: 'held', ...job.name, by: null, until: null })
+      if (!outrun) await this.#tellHeld(job)
     } else if (result.stopReason !== 'paused' || result.cycle !== null) this.#options.onEvent({ kind: 'ended', ...job.name, result })
     return { ...slice, stopReason: result.stopReason }
+  }
+
+  /** By whom, unless it was given back by now. */
+  async #tellHeld(job: Job): Promise<void> {
+    const { heldBy, heldUntil } = (await this.#look(job, null)).standing!.checkpoint
+    this.#options.onEvent({ kind: 'held', ...job.name, by: heldBy, until: heldUntil })
   }
 
   #tell(job: Job, why: Why, progress: Progress): void {

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { networkInterfaces, tmpdir } from 'node:os'
@@ -7,7 +7,7 @@ import { pathToFileURL } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { freePorts } from '../../../src/runner/restate/free-ports.ts'
 import { registerService } from '../../../src/runner/restate/register.ts'
-import { RestateServer, serverBinary, type RestateServerOptions } from '../../../src/runner/restate/server.ts'
+import { LOG_BYTES_MAX, RestateServer, serverBinary, type RestateServerOptions } from '../../../src/runner/restate/server.ts'
 
 describe('a Restate server of our own', () => {
   test('listens on loopback alone, ends by its pid, and goes on in its folder', async () => {
@@ -45,6 +45,21 @@ describe('a Restate server of our own', () => {
     await service.close()
     await expect(registerService(server.admin, service.url)).rejects.toMatchObject({ code: 'RESTATE_REFUSED', message: expect.stringContaining(service.url) })
     expect(await deployments(server)).toEqual([])
+  })
+
+  test('a log that has grown long is put aside by the next start, which keeps one of them', async () => {
+    const folder = ownFolder()
+    const log = join(folder, 'restate.log')
+    writeFileSync(`${log}.1`, 'older')
+    writeFileSync(log, Buffer.alloc(LOG_BYTES_MAX + 1))
+    await (await start({ folder })).stop()
+    expect(statSync(`${log}.1`).size).toBe(LOG_BYTES_MAX + 1)
+    const { size } = statSync(log)
+    expect(size).toBeLessThan(LOG_BYTES_MAX)
+    // One that is not long goes on.
+    await start({ folder })
+    expect(statSync(log).size).toBeGreaterThan(size)
+    expect(readdirSync(folder).filter((name) => name.startsWith('restate.log'))).toEqual(['restate.log', 'restate.log.1'])
   })
 
   test('a port that is taken, and a folder that another server is at work in, are said before or instead of a start', async () => {

@@ -27,6 +27,18 @@ describe('who holds the lease', () => {
     expect(asked).toEqual([])
   })
 
+  test('XB1 who took it after the look is told, and until when', async () => {
+    const process = new FakeProcess(scene, declare({ taken: { schedule: '1h', execute: noting([], 0) } }), {})
+    const { acquire } = scene.store
+    const until = scene.time.now() + 10 * MINUTE
+    scene.store.acquire = async (name, request) => {
+      await acquire(name, { holder: 'elsewhere:7:ab#1', ttlMs: 10 * MINUTE, at: scene.time.now() })
+      return acquire(name, request)
+    }
+    await take(process, 'taken')
+    expect(scene.events).toEqual([{ kind: 'held', tenant: 'default', worker: 'shop', sync: 'taken', by: 'elsewhere:7:ab#1', until }])
+  })
+
   test('XB1 so is a backfill that takes the lease of its delta for a moment', async () => {
     const asked: number[] = []
     const process = new FakeProcess(scene, declare({ items: { schedule: '1h', execute: noting(asked, 0) } }), {})

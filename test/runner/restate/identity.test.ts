@@ -1,0 +1,73 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:http2'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { registerService } from '../../../src/runner/restate/register.ts'
+import { serveRestate, type ServedRestate } from '../../../src/runner/restate/serve.ts'
+import { RestateServer } from '../../../src/runner/restate/server.ts'
+import { declare, Scene } from '../scene.ts'
+
+/** Of a server that is not here. */
+const STRANGER = 'publickeyv1_2G8dCQhArfvGpzPw5Vx2ALciR4xCLHfS5YaT93XjNxX9'
+
+describe('whose calls a worker takes', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'tidemark-identity-'))
+  let server: RestateServer
+  let own: string
+  let scene: Scene
+
+  beforeAll(async () => {
+    const pem = join(folder, 'identity.pem')
+    writeFileSync(pem, generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }))
+    server = await RestateServer.start({ folder: join(folder, 'restate'), settings: { RESTATE_REQUEST_IDENTITY_PRIVATE_KEY_PEM_FILE: pem } })
+    own = /publickeyv1_\w+/.exec(server.lastWords(1_000))![0]
+    scene = await Scene.open()
+  })
+  afterAll(async () => {
+    await server.kill()
+    await scene.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  async function serve(identityKeys?: readonly string[]): Promise<ServedRestate> {
+    const served = await serveRestate({
+      store: scene.store, syncs: declare({ one: { schedule: 'manual' } }), ports: scene.ports(), fetch: () => Promise.reject(new Error('no network here')), secrets: { get: (name) => name },
+      holder: 'here', ingress: server.ingress, ...(identityKeys !== undefined && { identityKeys }),
+    })
+    onTestFinished(() => served.close())
+    return served
+  }
+
+  test('a call that is signed with the key of its Restate is taken', async () => {
+    const { url } = await serve([STRANGER, own])
+    expect((await registerService(server.admin, url)).services).toEqual(['tidemark.shop'])
+    const status = await fetch(`${server.ingress}/tidemark.shop/${encodeURIComponent('default/one')}/status`, { method: 'POST' })
+    expect([status.status, await status.json()]).toEqual([200, expect.objectContaining({ sync: 'one' })])
+  })
+
+  test('one that is signed with another key is refused, and so is one that nobody signed', async () => {
+    const { url } = await serve([STRANGER])
+    await expect(registerService(server.admin, url)).rejects.toMatchObject({ code: 'RESTATE_REFUSED', message: expect.stringContaining('401') })
+    for (const path of ['/discover', '/invoke/tidemark.shop/status']) expect(await statusOf(url, path)).toBe(401)
+    // Without a key of whom to believe, it is answered.
+    expect(await statusOf((await serve()).url, '/discover')).not.toBe(401)
+  })
+
+  test('what is no key is said before anything is served', async () => {
+    await expect(serve([`${STRANGER}${STRANGER.slice(-20)}`])).rejects.toMatchObject({ code: 'ARGUMENT_INVALID' })
+  })
+})
+
+async function statusOf(url: string, path: string): Promise<number> {
+  const session = connect(url)
+  try {
+    const request = session.request({ ':path': path, accept: 'application/vnd.restate.endpointmanifest.v3+json' })
+    const [headers] = (await once(request, 'response')) as [{ ':status': number }]
+    return headers[':status']
+  } finally {
+    session.destroy()
+  }
+}
