@@ -30,16 +30,16 @@ export function App() {
         <Shell>
           <Switch>
             <Route path="/"><OverviewPage /></Route>
-            <Route path="/syncs/:worker/:sync">{({ worker, sync }) => <SyncPage key={`${worker}/${sync}`} worker={worker} sync={sync} />}</Route>
+            <Route path="/syncs/:worker/:sync">{() => { const [worker = '', sync = ''] = namesInPath(); return <SyncPage key={`${worker}/${sync}`} worker={worker} sync={sync} /> }}</Route>
             <Route path="/databases"><DatabasesPage /></Route>
-            <Route path="/databases/:database">{({ database }) => <DatabasePage key={database} name={database} />}</Route>
-            <Route path="/databases/:database/:record">{({ database, record }) => <RecordPage key={`${database}/${record}`} database={database} id={record} />}</Route>
+            <Route path="/databases/:database">{() => { const [database = ''] = namesInPath(); return <DatabasePage key={database} name={database} /> }}</Route>
+            <Route path="/databases/:database/:record">{() => { const [database = '', record = ''] = namesInPath(); return <RecordPage key={`${database}/${record}`} database={database} id={record} /> }}</Route>
             <Route path="/feed"><FeedPage /></Route>
             <Route path="/webhooks"><WebhooksPage /></Route>
             <Route path="/quarantine"><QuarantinePage /></Route>
             <Route path="/access"><AccessPage /></Route>
             <Route path="/audit"><AuditPage /></Route>
-            <Route><Empty title="There is no such page"><Link href="/">Go to the overview</Link></Empty></Route>
+            <Route><h1 className="hidden">No such page</h1><Empty title="There is no such page"><Link href="/">Go to the overview</Link></Empty></Route>
           </Switch>
         </Shell>
       </SessionGate>
@@ -47,12 +47,24 @@ export function App() {
   )
 }
 
+/** What comes after the kind of page, as it was before `path` made it safe. The router's own leaves a slash, a question mark and the like as they were written. */
+function namesInPath(): string[] {
+  return location.pathname.split('/').slice(3).map((part) => {
+    try {
+      return decodeURIComponent(part)
+    } catch {
+      return part
+    }
+  })
+}
+
 function Shell({ children }: { children: ReactNode }) {
   const [location, go] = useLocation()
   const [helps, setHelps] = useState(false)
   useKeys({ '/': focusSearch, '?': () => setHelps(true), ...Object.fromEntries(PAGES.map(([path], at) => [String(at + 1), () => go(path)])) })
-  const section = PAGES.findLast(([path]) => location.startsWith(path))?.[1] ?? 'Overview'
-  const title = location.startsWith('/syncs/') ? decodeURIComponent(location.split('/')[3] ?? '') : section
+  const isSync = location.startsWith('/syncs/')
+  const section = isSync ? 'Overview' : PAGES.find(([path]) => location === path || (path !== '/' && location.startsWith(`${path}/`)))?.[1]
+  const title = isSync ? (namesInPath()[1] ?? '') : (section ?? 'No such page')
   useEffect(() => {
     document.title = `${title} · Tidemark`
     scrollTo(0, 0)

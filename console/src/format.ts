@@ -37,6 +37,16 @@ export function plural(value: number, one: string, many = `${one}s`): string {
   return `${count(value)} ${value === 1 ? one : many}`
 }
 
+/** A key of nothing but blanks could be neither seen nor followed. */
+export function shownKey(key: string): string {
+  return key.trim() === '' ? JSON.stringify(key) : key
+}
+
+/** So many by their names; of more, how many there are. */
+export function some(names: readonly string[], what: string): string {
+  return names.length > 5 ? plural(names.length, what) : names.join(', ')
+}
+
 /** In this machine's zone. */
 export function clockTime(at: string): string {
   const time = new Date(at)

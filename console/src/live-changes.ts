@@ -3,7 +3,7 @@ import type { ChangeDocument } from '../../src/server/console/documents.ts'
 import { ApiError, ask } from './api.ts'
 import { parseExact } from './exact-json.ts'
 
-export type LiveState = 'connecting' | 'live' | 'broken'
+export type LiveState = 'connecting' | 'live' | 'broken' | 'refused'
 
 const KEPT_MAX = 300
 /** So often at most is anything drawn, however fast changes come. */
@@ -61,8 +61,9 @@ async function follow(types: string, signal: AbortSignal, { onChange, onState }:
       }
     } catch (cause) {
       if (signal.aborted) return
-      onState('broken', cause as Error)
-      if (cause instanceof ApiError && (cause.status === 401 || cause.status === 403)) return
+      const isRefused = cause instanceof ApiError && (cause.status === 401 || cause.status === 403)
+      onState(isRefused ? 'refused' : 'broken', cause as Error)
+      if (isRefused) return
     }
     if (!signal.aborted) onState('broken', null)
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS))

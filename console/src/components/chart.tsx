@@ -1,6 +1,7 @@
 import { useEffect, useRef } from 'react'
 import uPlot from 'uplot'
 import type { ActivityDocument } from '../../../src/server/console/documents.ts'
+import { now } from '../clock.ts'
 import { compact, duration } from '../format.ts'
 
 const HEIGHT = 132
@@ -20,11 +21,13 @@ interface ChartProps {
 
 /** Three looks at the same stretch of time, with one cursor. */
 export function ActivityCharts({ activity: { from, stepMs, rows, errors, lagMs } }: { activity: ActivityDocument }) {
-  const perSecond = rows.map((value) => (value * 1_000) / stepMs)
+  // The last step is not over: what it has so far came in less time. Of its first moments too little is known to say.
+  const begunMs = Math.max(stepMs / 4, Math.min(stepMs, now() - Date.parse(from) - (rows.length - 1) * stepMs))
+  const perSecond = rows.map((value, at) => (value * 1_000) / (at === rows.length - 1 ? begunMs : stepMs))
   const shared = { from, stepMs }
   return (
     <div className="charts" role="group" aria-label="Activity over time" tabIndex={0}>
-      <Chart {...shared} title="Throughput" unit="rows landed a second" values={perSecond} format={(value) => (value < 10 ? value.toFixed(1) : compact(value))} tone="accent" room={1} />
+      <Chart {...shared} title="Throughput" unit="rows landed a second" values={perSecond} format={(value) => (value === 0 ? '0' : value < 10 ? value.toFixed(1) : compact(value))} tone="accent" room={1} />
       <Chart {...shared} title="Lag" unit="furthest behind" values={lagMs} format={(value) => duration(value).replace('0 ms', '0')} tone="ink" room={10_000} />
       <Chart {...shared} title="Errors" unit="cycles that failed" values={errors} format={(value) => (Number.isInteger(value) ? compact(value) : '')} tone="alarm" room={1} bars />
     </div>

@@ -23,12 +23,18 @@ export function Empty({ title, children }: { title: string; children?: ReactNode
   )
 }
 
+/** What the server says, with what is between backticks as code. */
+export function Said({ text }: { text: string }) {
+  return <>{text.split('`').map((part, at) => (at % 2 === 1 ? <code key={at}>{part}</code> : part))}</>
+}
+
 export function Failure({ error, onRetry }: { error: Error; onRetry?: () => void }) {
+  if (error instanceof ApiError && error.code === 'FORBIDDEN') return <Empty title="Not for this key"><p><Said text={error.message} /></p></Empty>
   const { code, requestId } = error instanceof ApiError ? error : { code: 'UNEXPECTED', requestId: null }
   return (
     <div className="failure" role="alert">
-      <strong>{code === 'FORBIDDEN' ? 'Not for this key' : code === 'NOT_FOUND' ? 'Not found' : 'This could not be shown'}</strong>
-      <p>{error.message}</p>
+      <strong>{code === 'NOT_FOUND' ? 'Not found' : 'This could not be shown'}</strong>
+      <p><Said text={error.message} /></p>
       <p className="quiet"><code>{code}</code>{requestId !== null && <> · request <code>{requestId}</code></>}</p>
       {onRetry !== undefined && <button type="button" onClick={onRetry}>Try again</button>}
     </div>

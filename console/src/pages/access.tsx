@@ -10,8 +10,10 @@ import { Moment } from '../components/time.tsx'
 import { count } from '../format.ts'
 import { useSession } from '../session.tsx'
 
+const SCOPES_SHOWN = 6
+
 export function AccessPage() {
-  const { session } = useSession()
+  const { session, may } = useSession()
   const [makes, setMakes] = useState(false)
   const [ends, setEnds] = useState<KeyDocument | null>(null)
   const keys = useQuery({ queryKey: ['keys'], queryFn: ({ signal }) => get<{ data: KeyDocument[] }>('/console/api/keys', signal) })
@@ -22,23 +24,23 @@ export function AccessPage() {
         <h2 id="tenant">You</h2>
         <dl className="facts">
           <div><dt>Tenant</dt><dd>{session.tenant}</dd><dd className="quiet">nothing crosses it</dd></div>
-          <div><dt>You are</dt><dd>{session.key ?? 'on this machine'}</dd><dd className="quiet">{session.key === null ? 'no key is asked for' : 'by this key'}</dd></div>
-          <div><dt>You may</dt><dd>{session.scopes.join(', ')}</dd><dd className="quiet">{session.scopes.includes('admin') ? 'everything' : 'what the scopes name'}</dd></div>
+          <div><dt>You are</dt><dd className="clamped" title={session.key ?? ''}>{session.key ?? 'on this machine'}</dd><dd className="quiet">{session.key === null ? 'no key is asked for' : 'by this key'}</dd></div>
+          <div><dt>You may</dt><dd className="clamped" title={session.scopes.join(', ')}>{session.scopes.join(', ')}</dd><dd className="quiet">{session.scopes.includes('admin') ? 'everything' : 'what the scopes name'}</dd></div>
           <div><dt>Databases</dt><dd>{session.databases}</dd><dd className="quiet">landed for this tenant</dd></div>
           <div><dt>Sequence</dt><dd>{count(session.position)}</dd><dd className="quiet">when this page was opened</dd></div>
         </dl>
       </section>
       <Tenants own={session.tenant} />
       <section aria-labelledby="keys">
-        <div className="title-bar"><h2 id="keys">Keys</h2><button type="button" className="primary" onClick={() => setMakes(true)}>New key…</button></div>
+        <div className="title-bar"><h2 id="keys">Keys</h2>{may('admin') && <button type="button" className="primary" onClick={() => setMakes(true)}>New key…</button>}</div>
         <Shown of={keys}>
           {({ data }) => data.length === 0 ? <Empty title="There are no keys">Whoever reads the feed needs one.</Empty> : (
             <DataTable
               label="Keys" rows={data} keyOf={({ id }) => id}
               columns={[
-                { title: 'Name', cell: ({ name }) => name },
-                { title: 'Id', cell: ({ id }) => <code>{id}</code> },
-                { title: 'Scopes', isWide: true, cell: ({ scopes }) => <span className="tags">{scopes.map((scope) => <span key={scope} className="tag">{scope}</span>)}</span> },
+                { title: 'Name', cell: ({ name }) => <span className="clamped" title={name}>{name}</span> },
+                { title: 'Id', cell: ({ id }) => <code className="whole">{id}</code> },
+                { title: 'Scopes', isWide: true, cell: ({ scopes }) => <span className="tags" title={scopes.join(', ')}>{scopes.slice(0, SCOPES_SHOWN).map((scope) => <span key={scope} className="tag">{scope}</span>)}{scopes.length > SCOPES_SHOWN && <span className="tag">and {scopes.length - SCOPES_SHOWN} more</span>}</span> },
                 { title: 'A minute', isNumber: true, cell: ({ rateLimit }) => count(rateLimit) },
                 { title: 'Made', cell: ({ createdAt }) => <Moment at={createdAt} /> },
                 { title: 'Status', cell: ({ isValid, endsAt }) => (isValid ? <span className="tag tag-created">{endsAt === null ? 'valid' : <>until <Moment at={endsAt} /></>}</span> : <span className="tag">ended</span>) },

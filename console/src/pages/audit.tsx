@@ -17,7 +17,7 @@ export function AuditPage() {
   return (
     <>
       <div className="title-bar">
-        <div><h1>Audit</h1><p className="quiet">Every move of a checkpoint and of the keys that seal them, each chained to the one before.</p></div>
+        <div><h1>Audit</h1><p className="quiet">Every move of a checkpoint, of the keys that seal them and of what a webhook is sent, each chained to the one before.</p></div>
         <div className="verdict" role="status">
           {verdict.data === undefined ? <span className="tag">{verdict.error === null ? 'Following the chain…' : 'The chain could not be followed'}</span> : <Verdict verdict={verdict.data.data} />}
           <button type="button" className="small" disabled={verdict.isFetching} onClick={() => void verdict.refetch()}>Verify again</button>

@@ -7,7 +7,7 @@ import { Command } from '../components/code.tsx'
 import { Empty, Failure, Loading, Shown } from '../components/states.tsx'
 import { Moment } from '../components/time.tsx'
 import { Value } from '../components/value.tsx'
-import { count, plural } from '../format.ts'
+import { count, plural, shownKey } from '../format.ts'
 import { useDatabases } from './databases.tsx'
 import { WhyNot } from './why-not.tsx'
 
@@ -83,14 +83,14 @@ function RecordTable({ database, rows }: { database: DatabaseDocument; rows: rea
         <thead>
           <tr>
             <th scope="col">key</th>
-            {database.columns.map(({ name, kinds }) => <th key={name} scope="col" className={isNumeric(kinds) ? 'number' : ''}>{name} <span className="kind">{kinds.join(' | ') || 'null'}</span></th>)}
+            {database.columns.map(({ name, kinds }) => <th key={name} scope="col" className={isNumeric(kinds) ? 'number' : ''} title={name}>{name} <span className="kind">{kinds.join(' | ') || 'null'}</span></th>)}
             <th scope="col">changed</th>
           </tr>
         </thead>
         <tbody>
           {rows.map(({ key, record, committedAt }) => (
             <tr key={key}>
-              <th scope="row"><Link href={path`/databases/${database.name}/${key}`}>{key}</Link></th>
+              <th scope="row"><Link href={path`/databases/${database.name}/${key}`}>{shownKey(key)}</Link></th>
               {database.columns.map(({ name, kinds }) => <td key={name} className={isNumeric(kinds) ? 'number' : ''}><Value value={record[name]} /></td>)}
               <td className="quiet"><Moment at={committedAt} /></td>
             </tr>

@@ -4,12 +4,13 @@ import type { ChangeDocument } from '../../../src/server/console/documents.ts'
 import { path } from '../api.ts'
 import { Empty, Failure } from '../components/states.tsx'
 import { Moment } from '../components/time.tsx'
+import { shownKey } from '../format.ts'
 import { useLiveChanges, type LiveState } from '../live-changes.ts'
 import { useDatabases } from './databases.tsx'
 
 const ACTIONS = ['created', 'updated', 'deleted'] as const
 type Action = (typeof ACTIONS)[number]
-const SAID: Record<LiveState, string> = { connecting: 'Connecting', live: 'Live', broken: 'Connecting again' }
+const SAID: Record<LiveState, string> = { connecting: 'Connecting', live: 'Live', broken: 'Connecting again', refused: 'Not followed' }
 
 export function FeedPage() {
   const [database, setDatabase] = useState('')
@@ -33,7 +34,7 @@ export function FeedPage() {
         </div>
       </div>
       {error !== null && <Failure error={error} />}
-      {shown.length === 0 && error === null ? <Empty title={changes.length === 0 ? 'No change yet' : 'None of these actions yet'}>The next one shows here as it is committed.</Empty> : (
+      {shown.length === 0 && error !== null ? null : shown.length === 0 ? <Empty title={changes.length === 0 ? 'No change yet' : 'None of these actions yet'}>The next one shows here as it is committed.</Empty> : (
         <div className="scroll feed" role="region" aria-label="Changes, newest first" tabIndex={0}>
           <table className="feed-table">
             <thead><tr><th scope="col">When</th><th scope="col">Action</th><th scope="col">Database</th><th scope="col">Key</th><th scope="col">Record</th></tr></thead>
@@ -51,7 +52,7 @@ function ChangeRow({ change: { action, updatedAt, resourceType, resourceId, snap
       <td><Moment at={updatedAt} /></td>
       <td><span className={`tag tag-${action}`}>{action}</span></td>
       <td><Link href={path`/databases/${resourceType}`}>{resourceType}</Link></td>
-      <td className="feed-key"><Link href={path`/databases/${resourceType}/${resourceId}`}>{resourceId}</Link></td>
+      <td className="feed-key"><Link href={path`/databases/${resourceType}/${resourceId}`}>{shownKey(resourceId)}</Link></td>
       <td className="feed-record">{snapshot === null ? <span className="quiet">gone</span> : JSON.stringify(snapshot).slice(1, 200).replace(/\}$/, '')}</td>
     </tr>
   )

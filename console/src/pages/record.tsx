@@ -6,7 +6,8 @@ import { Command } from '../components/code.tsx'
 import { Empty, Shown } from '../components/states.tsx'
 import { Ago, Moment } from '../components/time.tsx'
 import { Value } from '../components/value.tsx'
-import { count, plural } from '../format.ts'
+import { ExactNumber } from '../exact-json.ts'
+import { count, plural, shownKey } from '../format.ts'
 import { WhyNot } from './why-not.tsx'
 
 export function RecordPage({ database, id }: { database: string; id: string }) {
@@ -14,7 +15,7 @@ export function RecordPage({ database, id }: { database: string; id: string }) {
   return (
     <>
       <nav className="crumbs" aria-label="Where this is"><Link href="/databases">Databases</Link> <span aria-hidden="true">/</span> <Link href={path`/databases/${database}`}>{database}</Link></nav>
-      <h1 className="breakable">{id}</h1>
+      <h1 className="clamped" title={id}>{shownKey(id)}</h1>
       {asked.error instanceof ApiError && asked.error.status === 404
         ? <><Empty title="Nothing in the log speaks of it">There never was such a record, or it was deleted longer ago than the log is kept.</Empty><div className="ask"><WhyNot database={database} id={id} /></div></>
         : <Shown of={asked}>{({ data }) => <Told record={data} />}</Shown>}
@@ -31,7 +32,7 @@ function Told({ record }: { record: RecordDocument }) {
       <div className="two">
         <section aria-labelledby="record-now">
           <h2 id="record-now">{record.isLive ? 'The record' : 'The record as it was'}</h2>
-          {shown !== undefined && <Members record={shown.record!} changed={newest.changed} />}
+          {shown !== undefined && <Members record={shown.record!} changed={newest.action === 'updated' && record.history.length > 1 ? newest.changed : []} />}
         </section>
         <section aria-labelledby="record-why">
           <h2 id="record-why">Why it is so</h2>
@@ -52,12 +53,20 @@ function Members({ record, changed }: { record: Readonly<Record<string, unknown>
     <dl className="members">
       {Object.entries(record).map(([name, value]) => (
         <div key={name} className={changed.includes(name) ? 'is-changed' : ''}>
-          <dt>{name}</dt>
-          <dd>{typeof value === 'object' && value !== null ? <pre tabIndex={0} aria-label={name}><code>{JSON.stringify(value, null, 2)}</code></pre> : <Value value={value} />}</dd>
+          <dt className="clamped" title={name}>{name}</dt>
+          <dd>{isLong(value) ? <pre tabIndex={0} aria-label={name}><code>{typeof value === 'string' ? value : JSON.stringify(value, null, 2)}</code></pre> : <Value value={value} />}</dd>
         </div>
       ))}
     </dl>
   )
+}
+
+const LINE_MAX = 80
+
+/** What does not fit a line has a place of its own, where all of it can be read. */
+function isLong(value: unknown): boolean {
+  if (value === null || value instanceof ExactNumber) return false
+  return typeof value === 'string' ? value.length > LINE_MAX : typeof value === 'object'
 }
 
 const SHOWN_MAX = 8

@@ -2,11 +2,11 @@ import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Link } from 'wouter'
 import type { ActivityDocument, CycleDocument, SyncDocument } from '../../../src/server/console/documents.ts'
-import { get, path } from '../api.ts'
+import { ApiError, get, path } from '../api.ts'
 import { ActivityCharts } from '../components/chart.tsx'
 import { CoverageBar, CoverageLegend } from '../components/coverage-bar.tsx'
 import { HealthWord } from '../components/health.tsx'
-import { Shown } from '../components/states.tsx'
+import { Empty, Shown } from '../components/states.tsx'
 import { Ago, Since } from '../components/time.tsx'
 import { bytes, plural, schedule } from '../format.ts'
 import { Checkpoints } from './checkpoints.tsx'
@@ -24,9 +24,11 @@ export function SyncPage({ worker, sync }: { worker: string; sync: string }) {
   const [limit, setLimit] = useState(CYCLES)
   const cycles = useQuery({ queryKey: ['cycles', worker, sync, limit], queryFn: ({ signal }) => get<{ data: CycleDocument[] }>(`${path`/api/syncs/${worker}/${sync}/cycles`}?limit=${limit}`, signal), refetchInterval: POLL_MS, placeholderData: (before) => before })
   const activity = useQuery({ queryKey: ['activity', worker, sync], queryFn: ({ signal }) => get<{ data: ActivityDocument }>(`/console/api/activity?${new URLSearchParams({ worker, sync })}`, signal), refetchInterval: 5_000 })
+  const crumbs = <nav className="crumbs" aria-label="Where this is"><Link href="/">Overview</Link> <span aria-hidden="true">/</span> <span>{worker}</span></nav>
+  if (standing.error instanceof ApiError && standing.error.status === 404) return <>{crumbs}<h1 className="clamped" title={sync}>{sync}</h1><Empty title="There is no such sync">The worker does not declare it, and it has never run. <Link href="/">See those there are</Link></Empty></>
   return (
     <>
-      <nav className="crumbs" aria-label="Where this is"><Link href="/">Overview</Link> <span aria-hidden="true">/</span> <span>{worker}</span></nav>
+      {crumbs}
       <Shown of={standing} lines={8}>{({ data }) => <Standing sync={data} />}</Shown>
       <section className="chart-section" aria-label="Activity"><Shown of={activity} lines={3}>{({ data }) => <ActivityCharts activity={data} />}</Shown></section>
       <section aria-labelledby="cycles">

@@ -5,6 +5,7 @@ import type { EditPlanDocument, WebhookDocument } from '../../../src/server/cons
 import { patch, path, post } from '../api.ts'
 import { Command } from '../components/code.tsx'
 import { Dialog } from '../components/dialog.tsx'
+import { Said } from '../components/states.tsx'
 import { count } from '../format.ts'
 import { useDatabases } from './databases.tsx'
 
@@ -14,10 +15,12 @@ const ACTIONS: readonly Action[] = ['created', 'updated', 'deleted']
 function Choices<Option extends string>({ title, none, options, chosen, onChange }: { title: string; none: string; options: readonly Option[]; chosen: readonly Option[]; onChange: (chosen: readonly Option[]) => void }) {
   return (
     <fieldset className="choices">
-      <legend>{title} <span className="quiet">{chosen.length === 0 ? none : `only ${chosen.join(', ')}`}</span></legend>
-      {options.map((option) => (
-        <label key={option} className="choice"><input type="checkbox" checked={chosen.includes(option)} onChange={(event) => onChange(options.filter((other) => (other === option ? event.target.checked : chosen.includes(other))))} /> {option}</label>
-      ))}
+      <legend>{title} <span className="quiet">{chosen.length === 0 ? none : `only ${chosen.length > 5 ? `these ${chosen.length}` : chosen.join(', ')}`}</span></legend>
+      <div className="choice-list">
+        {options.map((option) => (
+          <label key={option} className="choice"><input type="checkbox" checked={chosen.includes(option)} onChange={(event) => onChange(options.filter((other) => (other === option ? event.target.checked : chosen.includes(other))))} /> {option}</label>
+        ))}
+      </div>
     </fieldset>
   )
 }
@@ -105,7 +108,7 @@ function Plan({ plan: { changes, from, notes } }: { plan: EditPlanDocument }) {
       <dl className="plan">
         {changes.map(({ what, from: was, to }) => <div key={what}><dt>{what}</dt><dd className="breakable">{was || 'nothing'} → <b>{to || 'nothing'}</b></dd></div>)}
       </dl>
-      <ul className="notes">{notes.map((note) => <li key={note}>{note}</li>)}</ul>
+      <ul className="notes">{notes.map((note) => <li key={note}><Said text={note} /></li>)}</ul>
     </div>
   )
 }

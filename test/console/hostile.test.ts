@@ -1,0 +1,93 @@
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { upsert, SyncDriver } from '../../src/testing/store-cases/harness.ts'
+import { addKey, Stand } from '../server/stand.ts'
+import { openHarness } from '../stores/sqlite-harness.ts'
+import { expectAccessible, launch, loaded, missing, NARROW, openPage, sideways, type PageOptions } from './browser.ts'
+
+if (missing !== null) console.info(`skipped: the console with hostile data: ${missing}`)
+
+const WORKER = 'worker_with_a_long_name_'.padEnd(63, 'w')
+const SYNC = 'sync_with_a_long_name_'.padEnd(63, 's')
+const DATABASE = 'database_with_a_long_name_'.padEnd(63, 'd')
+const LONG = `long-${'k'.repeat(1_000)}`
+/** What an address would take for something else, also twice. */
+const ODD = 'a/b?c=d&e#f%2Fg+h ü"<i>'
+
+describe.skipIf(missing !== null)('the console with names, keys and values as long and odd as they may be', () => {
+  let browser: Browser
+  beforeAll(async () => {
+    browser = await launch()
+  })
+  afterAll(() => browser?.close())
+
+  async function open(options: PageOptions = {}): Promise<{ stand: Stand; page: Page & { readonly trouble: string[] } }> {
+    const stand = await Stand.open(openHarness)
+    const driver = await SyncDriver.take(stand.store, { worker: WORKER, sync: SYNC })
+    await driver.cycle([LONG, ODD, '   '].map((key) => upsert(key, { [`member_${'m'.repeat(200)}`]: 'v'.repeat(5_000), html: '<img src=x onerror=alert(1)>' }, { database: DATABASE })))
+    await stand.store.putWebhook({
+      id: 'wh_long', url: `https://hooks.example.com/${'segment-'.repeat(100)}`, databases: Array.from({ length: 40 }, (_, n) => `database_${n}`), actions: null, allow: [], secrets: '[["whsec_c2VjcmV0",null]]', createdAt: 1,
+    }, { position: 0, floor: 0 })
+    const claim = (await stand.store.claimWebhook('wh_long', { holder: 'test', ttlMs: 60_000, at: Date.now() }))!
+    await stand.store.noteDeliveries(claim, {
+      standing: { ...claim.webhook, streak: 1, lastStatus: 500, lastAnswer: 'no-room-'.repeat(32), disabled: `Paused by ${'somebody-'.repeat(30)}.` }, delivered: [],
+      kept: [{ sequence: 1, messageId: 'msg_1', database: DATABASE, key: LONG, body: '{}', attempts: 10, firstAt: 1, nextAt: 1, dead: true, lastStatus: 500, lastAnswer: 'no-room-'.repeat(32) }],
+    })
+    await addKey(stand.store, Array.from({ length: 30 }, (_, n) => `database_${n}:read`))
+    const page = await openPage(browser, stand.url, options)
+    onTestFinished(() => page.context().close())
+    return { stand, page }
+  }
+
+  test('every page fits a narrow window, and can be used by everybody', async () => {
+    const { stand, page } = await open({ size: NARROW, scheme: 'dark' })
+    const paths = ['/', `/syncs/${WORKER}/${SYNC}`, '/databases', `/databases/${DATABASE}`, `/databases/${DATABASE}/${LONG}`, '/feed', '/webhooks', '/quarantine', '/access', '/audit', '/nowhere', '/syncs/no/such']
+    for (const path of paths) {
+      await page.goto(`${stand.url}/console${path}`)
+      await loaded(page)
+      expect(await sideways(page), path).toBe(0)
+      await expectAccessible(page, path)
+    }
+    await page.goto(`${stand.url}/console/webhooks`)
+    await page.getByRole('button', { name: 'Edit…' }).click()
+    await page.getByText('Nothing is changed yet').waitFor()
+    expect((await page.getByRole('dialog').boundingBox())!.height).toBeLessThan(NARROW.height)
+    expect(await page.locator('nav [aria-current]').innerText()).toBe('Webhooks')
+    await page.goto(`${stand.url}/console/nowhere`)
+    await page.getByText('There is no such page').waitFor()
+    expect(await page.locator('nav [aria-current]').count()).toBe(0)
+    expect(page.trouble).toEqual([])
+  })
+
+  test('a record is found by its link whatever its key, by its address again, and all of a long value can be read', async () => {
+    const { stand, page } = await open()
+    for (const key of [ODD, '   ']) {
+      await page.goto(`${stand.url}/console/databases/${DATABASE}`)
+      await page.getByRole('rowheader', { name: key.trim() === '' ? '"   "' : key, exact: true }).getByRole('link').click()
+      await page.getByRole('heading', { name: 'Why it is so' }).waitFor()
+      await page.reload()
+      await page.getByRole('heading', { name: 'Why it is so' }).waitFor()
+    }
+    expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('"   "')
+    expect(await page.getByText('v'.repeat(5_000)).count()).toBe(1)
+    // Nothing of it was taken for markup.
+    expect(await page.locator('main img').count()).toBe(0)
+    // All of a record that was just made is new: none of it stands out.
+    expect(await page.locator('.is-changed').count()).toBe(0)
+    expect(page.trouble).toEqual([])
+  })
+
+  test('a key of few scopes is told so calmly, and is offered nothing that it may not do', async () => {
+    const { stand, page } = await open()
+    const few = await addKey(stand.store, ['sync:read'])
+    await page.addInitScript(`sessionStorage.setItem('tidemark.key', '${few}')`)
+    for (const path of ['/webhooks', '/access', '/audit', '/feed']) {
+      await page.goto(`${stand.url}/console${path}`)
+      await page.getByRole('heading', { name: 'Not for this key' }).first().waitFor()
+      expect(await page.getByRole('alert').count(), path).toBe(0)
+      expect(await page.getByRole('button', { name: /^New|Edit…|Revoke/ }).count(), path).toBe(0)
+    }
+    await page.getByText('Not followed').waitFor()
+    expect(page.trouble).toEqual([])
+  })
+})
