@@ -32,4 +32,8 @@ export class Lander {
     this.version = outcome.version
     return outcome.position
   }
+
+  release() {
+    return this.store.release(this.lease)
+  }
 }

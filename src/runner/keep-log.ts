@@ -1,9 +1,9 @@
-import type { Ports, Store } from '../contract/index.ts'
+import type { Clock, Ports, Store } from '../contract/index.ts'
 
 /** At the most; what is kept for less is looked after as often as that. */
 const EVERY_MS = 3_600_000
-/** Of the log in one transaction, and the breath between two: writers go first. */
-const SCAN_MAX = 10_000
+/** Of the log in one transaction, for which the tenant's commits wait; between two they have at least as long, and this. */
+const SCAN_MAX = 2_000
 const BREATH_MS = 50
 
 /**
@@ -13,7 +13,7 @@ const BREATH_MS = 50
 export async function keepLog(store: Store, { clock, log }: Ports, keepMs: number, stopping: AbortSignal): Promise<void> {
   while (!stopping.aborted) {
     try {
-      const { removed, cycles } = await compactBefore(store, clock.now() - keepMs, () => clock.sleep(BREATH_MS, stopping))
+      const { removed, cycles } = await compactBefore(store, clock, clock.now() - keepMs, stopping)
       if (removed + cycles > 0) log.info('the log was compacted', { tenant: store.tenant, removed, cycles })
     } catch (error) {
       if (!stopping.aborted) log.warn('the log could not be compacted', { tenant: store.tenant, reason: error instanceof Error ? error.message : String(error) })
@@ -22,13 +22,14 @@ export async function keepLog(store: Store, { clock, log }: Ports, keepMs: numbe
   }
 }
 
-async function compactBefore(store: Store, before: number, rest: () => Promise<void>): Promise<{ removed: number; cycles: number }> {
+async function compactBefore(store: Store, clock: Clock, before: number, stopping: AbortSignal): Promise<{ removed: number; cycles: number }> {
   let [removed, cycles] = [0, 0]
   for (;;) {
+    const startedAt = clock.now()
     const step = await store.compact({ before, scanMax: SCAN_MAX })
     removed += step.removed
     cycles += step.cycles
     if (!step.more) return { removed, cycles }
-    await rest()
+    await clock.sleep(BREATH_MS + clock.now() - startedAt, stopping)
   }
 }

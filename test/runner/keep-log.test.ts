@@ -52,6 +52,25 @@ test('XE13 what is kept for less than an hour is looked after as often', async (
   expect(slept).toEqual([900_000])
 })
 
+test('XE13 between two steps the writers have at least as long as a step took', async () => {
+  const harness = await openHarness()
+  onTestFinished(() => harness.close())
+  const stop = new AbortController()
+  const [slept, took]: [number[], number[]] = [[], [700, 0, 90]]
+  const none = (): void => {}
+  let now = START
+  const clock = {
+    now: () => now,
+    async sleep(ms: number) {
+      slept.push(ms)
+      if (took.length === 0) stop.abort()
+    },
+  }
+  const slow = { ...harness.store, compact: async () => ({ floor: 0, removed: 0, cycles: 0, more: (now += took.shift()!) !== START + 790 }) }
+  await keepLog(slow, { random: { next: Math.random }, log: { debug: none, info: none, warn: none, error: none }, clock }, 900_000, stop.signal)
+  expect(slept).toEqual([750, 50, 900_000])
+})
+
 test('XE13 a store that is kept for a day holds as much after a month as after a week, and can still tell where each row came from', async () => {
   const harness = await openHarness()
   onTestFinished(() => harness.close())

@@ -59,12 +59,14 @@ export async function compact(session: Session, request: CompactRequest): Promis
 function compactLog(session: Session, { before, scanMax }: CompactRequest): Promise<Omit<Compacted, 'cycles'>> {
   return session.connection.write(session.tenant, async (transaction) => {
     const { tenant } = transaction
+    // Looked for before others have to wait: what is committed meanwhile only lies behind it.
+    const older = await findBefore(transaction, before)
     await lockTenant(transaction)
     const { floor } = await readStanding(transaction)
     const { least } = (await transaction.get<{ least: number | null }>(
       'select min(inflight_start_sequence) as least from tidemark.registry where tenant_id = $1 and inflight_cycle is not null', tenant,
     ))!
-    const until = Math.min(await findBefore(transaction, before), least ?? Infinity)
+    const until = Math.min(older, least ?? Infinity)
     const next = Math.min(until, floor + scanMax)
     if (next <= floor) return { floor, removed: 0, more: false }
     const last = await transaction.get<{ at: number }>(
