@@ -6,7 +6,7 @@ import { chance, World } from './children/world.mjs'
 import { readFacts } from './facts.ts'
 import type { Stand } from './stand.ts'
 
-const KILLS_MIN = process.env['TIDEMARK_LONG'] === '1' ? 2_000 : 60
+const KILLS_MIN = process.env['TIDEMARK_LONG'] === '1' ? 2_000 : 30
 const WORLD = { keys: 240, steps: 20, pageSize: 16 }
 
 export function describeKills(build: () => Build, stand: () => Stand): void {
@@ -70,8 +70,8 @@ async function momentOf(random: () => number, child: Child): Promise<void> {
   await Promise.race([over, child.until('open').then(() => {}, () => {})])
   if (kind < 0.4) return await pause(random() * 25)
   const pages = 1 + Math.floor(random() * 5)
-  let landed = 0
-  await Promise.race([over, child.until('landed', () => ++landed >= pages).then(() => {}, () => {})])
+  const nthLanded = (line: Said): number => child.said.filter(({ event }) => event === 'landed').indexOf(line) + 1
+  await Promise.race([over, child.until('landed', (line) => nthLanded(line) >= pages).then(() => {}, () => {})])
   await pause(random() * 10)
 }
 

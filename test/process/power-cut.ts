@@ -27,11 +27,22 @@ export function parseRecord(record: Buffer): Operation[] {
   return operations
 }
 
-/** The files after a cut that let `operations` happen and nothing after them. Without chance, all of it had reached the disk. */
-export function cutPower(operations: readonly Operation[], random: (() => number) | null): Map<string, Buffer> {
+/** The files when all of it has reached the disk. */
+export function replayAll(operations: readonly Operation[]): Map<string, Buffer> {
   const disk = new Disk()
   for (const operation of operations) disk.do(operation)
-  return random === null ? disk.kept() : disk.cut(random)
+  return disk.kept()
+}
+
+/** The files after so many cuts, each of which let the operations before some place happen and nothing after them. From the first place to the last. */
+export function* cutPower(operations: readonly Operation[], count: number, random: () => number): Generator<{ at: number; image: Map<string, Buffer> }> {
+  const places = Array.from({ length: count }, () => 1 + Math.floor(random() * operations.length)).toSorted((a, b) => a - b)
+  const disk = new Disk()
+  let done = 0
+  for (const at of places) {
+    for (; done < at; done++) disk.do(operations[done]!)
+    yield { at, image: disk.cut(random) }
+  }
 }
 
 /** A file, apart from its name. */

@@ -8,7 +8,7 @@ import { buildPackage, type Build } from './build.ts'
 import { Child, killChildren } from './child.ts'
 import { chance } from './children/world.mjs'
 import { readFacts, type Facts } from './facts.ts'
-import { cutPower, parseRecord, type Operation } from './power-cut.ts'
+import { cutPower, parseRecord, replayAll, type Operation } from './power-cut.ts'
 import { integrityOf } from './stand.ts'
 
 const IMAGES = process.env['TIDEMARK_LONG'] === '1' ? 20_000 : 300
@@ -35,16 +35,15 @@ afterAll(() => {
 describe.skipIf(missing !== null)('XA15 a power cut', () => {
   test('loses no acknowledged page and damages nothing, whatever of the unsynced writes was lost or torn', async () => {
     const operations = await recordRun()
-    const whole = await factsOf(cutPower(operations, null))
+    const whole = await factsOf(replayAll(operations))
     const random = chance(SEED)
     const score = { images: 0, synced: operations.filter(({ kind }) => kind === 'synced').length, behindTheEnd: 0 }
-    for (let image = 0; image < IMAGES; image++) {
-      const at = 1 + Math.floor(random() * operations.length)
+    for (const { at, image } of cutPower(operations, IMAGES, random)) {
       const acknowledged = lastAcknowledged(operations.slice(0, at))
-      const facts = await factsOf(cutPower(operations.slice(0, at), random)).catch((error: unknown) => {
-        throw new Error(`seed ${SEED}, image ${image}, cut after operation ${at} of ${operations.length}`, { cause: error })
+      const facts = await factsOf(image).catch((error: unknown) => {
+        throw new Error(`seed ${SEED}, image ${score.images}, cut after operation ${at} of ${operations.length}`, { cause: error })
       })
-      expect(facts.position, `image ${image}, cut after operation ${at}`).toBeGreaterThanOrEqual(acknowledged)
+      expect(facts.position, `image ${score.images}, cut after operation ${at}`).toBeGreaterThanOrEqual(acknowledged)
       // What is there is a beginning of what would have been, and not only consistent in itself.
       expect(facts.feed).toEqual(whole.feed.slice(0, facts.position))
       score.images++
@@ -56,7 +55,7 @@ describe.skipIf(missing !== null)('XA15 a power cut', () => {
 
   test('the recorder misses nothing: everything replayed is the very file that was left', async () => {
     const operations = await recordRun()
-    const files = cutPower(operations, null)
+    const files = replayAll(operations)
     expect([...files.keys()].toSorted()).toEqual(['acknowledged', 'store.db'])
     expect(files.get('store.db')!.equals(readFileSync(join(folder, 'data', 'store.db')))).toBe(true)
   })
@@ -66,9 +65,8 @@ describe.skipIf(missing !== null)('XA15 a power cut', () => {
     const random = chance(SEED)
     const careless = operations.filter(({ kind, name }) => !(kind === 'synced' && name === 'store.db-wal'))
     let missed = 0
-    for (let image = 0; image < 40; image++) {
-      const at = 1 + Math.floor(random() * careless.length)
-      const facts = await factsOf(cutPower(careless.slice(0, at), random)).catch(() => null)
+    for (const { at, image } of cutPower(careless, 40, random)) {
+      const facts = await factsOf(image).catch(() => null)
       if (facts === null || facts.position < lastAcknowledged(careless.slice(0, at))) missed++
     }
     expect(missed).toBeGreaterThan(0)
@@ -111,7 +109,7 @@ async function factsOf(image: ReadonlyMap<string, Buffer>): Promise<Facts> {
   for (const [name, content] of image) writeFileSync(join(place, name), content)
   const file = join(place, 'store.db')
   try {
-    const store = await openSqliteStore({ file, synchronous: 'off' })
+    const store = await openSqliteStore({ file, synchronous: 'off', thread: false })
     try {
       expect(integrityOf(file)).toEqual(['ok'])
       return await readFacts(store)
