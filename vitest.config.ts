@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
+import { LongestFirst } from './test/setup/longest-first.ts'
 
 export default defineConfig({
   test: {
@@ -11,6 +12,7 @@ export default defineConfig({
     hookTimeout: 180_000,
     expect: { poll: { timeout: 60_000 } },
     pool: 'forks',
+    sequence: { sequencer: LongestFirst },
     // Most of a test is waiting for a process or a server: a core is not kept free for the reporter.
     maxWorkers: Math.max(2, availableParallelism()),
     // For the stores that need a key to be given: any will do.

@@ -2,10 +2,6 @@ import { createServer } from 'node:http'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import type { createProgram } from '../../src/cli/program.ts'
-import type { reportError } from '../../src/cli/report-error.ts'
-import type { Stream, Terminal } from '../../src/cli/terminal.ts'
-import { buildPackage } from './package.ts'
 import { Project } from './project.ts'
 
 /** Each of its own, so that a find tells what leaked. */
@@ -89,7 +85,10 @@ test('XF16 Z16 canaries in secrets, states, cursors, queries, answers and record
     return canary !== 'record' || !SHOWS_RECORDS.test(args.join(' '))
   })
   vi.stubEnv('SIMULATED', simulated)
-  const command = await commandOf(project, env)
+  const command = async (args: readonly string[]): Promise<string> => {
+    const { stdout, stderr } = await project.ask(...args, { env })
+    return stdout + stderr
+  }
   /** The document it answered with. */
   const say = async (...args: readonly string[]): Promise<Record<string, any>> => {
     let said = ''
@@ -195,29 +194,6 @@ test('XF16 Z16 canaries in secrets, states, cursors, queries, answers and record
   expect(leaks).toEqual([expect.stringContaining('state in revealed'), expect.stringContaining('cursor in revealed')])
   expect(SHOWN.filter((command) => !done.has(command))).toEqual([])
 })
-
-/** The built command in this process: a hundred processes would take minutes, and print the same. */
-async function commandOf(project: Project, environment: Readonly<Record<string, string>>): Promise<(args: readonly string[]) => Promise<string>> {
-  const dist = join(buildPackage(), 'dist/cli')
-  const program = (await import(join(dist, 'program.js'))) as { createProgram: typeof createProgram }
-  const terminals = (await import(join(dist, 'terminal.js'))) as { Terminal: typeof Terminal }
-  const errors = (await import(join(dist, 'report-error.js'))) as { reportError: typeof reportError }
-  return async (args) => {
-    let said = ''
-    const stream: Stream = { on: () => {}, write: (text, done) => {
-      said += text
-      done?.()
-    } }
-    const terminal = new terminals.Terminal({ stdout: stream, stderr: stream, environment, json: args.includes('--json') })
-    const cli = { terminal, environment, folder: project.folder, listenForStop: () => new AbortController().signal }
-    try {
-      await program.createProgram(cli, () => {}).parseAsync(['node', 'tidemark', ...args])
-    } catch (error) {
-      errors.reportError(cli, error, 'tidemark --help')
-    }
-    return said
-  }
-}
 
 /** Every command of the reference; a new one has to be tried here. */
 const SHOWN = [...readFileSync(join(import.meta.dirname, '../../docs/reference/cli.md'), 'utf8').matchAll(/^## tidemark (.+)$/gm)].map((match) => match[1]!)

@@ -18,16 +18,16 @@ return { changes: left.slice(0, 5).map(upsert), hasMore: left.length > 5, nextSt
 test('its document, and the exit code of an error', async () => {
   const project = new Project()
   project.write('bad.mjs', BAD)
-  expectGolden('check', project, await project.run('check', 'bad.mjs', '--json'))
-  expect(await project.run('check', 'bad.mjs')).toMatchObject({ code: 1, stdout: expect.stringMatching(/✗ things[\s\S]*error no-tie-break[\s\S]*→ Keep the id[\s\S]*1 errors, 1 warnings, 0 notes\./) })
+  expectGolden('check', project, await project.ask('check', 'bad.mjs', '--json'))
+  expect(await project.ask('check', 'bad.mjs')).toMatchObject({ code: 1, stdout: expect.stringMatching(/✗ things[\s\S]*error no-tie-break[\s\S]*→ Keep the id[\s\S]*1 errors, 1 warnings, 0 notes\./) })
 })
 
 test('a warning alone is no failure; a sync that is none, and a bound, are heard', async () => {
   const project = new Project()
   project.write('good.mjs', textOf({ execute: "return { changes: all.slice(state?.n ?? 0, 20).map(upsert), hasMore: false, nextState: { n: 20 } }", below: ' ' }))
-  expect(await project.run('check', 'good.mjs', 'things')).toMatchObject({ code: 0, stdout: expect.stringContaining('warning missing-deletes') })
-  expect(await project.run('check', 'good.mjs', 'thing')).toMatchObject({ code: 2, stderr: expect.stringContaining('Did you mean') })
-  expect(await project.run('check', 'nowhere.mjs')).toMatchObject({ code: 2 })
+  expect(await project.ask('check', 'good.mjs', 'things')).toMatchObject({ code: 0, stdout: expect.stringContaining('warning missing-deletes') })
+  expect(await project.ask('check', 'good.mjs', 'thing')).toMatchObject({ code: 2, stderr: expect.stringContaining('Did you mean') })
+  expect(await project.ask('check', 'nowhere.mjs')).toMatchObject({ code: 2 })
   project.write('bad.mjs', BAD)
   expect((await project.json('check', 'bad.mjs', '--pages', '2'))['syncs'][0].findings.map(({ finding }: { finding: string }) => finding)).toContain('unfinished')
 })
@@ -35,13 +35,13 @@ test('a warning alone is no failure; a sync that is none, and a bound, are heard
 test('NX3 it writes nothing: no store, no file', async () => {
   const project = Project.withWorker()
   const before = readdirSync(project.folder)
-  expect((await project.run('check', 'worker.ts')).stdout).toContain('people-list')
+  expect((await project.ask('check', 'worker.ts')).stdout).toContain('people-list')
   expect(readdirSync(project.folder)).toEqual(before)
 })
 
 test('nothing is said against the template', async () => {
   const project = new Project()
-  await project.run('init', 'harbour')
+  await project.ask('init', 'harbour')
   const { ok, findings, syncs } = await project.json('check', 'harbour/worker.ts')
   expect([ok, findings, ...syncs.map((sync: { findings: unknown[] }) => sync.findings)]).toEqual([true, [], [], []])
 })

@@ -40,7 +40,7 @@ describe('discover', () => {
     await using served = await openOdata({ version: 4, sets, token: 'open sesame' })
     const project = new Project()
     project.write('tidemark.yaml', `connector: odata\nconfig: { url: "${served.url}", auth: { kind: bearer, token: "\${ERP_TOKEN}" } }\n`)
-    const { code, stdout } = await project.run('discover', '--json', { env: { ERP_TOKEN: 'open sesame' } })
+    const { code, stdout } = await project.ask('discover', '--json', { env: { ERP_TOKEN: 'open sesame' } })
     expect(code).toBe(0)
     expect(JSON.parse(stdout)).toEqual({
       connector: 'odata',
@@ -49,31 +49,31 @@ describe('discover', () => {
         { id: 'Notes', key: ['Id'], cursor: null, candidates: [], needs: null, mode: 'full_refresh' },
       ],
     })
-    expect(await project.run('discover', { env: { ERP_TOKEN: 'wrong' } })).toMatchObject({ code: 1, stderr: expect.stringContaining('AUTH_REJECTED') as string })
+    expect(await project.ask('discover', { env: { ERP_TOKEN: 'wrong' } })).toMatchObject({ code: 1, stderr: expect.stringContaining('AUTH_REJECTED') as string })
   })
 
   test('RX7 compares with what has landed, and status tells what the last run brought', async () => {
     const project = projectWithShop()
     project.write('tidemark.yaml', 'name: shop\nconnector: sql\nconfig: { url: sqlite:shop.db }\nstreams:\n  - { id: shop.customers, options: { table: customers } }\n  - { id: shop.gone }\n')
-    expect((await project.run('run', 'shop.customers')).code).toBe(0)
+    expect((await project.ask('run', 'shop.customers')).code).toBe(0)
     const shop = new DatabaseSync(join(project.folder, 'shop.db'))
     shop.exec("ALTER TABLE customers ADD COLUMN email TEXT; UPDATE customers SET email = 'a@b'; ALTER TABLE customers DROP COLUMN updated_at")
     shop.close()
-    expect(JSON.parse((await project.run('discover', '--json')).stdout)).toMatchObject({
+    expect(JSON.parse((await project.ask('discover', '--json')).stdout)).toMatchObject({
       drift: [{ stream: 'shop.customers', is_gone: false, new: ['email'], gone: ['updated_at'] }, { stream: 'shop.gone', is_gone: true }],
     })
-    expect((await project.run('discover')).stdout).toContain('• shop.customers: new email; gone updated_at\n• shop.gone: the source does not list it any more')
+    expect((await project.ask('discover')).stdout).toContain('• shop.customers: new email; gone updated_at\n• shop.gone: the source does not list it any more')
     const words = ['new shop.customers.email (string)', 'gone shop.customers.updated_at']
-    const { stdout } = await project.run('run', 'shop.customers', '--json')
+    const { stdout } = await project.ask('run', 'shop.customers', '--json')
     expect((JSON.parse(stdout.trimEnd().split('\n').at(-1)!) as { syncs: object[] }).syncs).toMatchObject([{ drift: words }])
-    expect((JSON.parse((await project.run('status', '--json')).stdout) as { syncs: object[] }).syncs[0]).toMatchObject({ sync: 'shop.customers', drift: words.join('; ') })
-    expect((await project.run('status')).stdout).toContain(`shop.customers: not as before: ${words.join('; ')}.`)
+    expect((JSON.parse((await project.ask('status', '--json')).stdout) as { syncs: object[] }).syncs[0]).toMatchObject({ sync: 'shop.customers', drift: words.join('; ') })
+    expect((await project.ask('status')).stdout).toContain(`shop.customers: not as before: ${words.join('; ')}.`)
   })
 
   test('says when there is no manifest, and when its source tells no streams', async () => {
     const project = new Project()
-    expect(await project.run('discover')).toMatchObject({ code: 2, stderr: expect.stringContaining('There is no file') as string })
+    expect(await project.ask('discover')).toMatchObject({ code: 2, stderr: expect.stringContaining('There is no file') as string })
     project.write('tidemark.yaml', 'connector: rest\nconfig: { base_url: https://api.example.com }\n')
-    expect(await project.run('discover')).toMatchObject({ code: 2, stderr: expect.stringContaining('The connector rest cannot list streams') as string })
+    expect(await project.ask('discover')).toMatchObject({ code: 2, stderr: expect.stringContaining('The connector rest cannot list streams') as string })
   })
 })

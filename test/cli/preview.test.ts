@@ -8,14 +8,14 @@ describe('NX3 preview shows one page and writes nothing', () => {
   test('on a fresh project no store is made: with a state, without one, and from the start', async () => {
     const project = Project.withWorker()
     const before = everythingIn(project.folder)
-    for (const args of [[], ['--state', '{"next":2}'], ['--from-start']]) expect(await project.run('preview', 'people-list', ...args)).toMatchObject({ code: 0 })
+    for (const args of [[], ['--state', '{"next":2}'], ['--from-start']]) expect(await project.ask('preview', 'people-list', ...args)).toMatchObject({ code: 0 })
     expect(everythingIn(project.folder)).toEqual(before)
   })
 
   test('a stored sync is asked from where it stands: rows, states, pacers, log and cycles stay as they are', async () => {
     const project = Project.withWorker()
-    await project.run('run', 'people-list', '--max-pages', '1')
-    await project.run('run', 'room-changes')
+    await project.ask('run', 'people-list', '--max-pages', '1')
+    await project.ask('run', 'room-changes')
     const before = await contentOf(project)
     expect(await project.json('preview', 'people-list')).toMatchObject({ asked: { from: 'inflight' }, shown: [{ key: 'p0003' }, { key: 'p0004' }] })
     expect(await project.json('preview', 'room-changes')).toMatchObject({ asked: { from: 'committed' }, shown: [{ key: 'r2' }] })
@@ -25,10 +25,10 @@ describe('NX3 preview shows one page and writes nothing', () => {
 
   test('a tenant that was never used is not made either', async () => {
     const project = Project.withWorker()
-    await project.run('run')
+    await project.ask('run')
     const before = await contentOf(project)
-    await project.run('preview', 'people-list', '--tenant', 'stranger')
-    await project.run('status', '--tenant', 'stranger')
+    await project.ask('preview', 'people-list', '--tenant', 'stranger')
+    await project.ask('status', '--tenant', 'stranger')
     expect(await contentOf(project)).toEqual(before)
   })
 
@@ -48,7 +48,7 @@ describe('NX3 preview shows one page and writes nothing', () => {
 
   test('a source that fails is an error, and Ctrl-C ends a slow one', async () => {
     const project = Project.withWorker({ failure: { page: 1, message: 'the office is closed' } })
-    expect(await project.run('preview', 'people-list')).toMatchObject({ code: 1, stderr: expect.stringContaining('the office is closed') })
+    expect(await project.ask('preview', 'people-list')).toMatchObject({ code: 1, stderr: expect.stringContaining('the office is closed') })
     project.source({ slowMs: 60_000 })
     const running = project.start('preview', 'people-list')
     await running.says('tenant default')

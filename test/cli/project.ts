@@ -3,6 +3,9 @@ import { copyFileSync, existsSync, mkdtempSync, realpathSync, rmSync, writeFileS
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
+import type { createProgram } from '../../src/cli/program.ts'
+import type { reportError } from '../../src/cli/report-error.ts'
+import type { Stream, Terminal } from '../../src/cli/terminal.ts'
 import { buildPackage } from './package.ts'
 
 export interface Answer {
@@ -25,6 +28,12 @@ export interface SourceFacts {
   readonly slowMs?: number
   /** From this page of a cycle on, the source fails with the words. */
   readonly failure?: { readonly page: number; readonly message: string }
+}
+
+interface Parts {
+  readonly createProgram: typeof createProgram
+  readonly reportError: typeof reportError
+  readonly Terminal: typeof Terminal
 }
 
 /** A folder with a worker in it, gone with the test. */
@@ -62,9 +71,42 @@ export class Project {
     return this.start(...given).ended
   }
 
+  /**
+   * The built command in this process: it answers the same, and a hundred processes take a minute. For what is not about the
+   * process itself, nor about a worker file that was changed since it was loaded.
+   */
+  async ask(...given: readonly (string | Pick<RunOptions, 'env'>)[]): Promise<Answer> {
+    const args = given.filter((argument) => typeof argument === 'string')
+    const { env = {} } = given.find((argument) => typeof argument === 'object') ?? {}
+    const { createProgram, reportError, Terminal } = await this.#load()
+    const said = { stdout: '', stderr: '' }
+    const streamOf = (name: keyof typeof said): Stream => ({ on: () => {}, write: (text, done) => {
+      said[name] += text
+      done?.()
+    } })
+    const { PATH = '', HOME = '' } = process.env
+    const environment = { PATH, HOME, TZ: 'UTC', ...env }
+    const terminal = new Terminal({ stdout: streamOf('stdout'), stderr: streamOf('stderr'), environment, json: args.includes('--json') })
+    const cli = { terminal, environment, folder: this.folder, listenForStop: () => new AbortController().signal }
+    let code = 0
+    const program = createProgram(cli, (given) => (code = given))
+    try {
+      await program.parseAsync(['node', 'tidemark', ...args])
+    } catch (error) {
+      const verb = program.commands.find((command) => command.name() === args[0])
+      code = reportError(cli, error, verb === undefined ? 'tidemark --help' : `tidemark ${verb.name()} --help`)
+    }
+    return { code, ...said }
+  }
+
+  async #load(): Promise<Parts> {
+    const parts = await Promise.all(['program.js', 'report-error.js', 'terminal.js'].map((file) => import(join(this.command, '..', file)) as Promise<object>))
+    return Object.assign({}, ...parts) as Parts
+  }
+
   /** The document a command answers with. */
   async json(...args: readonly string[]): Promise<Record<string, any>> {
-    const { stdout, stderr } = await this.run(...args, '--json')
+    const { stdout, stderr } = await this.ask(...args, '--json')
     const lines = stdout.trim().split('\n')
     try {
       return JSON.parse(lines.at(-1)!) as Record<string, unknown>

@@ -8,7 +8,7 @@ test('Z16 no command shows a state or a cursor, at any level of logging, unless 
   const said: string[] = []
   const say = async (...args: readonly string[]): Promise<void> => {
     for (const json of [[], ['--json']]) {
-      const { stdout, stderr } = await project.run(...args, ...json, { env: { TIDEMARK_LOG: 'debug' } })
+      const { stdout, stderr } = await project.ask(...args, ...json, { env: { TIDEMARK_LOG: 'debug' } })
       said.push(stdout, stderr)
     }
   }
@@ -35,7 +35,7 @@ test('Z16 no command shows a state or a cursor, at any level of logging, unless 
   await say('run', '--fresh')
   expect(said.join('\n')).not.toContain(CANARY)
   // The search is able to find.
-  expect((await project.run('state', 'get', 'room-changes', '--reveal')).stdout).toContain(CANARY)
+  expect((await project.ask('state', 'get', 'room-changes', '--reveal')).stdout).toContain(CANARY)
 })
 
 test('Z16 a tidemark that is a cursor shows as a digest; one that is a time as it is', async () => {
@@ -46,7 +46,7 @@ test('Z16 a tidemark that is a cursor shows as a digest; one that is a time as i
     worker.sync('s', { database: worker.database('d'), mode: 'incremental', execute: async () => ({ changes: [{ type: 'upsert', key: 'k', record: {}, cursor: '${CANARY}' }], hasMore: false, nextState: 1 }) })
     export default worker
   `)
-  expect((await project.run('run')).stdout).toMatch(/tidemark #[0-9a-f]{8}/)
+  expect((await project.ask('run')).stdout).toMatch(/tidemark #[0-9a-f]{8}/)
   const [hidden] = (await project.json('status'))['syncs']
   expect(hidden.tidemark).toMatch(/^#[0-9a-f]{8}$/)
   const [revealed] = (await project.json('status', '--reveal'))['syncs']

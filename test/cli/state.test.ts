@@ -5,8 +5,8 @@ import { Project } from './project.ts'
 
 async function ran(): Promise<Project> {
   const project = Project.withWorker()
-  await project.run('run', 'room-changes')
-  await project.run('run', 'room-changes')
+  await project.ask('run', 'room-changes')
+  await project.ask('run', 'room-changes')
   return project
 }
 
@@ -16,7 +16,7 @@ describe('NX4 Z23 state moves by hand, with a reason, and is audited', () => {
   test('without --yes the plan is shown, the exit code is 2 and nothing changes', async () => {
     const project = await ran()
     for (const args of [['set', 'room-changes', '{"seen":0}', '--reason', 'x'], ['reset', 'room-changes', '--reason', 'x'], ['rewind', 'room-changes', '--to', '1']]) {
-      const { code, stdout, stderr } = await project.run('state', ...args)
+      const { code, stdout, stderr } = await project.ask('state', ...args)
       expect([code, stdout]).toEqual([2, ''])
       expect(stderr).toMatch(/The plan for room-changes:[\s\S]+forgets[\s\S]+keeps[\s\S]+next cycle[\s\S]+CONFIRMATION_NEEDED/)
     }
@@ -26,18 +26,18 @@ describe('NX4 Z23 state moves by hand, with a reason, and is audited', () => {
 
   test('on a fresh project the plan makes no store', async () => {
     const project = Project.withWorker()
-    expect(await project.run('state', 'reset', 'room-changes', '--reason', 'x')).toMatchObject({ code: 2 })
-    expect(await project.run('state', 'get', 'room-changes')).toMatchObject({ code: 0 })
+    expect(await project.ask('state', 'reset', 'room-changes', '--reason', 'x')).toMatchObject({ code: 2 })
+    expect(await project.ask('state', 'get', 'room-changes')).toMatchObject({ code: 0 })
     expect(project.has('.tidemark')).toBe(false)
   })
 
   test('set, reset and rewind do what the plan says, each as a new version', async () => {
     const project = await ran()
-    await project.run('state', 'set', 'room-changes', '{"seen":7}', '--reason', 'skip', '--yes')
+    await project.ask('state', 'set', 'room-changes', '{"seen":7}', '--reason', 'skip', '--yes')
     expect(await VALUE(project)).toEqual({ seen: 7 })
-    await project.run('state', 'rewind', 'room-changes', '--to', '1', '--yes')
+    await project.ask('state', 'rewind', 'room-changes', '--to', '1', '--yes')
     expect(await VALUE(project)).toMatchObject({ seen: 1 })
-    await project.run('state', 'reset', 'room-changes', '--reason', 'again', '--yes')
+    await project.ask('state', 'reset', 'room-changes', '--reason', 'again', '--yes')
     expect(await project.json('state', 'get', 'room-changes')).toMatchObject({ version: 5, committed: null })
     const { entries } = await project.json('state', 'log', 'room-changes')
     expect(entries.map(({ version, action, reason }: Record<string, unknown>) => [version, action, reason])).toEqual([
@@ -50,14 +50,14 @@ describe('NX4 Z23 state moves by hand, with a reason, and is audited', () => {
 
   test('a reason is needed, and an empty one is none', async () => {
     const project = await ran()
-    expect(await project.run('state', 'reset', 'room-changes', '--yes')).toMatchObject({ code: 2, stderr: expect.stringContaining('--reason') })
-    expect(await project.run('state', 'reset', 'room-changes', '--reason', ' ', '--yes')).toMatchObject({ code: 2 })
+    expect(await project.ask('state', 'reset', 'room-changes', '--yes')).toMatchObject({ code: 2, stderr: expect.stringContaining('--reason') })
+    expect(await project.ask('state', 'reset', 'room-changes', '--reason', ' ', '--yes')).toMatchObject({ code: 2 })
     expect(await project.json('state', 'get', 'room-changes')).toMatchObject({ version: 2 })
   })
 
   test('bad JSON changes nothing and is not repeated', async () => {
     const project = await ran()
-    const { code, stderr } = await project.run('state', 'set', 'room-changes', '{seen: kestrel}', '--reason', 'x', '--yes')
+    const { code, stderr } = await project.ask('state', 'set', 'room-changes', '{seen: kestrel}', '--reason', 'x', '--yes')
     expect(code).toBe(2)
     expect(stderr).toContain('ARGUMENT_INVALID')
     expect(stderr).not.toContain('kestrel')
@@ -66,20 +66,20 @@ describe('NX4 Z23 state moves by hand, with a reason, and is audited', () => {
 
   test('a decision made on another version is refused', async () => {
     const project = await ran()
-    const stale = await project.run('state', 'reset', 'room-changes', '--reason', 'x', '--yes', '--if-version', '1')
+    const stale = await project.ask('state', 'reset', 'room-changes', '--reason', 'x', '--yes', '--if-version', '1')
     expect(stale).toMatchObject({ code: 1, stderr: expect.stringContaining('is at version 2, not 1') })
-    expect(await project.run('state', 'reset', 'room-changes', '--reason', 'x', '--yes', '--if-version', '2')).toMatchObject({ code: 0 })
+    expect(await project.ask('state', 'reset', 'room-changes', '--reason', 'x', '--yes', '--if-version', '2')).toMatchObject({ code: 0 })
   })
 
   test('a version that never was cannot be gone back to', async () => {
     const project = await ran()
-    expect(await project.run('state', 'rewind', 'room-changes', '--to', '9', '--yes')).toMatchObject({ code: 2, stderr: expect.stringContaining('the newest are 2, 1') })
+    expect(await project.ask('state', 'rewind', 'room-changes', '--to', '9', '--yes')).toMatchObject({ code: 2, stderr: expect.stringContaining('the newest are 2, 1') })
   })
 
   test('a sync that is no longer declared can still be looked at and reset', async () => {
     const project = await ran()
     project.write('worker.ts', "import { Worker } from 'tidemark'\nexport default new Worker({ name: 'office' })\n")
-    expect(await project.run('state', 'reset', 'room-changes', '--reason', 'gone', '--yes')).toMatchObject({ code: 0 })
+    expect(await project.ask('state', 'reset', 'room-changes', '--reason', 'gone', '--yes')).toMatchObject({ code: 0 })
     expect(await project.json('state', 'get', 'room-changes')).toMatchObject({ version: 3, committed: null })
   })
 
@@ -94,33 +94,33 @@ describe('NX4 Z23 state moves by hand, with a reason, and is audited', () => {
 describe('R51 state told apart, copied and proven', () => {
   test('diff names the members that differ, and shows their values only when asked', async () => {
     const project = await ran()
-    await project.run('state', 'set', 'room-changes', '{"seen":77,"more":{"deep":1}}', '--reason', 'x', '--yes')
-    await project.run('state', 'set', 'room-changes', '{"seen":77,"more":{"deep":2}}', '--reason', 'x', '--yes')
-    const hidden = await project.run('state', 'diff', 'room-changes', '3', '4')
+    await project.ask('state', 'set', 'room-changes', '{"seen":77,"more":{"deep":1}}', '--reason', 'x', '--yes')
+    await project.ask('state', 'set', 'room-changes', '{"seen":77,"more":{"deep":2}}', '--reason', 'x', '--yes')
+    const hidden = await project.ask('state', 'diff', 'room-changes', '3', '4')
     expect(hidden).toMatchObject({ code: 0, stdout: expect.stringMatching(/more\.deep +changed/) })
     expect(hidden.stdout).not.toContain('seen')
     expect(await project.json('state', 'diff', 'room-changes', '3', '4', '--reveal')).toMatchObject({ differences: [{ path: 'more.deep', change: 'changed', from: '1', to: '2' }] })
     expect(await project.json('state', 'diff', 'room-changes', '4', '0')).toMatchObject({ differences: [{ path: '(all)', change: 'removed' }] })
-    expect(await project.run('state', 'diff', 'room-changes', '4', '4')).toMatchObject({ stdout: expect.stringContaining('the same state') })
-    expect(await project.run('state', 'diff', 'room-changes', '9', '1')).toMatchObject({ code: 2 })
+    expect(await project.ask('state', 'diff', 'room-changes', '4', '4')).toMatchObject({ stdout: expect.stringContaining('the same state') })
+    expect(await project.ask('state', 'diff', 'room-changes', '9', '1')).toMatchObject({ code: 2 })
   })
 
   test('copy gives a sync the state of another, planned first and audited', async () => {
     const project = await ran()
-    expect(await project.run('state', 'copy', 'room-changes', 'people-list')).toMatchObject({ code: 2, stderr: expect.stringContaining('CONFIRMATION_NEEDED') })
-    await project.run('state', 'copy', 'room-changes', 'people-list', '--yes')
+    expect(await project.ask('state', 'copy', 'room-changes', 'people-list')).toMatchObject({ code: 2, stderr: expect.stringContaining('CONFIRMATION_NEEDED') })
+    await project.ask('state', 'copy', 'room-changes', 'people-list', '--yes')
     const [from, to] = [await project.json('state', 'get', 'room-changes', '--reveal'), await project.json('state', 'get', 'people-list', '--reveal')]
     expect(to['committed'].value).toEqual(from['committed'].value)
     expect((await project.json('state', 'log', 'people-list'))['entries'][0]).toMatchObject({ action: 'set', reason: 'copied from version 2 of room-changes' })
-    expect(await project.run('state', 'copy', 'room-changes', 'room-changes', '--yes')).toMatchObject({ code: 2 })
+    expect(await project.ask('state', 'copy', 'room-changes', 'room-changes', '--yes')).toMatchObject({ code: 2 })
   })
 
   test('Z22 verify follows the audit from the first entry to the head, and knows a head it printed before', async () => {
     const project = await ran()
     const before = await project.json('state', 'verify')
     expect(before).toMatchObject({ intact: true, broken_at: null })
-    await project.run('state', 'reset', 'room-changes', '--reason', 'x', '--yes')
+    await project.ask('state', 'reset', 'room-changes', '--reason', 'x', '--yes')
     expect(await project.json('state', 'verify', '--expect', before['head'])).toMatchObject({ intact: true, holds_expected: true, entries: before['entries'] + 1 })
-    expect(await project.run('state', 'verify', '--expect', 'ff')).toMatchObject({ code: 1, stdout: expect.stringContaining('not in it') })
+    expect(await project.ask('state', 'verify', '--expect', 'ff')).toMatchObject({ code: 1, stdout: expect.stringContaining('not in it') })
   })
 })

@@ -12,10 +12,10 @@ describe.skipIf(server === '')('on PostgreSQL', () => {
     const { url, relations } = await freshDatabase()
     const project = Project.withWorker()
     project.write('.env', `TIDEMARK_STORE=${url}\n`)
-    expect(await project.run('preview', 'people-list')).toMatchObject({ code: 0 })
-    expect(await project.run('status')).toMatchObject({ code: 0 })
+    expect(await project.ask('preview', 'people-list')).toMatchObject({ code: 0 })
+    expect(await project.ask('status')).toMatchObject({ code: 0 })
     // Z5: without a key nothing is begun, and nothing made.
-    expect(await project.run('run')).toMatchObject({ code: 3, stderr: expect.stringContaining('KEYS_MISSING') })
+    expect(await project.ask('run')).toMatchObject({ code: 3, stderr: expect.stringContaining('KEYS_MISSING') })
     expect(await relations()).toEqual([])
 
     project.write('.env', `TIDEMARK_STORE=${url}\nTIDEMARK_KEY=${randomBytes(32).toString('base64')}\n`)
@@ -23,7 +23,7 @@ describe.skipIf(server === '')('on PostgreSQL', () => {
     expect(await project.json('query', 'select name from people order by id', '--limit', '2')).toMatchObject({ rows: [{ name: 'Person 1' }, { name: 'Person 2' }], truncated: true })
     expect(await project.json('status')).toMatchObject({ syncs: [{ health: 'HEALTHY' }, { health: 'HEALTHY', tidemark: '2026-01-01T00:00:00.000000Z' }] })
     for (const sql of ['with x as (delete from tidemark.log returning 1) select * from x', 'select 1; drop table tidemark.log', 'select 1; commit; drop table tidemark.log']) {
-      expect((await project.run('query', sql)).code).toBe(2)
+      expect((await project.ask('query', sql)).code).toBe(2)
     }
     expect(await project.json('query', 'select count(*) as n from people')).toMatchObject({ rows: [{ n: 5 }] })
     for (const format of ['ndjson', 'csv', 'parquet']) expect(await project.json('export', 'people', '--to', `people.${format}`)).toMatchObject({ rows: 5, file: `people.${format}` })
@@ -31,7 +31,7 @@ describe.skipIf(server === '')('on PostgreSQL', () => {
     expect(await project.json('export', 'log', '--to', 'log.ndjson', '--since-last')).toMatchObject({ rows: 6 })
     expect(await project.json('export', 'log', '--to', 'log.ndjson', '--since-last')).toMatchObject({ rows: 0, file: null })
     expect(await project.json('state', 'reset', 'room-changes', '--reason', 'a test', '--yes')).toMatchObject({ version: 2 })
-    expect((await project.run('run')).stderr).toContain('npx tidemark query "select * from public.people limit 5"')
+    expect((await project.ask('run')).stderr).toContain('npx tidemark query "select * from public.people limit 5"')
   })
 })
 

@@ -7,27 +7,27 @@ import { Project } from './project.ts'
 
 test('Z14 tenants: listed with what there is of each; erased only with --yes, and then nothing of it is in any file', async () => {
   const project = Project.withWorker({ people: [{ id: 'osprey', name: 'Osprey of Acme' }] })
-  expectGolden('tenants-none', project, await project.run('tenants', 'list', '--json'))
+  expectGolden('tenants-none', project, await project.ask('tenants', 'list', '--json'))
   expect(readdirSync(project.folder)).not.toContain('.tidemark')
-  await project.run('run', '--tenant', 'acme')
-  await project.run('webhooks', 'add', 'https://example.com/osprey', '--tenant', 'acme')
+  await project.ask('run', '--tenant', 'acme')
+  await project.ask('webhooks', 'add', 'https://example.com/osprey', '--tenant', 'acme')
   project.source({})
-  await project.run('run', '--tenant', 'zeta')
-  expectGolden('tenants-list', project, masked(await project.run('tenants', 'list', '--json')))
-  expect((await project.run('tenants', 'list')).stdout).toMatch(/^TENANT +SYNCS .*\nacme +2 .*\nzeta +2 /)
+  await project.ask('run', '--tenant', 'zeta')
+  expectGolden('tenants-list', project, masked(await project.ask('tenants', 'list', '--json')))
+  expect((await project.ask('tenants', 'list')).stdout).toMatch(/^TENANT +SYNCS .*\nacme +2 .*\nzeta +2 /)
   const holding = (): string[] => readdirSync(join(project.folder, '.tidemark')).filter((file) => readFileSync(join(project.folder, '.tidemark', file)).includes('sprey'))
   expect(holding()).toEqual(['tidemark.db'])
 
-  expectGolden('tenants-delete-needs-yes', project, masked(await project.run('tenants', 'delete', 'acme', '--json')))
-  expect((await project.run('tenants', 'delete', 'acme')).stderr).toContain('The plan for tenant acme')
+  expectGolden('tenants-delete-needs-yes', project, masked(await project.ask('tenants', 'delete', 'acme', '--json')))
+  expect((await project.ask('tenants', 'delete', 'acme')).stderr).toContain('The plan for tenant acme')
   expect(await project.json('query', 'select id from "acme.people"')).toMatchObject({ rows: [{ id: 'osprey' }] })
-  expectGolden('tenants-delete', project, masked(await project.run('tenants', 'delete', 'acme', '--yes', '--json')))
+  expectGolden('tenants-delete', project, masked(await project.ask('tenants', 'delete', 'acme', '--yes', '--json')))
   expect(holding()).toEqual([])
-  expectGolden('tenants-erased', project, masked(await project.run('tenants', 'list', '--json')))
+  expectGolden('tenants-erased', project, masked(await project.ask('tenants', 'list', '--json')))
   expect(await project.json('state', 'verify', '--tenant', 'acme')).toMatchObject({ intact: true, entries: 1 })
   expect(await project.json('run', '--tenant', 'acme')).toMatchObject({ ok: true })
   expect(await project.json('state', 'get', 'room-changes', '--tenant', 'acme', '--reveal')).toMatchObject({ version: 1 })
-  expectGolden('tenants-unknown', project, await project.run('tenants', 'delete', 'nobody', '--yes', '--json'))
+  expectGolden('tenants-unknown', project, await project.ask('tenants', 'delete', 'nobody', '--yes', '--json'))
 })
 
 test('Z14 a tenant is not erased under somebody who works on it; what a killed run still holds does not stop it', async () => {
@@ -36,10 +36,10 @@ test('Z14 a tenant is not erased under somebody who works on it; what a killed r
   await running.says('people-list')
   const url = `sqlite:${join(project.folder, '.tidemark/tidemark.db')}`
   await held(url)
-  expect(await project.run('tenants', 'delete', 'default', '--yes')).toMatchObject({ code: 1, stderr: expect.stringContaining('LEASE_HELD') })
+  expect(await project.ask('tenants', 'delete', 'default', '--yes')).toMatchObject({ code: 1, stderr: expect.stringContaining('LEASE_HELD') })
   running.process.kill('SIGKILL')
   await running.ended
-  expect(await project.run('tenants', 'delete', 'default', '--yes')).toMatchObject({ code: 0, stdout: expect.stringContaining('is erased') })
+  expect(await project.ask('tenants', 'delete', 'default', '--yes')).toMatchObject({ code: 0, stdout: expect.stringContaining('is erased') })
 })
 
 async function held(url: string): Promise<void> {
