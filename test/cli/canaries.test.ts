@@ -65,7 +65,7 @@ worker.sync('odd', { database: people, mode: 'incremental', schedule: 'manual', 
 export default worker
 `
 
-test('XF16 Z16 canaries in secrets, states, cursors, queries, answers and records that fail: no command, no log, no answer and no file lets one out', { timeout: 300_000 }, async () => {
+test('XF16 Z16 canaries in secrets, states, cursors, queries, answers and records that fail: no command, no log, no answer and no file lets one out', { timeout: 900_000 }, async () => {
   const simulated = await office()
   const project = new Project()
   project.write('worker.mjs', WORKER)
@@ -128,6 +128,7 @@ test('XF16 Z16 canaries in secrets, states, cursors, queries, answers and record
 
   // ── the served side ──
   const { webhook: { id: hook, secret } } = await say('webhooks', 'add', `${simulated}/hook?token=${CANARIES.webhook}`, '--allow', 'http,private,port')
+  await say('webhooks', 'edit', hook, '--databases', 'people', '--url', `${simulated}/other?token=${CANARIES.webhook}`, '--allow', 'http,private,port')
   for (const verb of ['list', 'test', 'pause', 'resume', 'replay', 'dead', 'rotate', 'remove']) await say('webhooks', verb, ...(verb === 'list' ? [] : [hook]))
   const { key: { id: keyId, text: key } } = await say('keys', 'create', 'reader')
   await say('keys', 'list')
