@@ -1,4 +1,5 @@
 import type { CycleResult, Progress } from '../engine/cycle-options.ts'
+import { systemClock } from '../platform/clock.ts'
 import type { Cli } from './cli.ts'
 import { describeCounts, grouped, hasChanged, rowsOf } from './counts.ts'
 import { duration } from './duration.ts'
@@ -6,7 +7,8 @@ import { isoTime } from './json-document.ts'
 import { printable } from './printable.ts'
 import { showTidemark } from '../redaction/redact-state.ts'
 import { adviceFor } from './report-error.ts'
-import { pad } from './table.ts'
+import { shortTidemark } from './short-tidemark.ts'
+import { clip, pad } from './table.ts'
 
 /** Shows cycles while they run. */
 export interface Display {
@@ -109,6 +111,7 @@ function describe(progress: Exclude<Progress, { kind: 'landed' }>): string {
 // ── for a person ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 const DRAW_EVERY_MS = 100
+const NAME_MIN = 12
 
 interface Line {
   startedAt: number
@@ -129,8 +132,10 @@ function liveLines(cli: Cli, syncs: readonly string[], { reveal, lasting }: Disp
   const { colors } = terminal
   const lines = new Map<string, Line>()
   const widest = Math.max(0, ...syncs.map((sync) => sync.length))
+  // A name may take a fifth of the line, or as much as tells most of them apart: what moves is beside it.
+  const room = (): number => Math.min(widest, Math.max(NAME_MIN, Math.floor(terminal.columns / 5)))
   const lineOf = ([sync, line]: [string, Line], now: number): string => {
-    const text = `${pad(sync, widest)}  ${factsOf(line, now)}`
+    const text = `${pad(clip(sync, room()), room())}  ${factsOf(line, now)}`
     if (line.waitingUntil > now) return colors.yellow(`▸ ${text}`)
     return line.isRunning ? `${colors.cyan('▸')} ${text}` : colors.dim(`· ${text}`)
   }
@@ -157,7 +162,8 @@ function liveLines(cli: Cli, syncs: readonly string[], { reveal, lasting }: Disp
         line.pages = progress.page
         line.rows = rowsOf(progress.counts)
         line.left = progress.left
-        line.tidemark = showTidemark(progress.tidemark, reveal)
+        const tidemark = showTidemark(progress.tidemark, reveal)
+        line.tidemark = tidemark === null ? null : shortTidemark(tidemark, systemClock.now())
       }
     },
     done(result) {
@@ -177,7 +183,7 @@ function liveLines(cli: Cli, syncs: readonly string[], { reveal, lasting }: Disp
   }
 }
 
-/** `3 pages · 300 rows · 120/s · 2m left · waits 4s (RATE_LIMITED) · 2026-01-31T12:00:00.000000Z`: what matters most first, the rest may be cut off. */
+/** `3 pages · 300 rows · 120/s · 12:00:00Z · 2m to go`, or `3 pages · 300 rows · waits 4s (RATE_LIMITED) · 12:00:00Z`: what matters most first, the rest may be cut off. */
 function factsOf({ before, isRunning, startedAt, left, tidemark, waitingUntil, waitingFor, ...own }: Line, now: number): string {
   const current = isRunning ? { pages: own.pages, rows: own.rows, ms: now - startedAt } : { pages: 0, rows: 0, ms: 0 }
   const [pages, rows] = [before.pages + current.pages, before.rows + current.rows]
@@ -185,9 +191,8 @@ function factsOf({ before, isRunning, startedAt, left, tidemark, waitingUntil, w
   return [
     `${grouped(pages)} ${pages === 1 ? 'page' : 'pages'}`,
     `${grouped(rows)} rows`,
-    `${grouped(Math.round(perSecond))}/s`,
-    ...(isRunning && left !== undefined && left > 0 && perSecond > 0 ? [`${duration(left / perSecond * 1_000)} to go`] : []),
-    ...(waitingUntil > now ? [`waits ${duration(waitingUntil - now)} (${waitingFor})`] : []),
+    waitingUntil > now ? `waits ${duration(waitingUntil - now)} (${waitingFor})` : `${grouped(Math.round(perSecond))}/s`,
     ...(tidemark === null ? [] : [tidemark]),
+    ...(isRunning && left !== undefined && left > 0 && perSecond > 0 ? [`${duration(Math.max(1_000, left / perSecond * 1_000))} to go`] : []),
   ].join(' · ')
 }

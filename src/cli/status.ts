@@ -14,6 +14,7 @@ import { printable } from './printable.ts'
 import { showTidemark } from '../redaction/redact-state.ts'
 import { adviceFor } from './report-error.ts'
 import { describeSchedule, QUARANTINED_MAX, standingsOf, type Asked, type Held, type Standing } from './standing.ts'
+import { shortTidemark } from './short-tidemark.ts'
 import { table } from './table.ts'
 import { announce, storeTarget, targetDocument, withStoreFlags, workerTarget, type Target, type TargetFlags, type WorkerTarget } from './target.ts'
 
@@ -174,7 +175,10 @@ function standingTable({ terminal: { colors } }: Cli, standings: readonly Standi
     HEALTH: ({ health }) => paint[health](health),
     MODE: ({ declared, last }) => declared?.mode ?? last?.mode ?? '-',
     SCHEDULE: ({ declared }) => (declared === null ? (options.all ? '-' : 'not declared') : describeSchedule(declared.schedule)),
-    TIDEMARK: ({ checkpoint }) => showTidemark(checkpoint.tidemark, options.reveal) ?? '-',
+    TIDEMARK: ({ checkpoint }) => {
+      const told = showTidemark(checkpoint.tidemark, options.reveal) ?? '-'
+      return options.columns === WATCHED ? shortTidemark(told, now) : told
+    },
     LAG: ({ lagMs }) => (lagMs === null ? '-' : duration(lagMs)),
     VERSION: ({ checkpoint }) => String(checkpoint.version),
     'LAST CYCLE': (standing) => lastCell(standing, now),
@@ -187,7 +191,7 @@ type Column = (typeof COLUMNS)[number]
 
 const COLUMNS = ['SYNC', 'HEALTH', 'MODE', 'SCHEDULE', 'TIDEMARK', 'LAG', 'VERSION', 'LAST CYCLE', 'NEXT'] as const
 /** Where lines are cut to the screen: what moves, and that first. */
-const WATCHED: readonly Column[] = ['SYNC', 'HEALTH', 'LAG', 'NEXT', 'LAST CYCLE', 'TIDEMARK']
+const WATCHED: readonly Column[] = ['SYNC', 'HEALTH', 'TIDEMARK', 'LAG', 'NEXT', 'LAST CYCLE']
 
 function lastCell({ last, held }: Standing, now: number): string {
   if (last === null) return 'never ran'

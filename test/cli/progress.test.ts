@@ -41,9 +41,25 @@ test('more syncs than the screen has rows, and names wider than it: those at wor
   expect(lines().length).toBe(23)
   expect(lines().map((line) => line[0])).toEqual(['▸', '▸', ...Array.from({ length: 20 }, () => '·'), '…'])
   expect(lines().at(-1)).toBe('… and 8 more')
-  expect(Math.max(...lines().map((line) => line.length))).toBe(79)
+  expect(Math.max(...lines().map((line) => line.length))).toBeLessThan(80)
+  // A long name leaves room for what moves beside it.
+  expect(lines()[1]).toMatch(/^▸ sync-29-xxxxxxx… {2}1 page · 10 rows · \d+\/s · 2026-01-31 · .*to go$/)
   display.close()
   expect(lines()).toEqual([])
+  vi.useRealTimers()
+})
+
+test('on a narrow screen the tidemark of today is its time, and stays when there is no room for more', () => {
+  vi.useFakeTimers({ now: Date.parse('2026-01-31T12:30:00Z') })
+  const { cli, lines } = screenOf(true, 60)
+  const display = displayFor(cli, ['customers-backfill'], { reveal: false, lasting: false })
+  display.progress('customers-backfill', { kind: 'landed', cycle: 1, page: 12, counts: { ...NOTHING, created: 1_200 }, tidemark: '2026-01-31T12:00:07.123456Z', position: 1, left: 9_000 })
+  vi.advanceTimersByTime(10_000)
+  expect(lines()).toEqual([expect.stringMatching(/^▸ customers-b… {2}12 pages · 1,200 rows · [\d,]+\/s · 12:00:07Z.*…$/)])
+  display.progress('customers-backfill', { kind: 'waiting', cycle: 1, ms: 60_000, code: 'RATE_LIMITED' })
+  vi.advanceTimersByTime(1_000)
+  expect(lines()[0]).toMatch(/^▸ customers-b… {2}12 pages · 1,200 rows · waits 59s \(RATE/)
+  display.close()
   vi.useRealTimers()
 })
 
@@ -138,9 +154,9 @@ function result(sync: string): CycleResult {
   }
 }
 
-function screenOf(isTTY: boolean): { cli: Cli; lines: () => string[] } {
+function screenOf(isTTY: boolean, columns = 80): { cli: Cli; lines: () => string[] } {
   const screen = new Screen()
-  const stream = { write: (text: string) => screen.write(text), on: () => {}, isTTY, columns: 80 }
+  const stream = { write: (text: string) => screen.write(text), on: () => {}, isTTY, columns }
   const terminal = new Terminal({ stdout: stream, stderr: stream, environment: { NO_COLOR: '1' }, json: false })
   return { lines: () => screen.lines, cli: { terminal, environment: {}, folder: '.', listenForStop: () => new AbortController().signal } }
 }
