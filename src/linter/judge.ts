@@ -30,7 +30,8 @@ const REFUSALS: Readonly<Record<string, FaultWord>> = {
 }
 
 function failureOf({ error, failedOnFirstRun, pages }: ObservedCycle): Finding | null {
-  if (error === null) return null
+  // A delta may know no place of its own: then it begins where its backfill finds one, and here it cannot be seen at work.
+  if (error === null || (error.code === 'HISTORY_LOST' && pages.length === 0)) return null
   if (failedOnFirstRun) return finding('no-first-run', 'The first call, without a state, failed: a member of undefined was read.')
   return finding(REFUSALS[error.code] ?? 'fails', `After ${counted(pages.length, 'page')}: ${error.code}: ${error.message}`)
 }

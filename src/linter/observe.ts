@@ -59,7 +59,9 @@ export async function observe(plan: SyncPlan, surroundings: Surroundings, option
     if (cycles.length === 0 && !observed.hasMore && page.nextState !== undefined) beyond = await changesBeyond(plan, page.nextState, context)
     return page
   }
-  const watched: SyncPlan = { ...plan, execute, limits: { ...plan.limits, pagesMax: options.pagesMax, waitMaxMs: Math.min(plan.limits.waitMaxMs, 15_000) } }
+  // Its anchor is not asked for: to take one may change the source, as the slot of a log that others read from does.
+  const pair = plan.pair?.role === 'backfill' ? { pair: { ...plan.pair, anchor: null } } : {}
+  const watched: SyncPlan = { ...plan, ...pair, execute, limits: { ...plan.limits, pagesMax: options.pagesMax, waitMaxMs: Math.min(plan.limits.waitMaxMs, 15_000) } }
   const run = async (number: number): Promise<void> => {
     pages = []
     const result = await runCycle(watched, {

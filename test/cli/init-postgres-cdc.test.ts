@@ -31,6 +31,8 @@ test('it runs at once, two commands beside each other share the server, and the 
   await person.query("insert into orders (id, customer, item) values (9001, 'Me', 'oar'), (9002, 'Me', 'pump'); delete from orders where id = 9002; update orders set customer = 'Me' where id = 1")
   await person.leave()
   await server.gone()
+  // Which takes nothing away from the next run, such as the slot that it reads from.
+  expect(await project.run('check', 'worker.ts')).toMatchObject({ code: 0 })
   const { syncs: [delta, ...others] } = await project.json('run')
   expect(others).toEqual([])
   expect(delta).toMatchObject({ error: null, counts: { unchanged: 0, swept: 0 } })

@@ -37,6 +37,23 @@ describe.each(TWINS.map((twins, index) => [index + 1, twins] as const))('NX16 th
   })
 })
 
+test('a pair whose anchor changes the source is not asked for it, and a delta without a place is no fault', async () => {
+  const { syncs } = await checked(`import { SyncError, Worker } from 'tidemark'
+const worker = new Worker()
+const upsert = (key) => ({ type: 'upsert', key, record: { key }, upstreamUpdatedAt: '2026-01-31T12:00:00Z' })
+worker.track('things', { database: worker.database('things'), source: {
+  anchor: async () => { throw new Error('the slot is gone now') },
+  backfill: async () => ({ changes: [upsert('a')], hasMore: false }),
+  delta: async (state) => {
+    if (state === undefined) throw new SyncError('HISTORY_LOST', 'There is no place yet.')
+    return { changes: [], hasMore: false, nextState: state }
+  },
+} })
+export default worker
+`)
+  expect(syncs.map(({ sync, findings, changes }) => [sync, findings, changes])).toEqual([['things-backfill', [], 1], ['things', [], 0]])
+})
+
 test.each([
   ['NX7 positions that repeat, and pages without one', ['state-stuck', 'page-malformed']],
   ['NX12 keys that name two records, or change from reading to reading', ['key-not-unique', 'key-unstable']],

@@ -70,7 +70,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
     folders: ['contract', 'engine', 'config', 'stores/sqlite', 'testing', 'sources/airtable', 'sources/github', 'sources/hubspot', 'sources/linear', 'sources/rest', 'sources/salesforce', 'sources/servicenow', 'sources/stripe'],
     packages: [],
   },
-  'testing/simulators/postgres': { folders: ['contract', 'testing', 'runner/restate'], packages: ['node:child_process', 'node:crypto', 'node:fs', 'node:module', 'node:os', 'node:path', 'node:timers/promises', 'node:url', '@photostructure/sqlite', 'pg'] },
+  'testing/simulators/postgres': { folders: ['contract', 'testing', 'runner/restate'], packages: ['node:child_process', 'node:crypto', 'node:events', 'node:fs', 'node:module', 'node:os', 'node:path', 'node:timers/promises', 'node:url', '@photostructure/sqlite', 'pg'] },
   testing: { folders: ['contract', 'values', 'engine', 'registry', 'platform', 'config', 'stores/sqlite', 'stores/kit', 'runner', 'testing/simulation/vendors', 'testing/simulators/postgres'], packages: ['@photostructure/sqlite', 'node:assert/strict', 'node:crypto', 'node:http', 'node:net', 'node:stream', 'node:test', 'node:timers/promises', 'node:url', 'node:util'] },
   cli: {
     folders: ['redaction', 'contract', 'values', 'strategies', 'engine', 'registry', 'config', 'config/manifest', 'platform', 'runner', 'runner/restate', 'server', 'webhooks', 'webhooks/verify', 'testing', 'testing/simulation/vendors', 'advisor', 'linter', 'mcp', 'typings', 'export', 'stores/sqlite', 'stores/postgres'],

@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import pg from 'pg'
@@ -102,6 +102,14 @@ describe('one server, for as long as anybody has joined it', () => {
     await (await joinIn(other)).leave()
     expect(readdirSync(other.home).filter((name) => name.startsWith('fresh-'))).toEqual([])
   })
+})
+
+test('one whose files are broken is told with its last words, and with what to remove', async () => {
+  const broken = smallPostgres(0o755)
+  onTestFinished(() => remove(broken))
+  mkdirSync(join(broken.folder, 'data'), { recursive: true })
+  await expect(joinIn(broken)).rejects.toMatchObject({ code: 'SOURCE_UNAVAILABLE', message: expect.stringMatching(new RegExp(`remove ${broken.folder}\\. Its last words:\n.*data`)) })
+  expect(broken.pid).toBeNull()
 })
 
 describe('what others may see of it', () => {

