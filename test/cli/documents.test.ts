@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
 import { expectGolden } from './golden.ts'
 import { people, Project } from './project.ts'
 
@@ -94,6 +95,12 @@ describe('documents', () => {
     await project.ask('run', 'people-list')
     expectGolden('why', project, await project.ask('why', 'people', 'p0001', '--json'))
     expectGolden('why-swept', project, await project.ask('why', 'people', 'p0002', '--reveal', '--json'))
+    // What a compacted log no longer knows is not told as if it had never been.
+    const store = await openSqliteStore({ file: join(project.folder, '.tidemark/tidemark.db') })
+    await store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 1_000 }).finally(() => store.close())
+    const renamed = await project.ask('why', 'people', 'p0001')
+    expect([renamed.stdout.match(/updated/g)?.length, renamed.stdout.includes('created'), renamed.stderr]).toEqual([1, false, expect.stringContaining('What was before is older than the log is kept.')])
+    expect((await project.ask('why', 'people', 'p0002')).stdout).toContain('it never had one, or it was deleted longer ago than the log is kept')
   })
 
   test('doctor', async () => {

@@ -1,6 +1,6 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { upsert, SyncDriver } from '../../src/testing/store-cases/harness.ts'
+import { remove, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { addKey, Stand } from '../server/stand.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
 import { expectAccessible, launch, loaded, missing, NARROW, openPage, sideways, type PageOptions } from './browser.ts'
@@ -75,6 +75,20 @@ describe.skipIf(missing !== null)('the console with names, keys and values as lo
     // All of a record that was just made is new: none of it stands out.
     expect(await page.locator('.is-changed').count()).toBe(0)
     expect(page.trouble).toEqual([])
+  })
+
+  test('what a compacted log no longer knows is not told as if it had never been', async () => {
+    const { stand, page } = await open()
+    const driver = await SyncDriver.take(stand.store, { sync: 'short' })
+    await driver.cycle([upsert('kept', { n: 1 }), upsert('gone', { n: 1 })])
+    await driver.cycle([upsert('kept', { n: 2 }), remove('gone')])
+    await driver.release()
+    await stand.store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 1_000 })
+    await page.goto(`${stand.url}/console/databases/things/kept`)
+    await page.getByText('What was before is older than the log is kept.').waitFor()
+    expect(await page.locator('.why-entry').count()).toBe(1)
+    await page.goto(`${stand.url}/console/databases/things/gone`)
+    await page.getByText('There never was such a record, or it was deleted longer ago than the log is kept.').waitFor()
   })
 
   test('a key of few scopes is told so calmly, and is offered nothing that it may not do', async () => {
