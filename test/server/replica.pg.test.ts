@@ -139,6 +139,28 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
     expect((await onReplica.get(`${CHANGES}?cursor=${nextCursor}`)).body.details).toEqual({ reason: 'cursor_expired', restart: 'backfill' })
   })
 
+  test('A10 a walk that is begun on one side of a compaction does not end on the other, where what it has read may have died', async () => {
+    const { store, onPrimary, onReplica, driver } = await serve('compacted')
+    await driver.cycle([upsert('a', { n: 1 }), upsert('b', { n: 2 }), upsert('c', { n: 3 })])
+    await driver.cycle([remove('a')])
+    await driver.cycle([upsert('d', { n: 4 })])
+    await caughtUp()
+    await pause()
+    await store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 1_000 })
+    const next = async (stand: Stand, cursor = ''): Promise<Body> => (await stand.get(`${CHANGES}?limit=1${cursor === '' ? '' : `&cursor=${cursor}`}`)).body
+    const expired = { reason: 'cursor_expired', restart: 'backfill' }
+    // Begun there it has read `a`, of whose end nothing is left here.
+    const there = await next(onReplica)
+    expect(there.data.map(keyOf)).toEqual(['a'])
+    expect((await next(onPrimary, there.page.nextCursor)).details).toEqual(expired)
+    // Begun here it may go on there; what it reads there may have died here.
+    const here = await next(onPrimary)
+    expect(here.data.map(keyOf)).toEqual(['b'])
+    const further = await next(onReplica, here.page.nextCursor)
+    expect(further.data.map(keyOf)).toEqual(['c'])
+    expect((await next(onPrimary, further.page.nextCursor)).details).toEqual(expired)
+  })
+
   test('XB7 what would write is refused, and is not offered', async () => {
     const { store, copy, onReplica, driver } = await serve('refused')
     await driver.cycle([upsert('a', { n: 1 })])
