@@ -51,6 +51,7 @@ export const ERROR_CODES = {
   OVERLAP_UNRESOLVED: entry('retry', 'failed', 'Two syncs kept writing the same rows at the same moment. The page is read again next time.'),
   MASS_DELETE: entry('fix', 'failed', 'Check the source. If the rows are really gone, run `tidemark run <sync> --allow-deletes`.'),
   SCOPE_CHANGED: entry('fix', 'failed', 'The account, its permissions or the filter changed. If that is right, run `tidemark run <sync> --allow-deletes`.'),
+  TENANT_ERASED: entry('fix', 'failed', 'The tenant was erased, and nothing runs for it by itself any more. Stop what still runs for it; or, should it come back, ask for a run with `tidemark trigger <sync>` or make it a key.'),
   PAUSED: entry('fix', 'failed', 'The sync is paused. Run `tidemark resume <sync>`.'),
   // The store
   STORE_BUSY: entry('retry', 'environment', 'The database was locked by another writer for too long.'),

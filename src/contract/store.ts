@@ -23,7 +23,8 @@ export interface Store {
   /**
    * Erases everything of this tenant for good, with the keys of its states: what a copy elsewhere still holds of them opens
    * no more. Its name and its sequence stay, so that nobody takes what comes later for what was, and a new trail begins
-   * with the record of the erasure. Refused while a lease runs.
+   * with the record of the erasure. Refused while a lease runs. What ran out before is worth nothing for ever: epochs go on
+   * from where they were. The tenant is back with the first signal, key or run that somebody asks for.
    */
   erase(by: { actor: string; at: number }): Promise<Erased | Occupied>
   close(): Promise<void>
@@ -210,6 +211,8 @@ export interface AcquireRequest {
   readonly at: number
   /** A holder known to be dead: its lease need not run out first. Were it alive after all, its epoch is old. */
   readonly evict?: string
+  /** Nobody asked for it by hand: of a tenant that was erased since, and that nobody has brought back, it throws TENANT_ERASED. */
+  readonly byItself?: boolean
 }
 
 export interface Acquired {

@@ -335,9 +335,12 @@ const OVERLAPS_MAX = 20
 /** How far back it is looked whether something was told before. */
 const AUDIT_LOOKED_AT = 1_000
 
-async function takeLease(plan: SyncPlan, { ports, holder, isDead }: CycleOptions, door: StoreDoor): ReturnType<CycleOptions['store']['acquire']> {
+/** Triggers that no person is behind. */
+const BY_ITSELF: readonly string[] = ['schedule', 'webhook']
+
+async function takeLease(plan: SyncPlan, { ports, holder, isDead, trigger }: CycleOptions, door: StoreDoor): ReturnType<CycleOptions['store']['acquire']> {
   const ref: SyncRef = { worker: plan.worker, sync: plan.sync }
-  const request = { holder, ttlMs: plan.limits.leaseTtlMs, at: ports.clock.now() }
+  const request = { holder, ttlMs: plan.limits.leaseTtlMs, at: ports.clock.now(), byItself: BY_ITSELF.includes(trigger) }
   const first = await door.call((store) => store.acquire(ref, request))
   // Our own name there means that an answer was lost: no two cycles bear the same.
   if (first.kind === 'held' && (first.by === holder || isDead?.(first.by) === true)) return door.call((store) => store.acquire(ref, { ...request, evict: first.by }))

@@ -40,6 +40,24 @@ describe('a tenant that comes while a runner runs', () => {
     expect(asked.at(-1)).toBe('acme')
   })
 
+  test('Z14 and is erased meanwhile does not come back by its schedule, but when somebody asks', async () => {
+    const acme = scene.store.forTenant('acme')
+    const runner = scene.runner(declare({ hourly: { schedule: '1h', execute } }), { secrets, tenants: ['acme'] })
+    await runner.start()
+    await scene.time.advance(MINUTE)
+    expect(asked).toEqual(['acme'])
+    expect(await acme.erase({ actor: 'ana', at: scene.time.now() })).toMatchObject({ kind: 'erased', syncs: 1 })
+    await scene.time.advance(3 * 60 * MINUTE)
+    // Nor by one that is started later.
+    await scene.runner(declare({ hourly: { schedule: '1h', execute } }), { secrets, tenants: ['acme'] }).start()
+    await scene.time.advance(MINUTE)
+    expect([asked, await acme.syncs(), await acme.databases()]).toEqual([['acme'], [], []])
+    expect(scene.events.filter((event) => event.kind === 'store').map(({ code }) => code)).toContain('TENANT_ERASED')
+    await scene.trigger('hourly', acme)
+    await scene.time.advance(10 * MINUTE)
+    expect(asked).toEqual(['acme', 'acme'])
+  })
+
   test('is told of once, when something is kept for it; the name of an erased one is none', async () => {
     const told: string[] = []
     const stopping = new AbortController()

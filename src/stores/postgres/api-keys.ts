@@ -1,7 +1,7 @@
 import type { ApiKey } from '../../contract/index.ts'
 import { toApiKey, type ApiKeyRow } from '../kit/api-key-rows.ts'
 import type { Session } from './connection.ts'
-import { lockTenant } from './registry.ts'
+import { welcomeTenant } from './registry.ts'
 
 /** The keys of the served side. */
 
@@ -23,7 +23,7 @@ export function apiKeys({ connection, tenant }: Session): Promise<ApiKey[]> {
 
 export async function addApiKey({ connection, tenant }: Session, key: Omit<ApiKey, 'tenant'>): Promise<void> {
   await connection.write(tenant, async (transaction) => {
-    await lockTenant(transaction)
+    await welcomeTenant(transaction)
     await transaction.run(
       'insert into tidemark.api_keys (tenant_id, key_id, name, hash, scopes, rate_limit, created_at, ends_at) values ($1, $2, $3, $4, $5, $6, $7, $8)',
       tenant, key.id, key.name, key.hash, JSON.stringify(key.scopes), key.rateLimit, key.createdAt, key.endsAt,

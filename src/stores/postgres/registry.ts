@@ -4,6 +4,7 @@ import type {
 } from '../../contract/index.ts'
 import { conflictEntry, keyEntry } from '../kit/audit-entries.ts'
 import { toCheckpoint, toCycleRecord, toInflight, type CycleRow, type RegistryEntry } from '../kit/registry-rows.ts'
+import { tenantErased } from '../kit/tenant-erased.ts'
 import { linkText } from '../../registry/chain.ts'
 import { withoutNul } from './arrays.ts'
 import type { Session, Transaction } from './connection.ts'
@@ -17,7 +18,7 @@ export const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
 
 export function acquire(session: Session, ref: SyncRef, request: AcquireRequest): Promise<Acquired | Held> {
   return session.connection.write(session.tenant, async (transaction) => {
-    const entry = await ensureEntry(transaction, ref)
+    const entry = await ensureEntry(transaction, ref, request.byItself)
     if (entry.holder !== null && entry.held_until! > entry.now && entry.holder !== request.evict) {
       return { kind: 'held' as const, by: entry.holder, until: entry.held_until! }
     }
@@ -189,6 +190,13 @@ export async function cycles(session: Session, ref: SyncRef | null, limit: numbe
 
 // ── what the commit needs too ────────────────────────────────────────────────────────────────────────────────────────
 
+interface TenantRow {
+  readonly sequence: number
+  readonly committed_at: number
+  readonly erased: boolean
+  readonly epoch: number
+}
+
 /** With the database's clock when the row was read. */
 type TimedEntry = RegistryEntry & { readonly now: number }
 
@@ -207,9 +215,9 @@ export async function heldEntry(transaction: Transaction, lease: Lease): Promise
  * so no reader sees n + 1 before n. A sequence of PostgreSQL's own gives numbers before it is known who commits first.
  * The registry's row is locked before, never after, so two commits cannot wait for each other.
  */
-export async function lockTenant(transaction: Transaction): Promise<{ sequence: number; committed_at: number }> {
-  const lock = () => transaction.get<{ sequence: number; committed_at: number }>(
-    'select sequence, committed_at from tidemark.tenants where tenant_id = $1 for update', transaction.tenant,
+export async function lockTenant(transaction: Transaction): Promise<TenantRow> {
+  const lock = () => transaction.get<TenantRow>(
+    'select sequence, committed_at, erased, epoch from tidemark.tenants where tenant_id = $1 for update', transaction.tenant,
   )
   const tenant = await lock()
   if (tenant !== undefined) return tenant
@@ -256,12 +264,24 @@ function findEntry(transaction: Transaction, ref: SyncRef, lock: 'for update' | 
   )
 }
 
-async function ensureEntry(transaction: Transaction, ref: SyncRef): Promise<TimedEntry> {
+/**
+ * For what is the first of its name, and begins with this epoch. An erased tenant comes back by it, unless nobody asked.
+ * An erasure under way is waited for.
+ */
+export async function welcomeTenant(transaction: Transaction, byItself = false): Promise<number> {
+  const { erased, epoch } = await lockTenant(transaction)
+  if (!erased) return epoch
+  if (byItself) throw tenantErased(transaction.tenant)
+  await transaction.run('update tidemark.tenants set erased = false where tenant_id = $1', transaction.tenant)
+  return epoch
+}
+
+async function ensureEntry(transaction: Transaction, ref: SyncRef, byItself = false): Promise<TimedEntry> {
   const entry = await findEntry(transaction, ref, 'for update')
   if (entry !== undefined) return entry
-  transaction.send('insert into tidemark.tenants (tenant_id) values ($1) on conflict do nothing', transaction.tenant)
+  const epoch = await welcomeTenant(transaction, byItself)
   await transaction.run(
-    'insert into tidemark.registry (tenant_id, connector_id, stream_id) values ($1, $2, $3) on conflict do nothing', transaction.tenant, ref.worker, ref.sync,
+    'insert into tidemark.registry (tenant_id, connector_id, stream_id, epoch) values ($1, $2, $3, $4) on conflict do nothing', transaction.tenant, ref.worker, ref.sync, epoch,
   )
   return (await findEntry(transaction, ref, 'for update'))!
 }

@@ -1,5 +1,5 @@
 /** Version of the tables below; a database with a higher one was written by a newer tidemark and is left alone. */
-export const SCHEMA_VERSION = 11
+export const SCHEMA_VERSION = 12
 
 /** PostgreSQL before this has no views that read with the rights of whoever asks. */
 export const SERVER_VERSION_MIN = 15
@@ -448,5 +448,8 @@ create policy tenant on tidemark.pacers
 
 const GUARD = 'alter table tidemark.registry add column inflight_guard text'
 
+/** Epochs begin behind all that an erased tenant has given out. */
+const ERASED = 'alter table tidemark.tenants add column erased boolean not null default false, add column epoch bigint not null default 0'
+
 /** What takes the tables from version n to n + 1; the first makes them. All that are needed run in one transaction. */
-export const MIGRATIONS: readonly string[] = [TABLES + WALLS + FOR_PEOPLE, STOP_WORD, SERVED, CHAIN, WEBHOOKS, CONSUMERS, ERASURE, HELD_SINCE, KEPT, SHARED_PACERS, GUARD]
+export const MIGRATIONS: readonly string[] = [TABLES + WALLS + FOR_PEOPLE, STOP_WORD, SERVED, CHAIN, WEBHOOKS, CONSUMERS, ERASURE, HELD_SINCE, KEPT, SHARED_PACERS, GUARD, ERASED]

@@ -20,11 +20,20 @@ export function erase({ connection, tenant }: Session, by: { actor: string; at: 
     const held = entries.find(({ until, now }) => until !== null && until > now)
     if (held !== undefined) return { kind: 'held', ref: { worker: held.worker, sync: held.sync }, by: held.by!, until: held.until! }
     await lockTenant(transaction)
+    await keepEpochs(transaction)
     const counts = { syncs: entries.length, entries: await eraseRows(transaction) }
     // Whoever asks again finds the record of the first time.
     if (counts.entries > 0) await eraseTrail(transaction, counts, by)
     return { kind: 'erased', ...counts, remains: 'the free space of its tables until VACUUM and new rows take it, the write-ahead log, replicas and backups' }
   })
+}
+
+/** Invariant 3: whoever holds a lease from before, ended or not, must never hold a newest one. */
+async function keepEpochs(transaction: Transaction): Promise<void> {
+  await transaction.run(
+    `update tidemark.tenants set epoch = greatest(epoch, (select max(epoch) from tidemark.registry where tenant_id = $1), (select max(epoch) from tidemark.webhooks where tenant_id = $1))
+     where tenant_id = $1`, transaction.tenant,
+  )
 }
 
 const DEPENDED_ON = '2BP01'
@@ -45,7 +54,7 @@ async function eraseRows(transaction: Transaction): Promise<number> {
 async function eraseTrail(transaction: Transaction, counts: { syncs: number; entries: number }, by: { actor: string; at: number }): Promise<void> {
   await transaction.run('delete from tidemark.audit where tenant_id = $1', transaction.tenant)
   await transaction.run(
-    "update tidemark.tenants set audit_head = '', audit_count = 0, floor = sequence, floor_committed_at = committed_at where tenant_id = $1", transaction.tenant,
+    "update tidemark.tenants set erased = true, audit_head = '', audit_count = 0, floor = sequence, floor_committed_at = committed_at where tenant_id = $1", transaction.tenant,
   )
   writeAudit(transaction, null, eraseEntry(counts, by))
 }

@@ -5,7 +5,7 @@ import { webhookEntry } from '../kit/audit-entries.ts'
 import { edited, toDelivery, toWebhook, type DeliveryRow, type WebhookRow } from '../kit/webhook-rows.ts'
 import { withoutNul } from './arrays.ts'
 import type { Session } from './connection.ts'
-import { lockTenant, NOW_MS, writeAudit } from './registry.ts'
+import { lockTenant, NOW_MS, welcomeTenant, writeAudit } from './registry.ts'
 
 /** Where changes are sent to, how far that has come, and what came in. */
 
@@ -19,11 +19,11 @@ export function webhooks({ connection, tenant }: Session): Promise<Webhook[]> {
 export async function putWebhook({ connection, tenant }: Session, settings: WebhookSettings, place: WebhookPlace): Promise<void> {
   const { id, url, databases, actions, allow, secrets, createdAt } = settings
   await connection.write(tenant, async (transaction) => {
-    await lockTenant(transaction)
+    const epoch = await welcomeTenant(transaction)
     await transaction.run(
-      `insert into tidemark.webhooks (tenant_id, webhook_id, url, databases, actions, allow, secrets, created_at, position, floor) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+      `insert into tidemark.webhooks (tenant_id, webhook_id, url, databases, actions, allow, secrets, created_at, position, floor, epoch) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
        on conflict (tenant_id, webhook_id) do update set url = excluded.url, databases = excluded.databases, actions = excluded.actions, allow = excluded.allow, secrets = excluded.secrets`,
-      tenant, id, url, json(databases), json(actions), JSON.stringify(allow), secrets, createdAt, place.position, place.floor,
+      tenant, id, url, json(databases), json(actions), JSON.stringify(allow), secrets, createdAt, place.position, place.floor, epoch,
     )
   })
 }

@@ -1,6 +1,7 @@
 import type { ApiKey } from '../../contract/index.ts'
 import { toApiKey, type ApiKeyRow } from '../kit/api-key-rows.ts'
 import type { Session } from './connection.ts'
+import { welcomeTenant } from './registry.ts'
 
 /** The keys of the served side. */
 
@@ -13,11 +14,14 @@ export function apiKeys({ connection, tenantId }: Session): ApiKey[] {
   return connection.all<ApiKeyRow>(`${KEYS} where k.tenant_id = ? order by k.created_at, k.key_id`, tenantId).map(toApiKey)
 }
 
-export function addApiKey({ connection, tenantId }: Session, key: Omit<ApiKey, 'tenant'>): void {
-  connection.write(() => connection.run(
-    'insert into tidemark_api_keys (key_id, tenant_id, name, hash, scopes, rate_limit, created_at, ends_at) values (?, ?, ?, ?, ?, ?, ?, ?)',
-    key.id, tenantId, key.name, key.hash, JSON.stringify(key.scopes), key.rateLimit, key.createdAt, key.endsAt,
-  ))
+export function addApiKey(session: Session, key: Omit<ApiKey, 'tenant'>): void {
+  session.connection.write(() => {
+    welcomeTenant(session)
+    session.connection.run(
+      'insert into tidemark_api_keys (key_id, tenant_id, name, hash, scopes, rate_limit, created_at, ends_at) values (?, ?, ?, ?, ?, ?, ?, ?)',
+      key.id, session.tenantId, key.name, key.hash, JSON.stringify(key.scopes), key.rateLimit, key.createdAt, key.endsAt,
+    )
+  })
 }
 
 export function endApiKey({ connection, tenantId }: Session, id: string, at: number): boolean {

@@ -4,6 +4,7 @@ import type {
 } from '../../contract/index.ts'
 import { conflictEntry, keyEntry } from '../kit/audit-entries.ts'
 import { toCheckpoint, toCycleRecord, toInflight, type CycleRow, type RegistryEntry } from '../kit/registry-rows.ts'
+import { tenantErased } from '../kit/tenant-erased.ts'
 import { linkHash, linkText } from '../../registry/chain.ts'
 import type { Session } from './connection.ts'
 import { ensureView } from './views.ts'
@@ -13,7 +14,7 @@ import { ensureView } from './views.ts'
 export function acquire(session: Session, ref: SyncRef, request: AcquireRequest): Acquired | Held {
   const { connection } = session
   return connection.write(() => {
-    const entry = ensureEntry(session, ref)
+    const entry = ensureEntry(session, ref, request.byItself)
     if (entry.holder !== null && entry.held_until! > request.at && entry.holder !== request.evict) {
       return { kind: 'held' as const, by: entry.holder, until: entry.held_until! }
     }
@@ -231,9 +232,19 @@ function findEntry(session: Session, ref: SyncRef): RegistryEntry | undefined {
   )
 }
 
-function ensureEntry(session: Session, ref: SyncRef): RegistryEntry {
-  session.connection.run(
-    'insert into tidemark_registry (tenant_id, connector_id, stream_id) values (?, ?, ?) on conflict do nothing', session.tenantId, ref.worker, ref.sync,
-  )
+function ensureEntry(session: Session, ref: SyncRef, byItself = false): RegistryEntry {
+  const found = findEntry(session, ref)
+  if (found !== undefined) return found
+  const epoch = welcomeTenant(session, byItself)
+  session.connection.run('insert into tidemark_registry (tenant_id, connector_id, stream_id, epoch) values (?, ?, ?, ?)', session.tenantId, ref.worker, ref.sync, epoch)
   return findEntry(session, ref)!
+}
+
+/** For what is the first of its name, and begins with this epoch. An erased tenant comes back by it, unless nobody asked. */
+export function welcomeTenant({ connection, tenant, tenantId }: Session, byItself = false): number {
+  const { erased, epoch } = connection.get<{ erased: number; epoch: number }>('select erased, epoch from tidemark_tenants where tenant_id = ?', tenantId)!
+  if (erased === 0) return epoch
+  if (byItself) throw tenantErased(tenant)
+  connection.run('update tidemark_tenants set erased = 0 where tenant_id = ?', tenantId)
+  return epoch
 }

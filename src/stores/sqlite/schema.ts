@@ -1,5 +1,5 @@
 /** Version of the tables below; a file with a higher one was written by a newer tidemark and is left alone. */
-export const SCHEMA_VERSION = 11
+export const SCHEMA_VERSION = 12
 
 /**
  * `position` = tenant × 2^40 + sequence: one integer key that clusters the log by tenant, so that a tenant's feed is a
@@ -355,5 +355,11 @@ drop table tidemark_pacers_of_syncs;
 
 const GUARD = 'alter table tidemark_registry add column inflight_guard text'
 
+/** Epochs begin behind all that an erased tenant has given out. */
+const ERASED = `
+alter table tidemark_tenants add column erased integer not null default 0;
+alter table tidemark_tenants add column epoch integer not null default 0;
+`
+
 /** What takes the tables from version n to n + 1; the first makes them. All that are needed run in one transaction. */
-export const MIGRATIONS: readonly string[] = [TABLES, STOP_WORD, SERVED, CHAIN, WEBHOOKS, CONSUMERS, ERASURE, HELD_SINCE, KEPT, SHARED_PACERS, GUARD]
+export const MIGRATIONS: readonly string[] = [TABLES, STOP_WORD, SERVED, CHAIN, WEBHOOKS, CONSUMERS, ERASURE, HELD_SINCE, KEPT, SHARED_PACERS, GUARD, ERASED]

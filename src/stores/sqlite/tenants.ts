@@ -17,6 +17,7 @@ export function erase(session: Session, by: { actor: string; at: number }): Eras
       session.tenantId, by.at,
     )
     if (holder !== undefined) return { kind: 'held', ref: { worker: holder.worker, sync: holder.sync }, by: holder.by, until: holder.until }
+    keepEpochs(session)
     const counts = eraseRows(session)
     // Whoever asks again finds the record of the first time.
     if (counts.entries > 0) eraseTrail(session, counts, by)
@@ -24,6 +25,14 @@ export function erase(session: Session, by: { actor: string; at: number }): Eras
   })
   if (erased.kind === 'held') return erased
   return { ...erased, remains: scrub(connection) ? null : 'the SQLite file, because other processes use it. Stop them and erase the tenant once more' }
+}
+
+/** Invariant 3: whoever holds a lease from before, ended or not, must never hold a newest one. */
+function keepEpochs({ connection, tenantId }: Session): void {
+  connection.run(
+    `update tidemark_tenants set epoch = max(epoch, (select coalesce(max(epoch), 0) from tidemark_registry where tenant_id = ?1), (select coalesce(max(epoch), 0) from tidemark_webhooks where tenant_id = ?1))
+     where tenant_id = ?1`, tenantId,
+  )
 }
 
 function eraseRows({ connection, tenantId, base }: Session): { syncs: number; entries: number } {
@@ -45,7 +54,7 @@ function eraseRows({ connection, tenantId, base }: Session): { syncs: number; en
 function eraseTrail(session: Session, counts: { syncs: number; entries: number }, by: { actor: string; at: number }): void {
   const { connection, tenantId } = session
   connection.run('delete from tidemark_audit where tenant_id = ?', tenantId)
-  connection.run("update tidemark_tenants set audit_head = '', audit_count = 0, floor = sequence, floor_committed_at = committed_at where tenant_id = ?", tenantId)
+  connection.run("update tidemark_tenants set erased = 1, audit_head = '', audit_count = 0, floor = sequence, floor_committed_at = committed_at where tenant_id = ?", tenantId)
   writeAudit(session, null, eraseEntry(counts, by))
 }
 

@@ -4,7 +4,7 @@ import type {
 import { webhookEntry } from '../kit/audit-entries.ts'
 import { edited, toDelivery, toWebhook, type DeliveryRow, type WebhookRow } from '../kit/webhook-rows.ts'
 import type { Session } from './connection.ts'
-import { writeAudit } from './registry.ts'
+import { welcomeTenant, writeAudit } from './registry.ts'
 
 /** Where changes are sent to, how far that has come, and what came in. */
 
@@ -12,12 +12,13 @@ export function webhooks({ connection, tenantId }: Session): Webhook[] {
   return connection.all<WebhookRow>(`${WEBHOOKS} where w.tenant_id = ? order by w.created_at, w.webhook_id`, tenantId).map(toWebhook)
 }
 
-export function putWebhook({ connection, tenantId }: Session, settings: WebhookSettings, place: WebhookPlace): void {
+export function putWebhook(session: Session, settings: WebhookSettings, place: WebhookPlace): void {
+  const { connection, tenantId } = session
   const { id, url, databases, actions, allow, secrets, createdAt } = settings
   connection.write(() => connection.run(
-    `insert into tidemark_webhooks (tenant_id, webhook_id, url, databases, actions, allow, secrets, created_at, position, floor) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    `insert into tidemark_webhooks (tenant_id, webhook_id, url, databases, actions, allow, secrets, created_at, position, floor, epoch) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
      on conflict (tenant_id, webhook_id) do update set url = excluded.url, databases = excluded.databases, actions = excluded.actions, allow = excluded.allow, secrets = excluded.secrets`,
-    tenantId, id, url, json(databases), json(actions), JSON.stringify(allow), secrets, createdAt, place.position, place.floor,
+    tenantId, id, url, json(databases), json(actions), JSON.stringify(allow), secrets, createdAt, place.position, place.floor, welcomeTenant(session),
   ))
 }
 

@@ -85,6 +85,53 @@ export const tenantCases: readonly StoreCase[] = [
     assert.equal((await store.erase({ actor: 'ana', at: START })).kind, 'erased')
     assert.deepEqual(await store.commit(await driver.draft({ kind: 'set', state: '1', actor: 'late', reason: 'x' }, [])), { kind: 'fenced' })
   }),
+  rule('Z14 invariant 3: a lease and a claim from before an erasure are worth nothing after it, whatever bears their name then', async ({ store }) => {
+    const webhook = { id: 'w', url: 'https://example.com', databases: null, actions: null, allow: [], secrets: 's', createdAt: START }
+    const claim = { holder: 'h', ttlMs: 60_000, at: START }
+    await store.putWebhook(webhook, { position: 0, floor: 0 })
+    const oldClaim = (await store.claimWebhook('w', claim))!
+    const old = await SyncDriver.take(store, { ttlMs: 0 })
+    await old.begin()
+    const page = await old.draft(old.nextPage(), [upsert('a', { n: 1 })])
+    const hand = await old.draft({ kind: 'set', state: '1', actor: 'late', reason: 'x' }, [])
+    assert.equal((await store.erase({ actor: 'ana', at: START + 1 })).kind, 'erased')
+    assert.deepEqual(await store.commit(page), { kind: 'fenced' })
+
+    const heir = await SyncDriver.take(store)
+    await heir.begin()
+    await store.putWebhook(webhook, { position: 0, floor: 0 })
+    const newClaim = (await store.claimWebhook('w', claim))!
+    assert.equal(heir.lease.holder, old.lease.holder)
+    assert.ok(heir.lease.epoch > old.lease.epoch && newClaim.epoch > oldClaim.epoch)
+    for (const commit of [page, hand]) assert.deepEqual(await store.commit(commit), { kind: 'fenced' })
+    assert.equal(await store.renew(old.lease, { ttlMs: 1, at: START }), false)
+    assert.equal(await store.renewWebhook(oldClaim, { ttlMs: 1, at: START }), false)
+    await old.release()
+    assert.deepEqual(await live(store), [])
+    await heir.complete([upsert('b', { n: 1 })])
+    assert.deepEqual(await live(store), [['b', { n: 1 }]])
+  }),
+  rule('Z14 what runs by itself does not bring an erased tenant back; a signal, a key and a run by hand do', async ({ store }) => {
+    const ref = { worker: 'crm', sync: 'delta' }
+    const request = { holder: 'runner-1', ttlMs: 60_000, at: START, byItself: true }
+    const back: Array<[string, (tenant: Store) => Promise<unknown>]> = [
+      ['signal', (tenant) => tenant.signal(ref, { kind: 'trigger', actor: 'ana', at: START })],
+      ['key', (tenant) => tenant.addApiKey({ id: 'new', name: '', hash: '', scopes: [], rateLimit: 1, createdAt: START, endsAt: null })],
+      ['run', async (tenant) => (await SyncDriver.take(tenant, { sync: 'other' })).release()],
+    ]
+    for (const [name, bring] of back) {
+      const tenant = store.forTenant(name)
+      // Of one that is only new to the store it is no question.
+      const first = await tenant.acquire(ref, request)
+      assert.ok(first.kind === 'acquired')
+      await tenant.release(first.lease)
+      await tenant.erase({ actor: 'ana', at: START })
+      await assert.rejects(tenant.acquire(ref, request), { code: 'TENANT_ERASED' })
+      assert.deepEqual([await tenant.syncs(), (await tenant.trail({ after: 0, limit: 9 })).entries.map(({ action }) => action)], [[], ['erase']])
+      await bring(tenant)
+      assert.equal((await tenant.acquire(ref, request)).kind, 'acquired')
+    }
+  }),
   ...[1, 2].map((seed) => rule(`Z13 two tenants at work at once each equal their own solo run (seed ${seed})`, async ({ store }, open) => {
     const tenants = ['acme', 'Acme'].map((name, n) => ({ name, seed: seed * 10 + n }))
     const works = tenants.map((tenant) => churn(store.forTenant(tenant.name), tenant.seed, 70))

@@ -83,6 +83,19 @@ describe('a cycle of many turns', () => {
   })
 })
 
+test('Z14 the object of an erased tenant lands nothing more, until somebody asks', async () => {
+  const asked: number[] = []
+  const process = new FakeProcess(scene, declare({ one: { schedule: '1h', execute: noting(asked, 0) } }), {})
+  const first = await take(process, 'one')
+  await scene.store.erase({ actor: 'ana', at: scene.time.now() })
+  await scene.time.advance(90 * MINUTE)
+  expect((await take(process, 'one', first)).stumbles).toBe(1)
+  expect([asked.length, await scene.store.syncs()]).toEqual([1, []])
+  await scene.trigger('one')
+  await take(process, 'one')
+  expect(asked.length).toBe(2)
+})
+
 describe('the places of a process', () => {
   const many = Object.fromEntries(Array.from({ length: 10 }, (_, index) => [`s${index}`, { schedule: '1h' }]))
   const counted = (ms: number) => {

@@ -11,8 +11,8 @@ export interface Fault {
   readonly caughtBy: readonly string[]
 }
 
-const [COMMIT, LOOKUP, SWEEP, REGISTRY, READING, SCHEMA, FEED, WEBHOOKS, STANDINGS, PACERS] = ['commit', 'lookup', 'sweep', 'registry', 'reading', 'schema', 'feed', 'webhooks', 'standings', 'pacers']
-  .map((name) => `stores/sqlite/${name}.ts`) as [string, string, string, string, string, string, string, string, string, string]
+const [COMMIT, LOOKUP, SWEEP, REGISTRY, READING, SCHEMA, FEED, WEBHOOKS, STANDINGS, PACERS, TENANTS] = ['commit', 'lookup', 'sweep', 'registry', 'reading', 'schema', 'feed', 'webhooks', 'standings', 'pacers', 'tenants']
+  .map((name) => `stores/sqlite/${name}.ts`) as [string, string, string, string, string, string, string, string, string, string, string]
 const [JUDGE, PLAN] = ['stores/kit/judge.ts', 'stores/kit/plan-landing.ts']
 
 export const faults: readonly Fault[] = [
@@ -149,6 +149,17 @@ export const faults: readonly Fault[] = [
     name: 'forgets what the guard knew',
     patches: [{ file: COMMIT, from: 'tidemark: move.tidemark, guard: move.guard })', to: 'tidemark: move.tidemark })' }],
     caughtBy: ['an unfinished cycle is taken up where its last page left it'],
+  },
+
+  {
+    name: 'begins anew with its epochs',
+    patches: [{ file: TENANTS, from: '    keepEpochs(session)\n', to: '' }],
+    caughtBy: ['Z14 invariant 3: a lease and a claim from before an erasure'],
+  },
+  {
+    name: 'lets a schedule undo an erasure',
+    patches: [{ file: REGISTRY, from: '  if (byItself) throw tenantErased(tenant)\n', to: '' }],
+    caughtBy: ['Z14 what runs by itself does not bring'],
   },
 
   // ── which fact wins ──
