@@ -104,6 +104,21 @@ describe('one server, for as long as anybody has joined it', () => {
   })
 })
 
+test('who is stopped while it does not answer yet leaves nothing running', async () => {
+  await (await joinIn(small)).leave()
+  await small.gone()
+  const file = join(small.home, 'password')
+  const password = readFileSync(file)
+  onTestFinished(() => writeFileSync(file, password))
+  writeFileSync(file, 'another')
+  const stopping = new AbortController()
+  const joining = joinIn(small, stopping.signal)
+  await expect.poll(() => small.pid).not.toBeNull()
+  stopping.abort(new Error('stopped'))
+  await expect(joining).rejects.toThrow('stopped')
+  await small.gone()
+})
+
 test('one whose files are broken is told with its last words, and with what to remove', async () => {
   const broken = smallPostgres(0o755)
   onTestFinished(() => remove(broken))
