@@ -8,20 +8,20 @@ import { Project, type Running } from './project.ts'
 
 test('Z43 keys: create, list, rotate and revoke; the secret is shown once and kept nowhere', async () => {
   const project = Project.withWorker()
-  const created = await project.run('keys', 'create', 'reports', '--scopes', 'changes:read,people:read', '--rate', '60', '--json')
+  const created = await project.ask('keys', 'create', 'reports', '--scopes', 'changes:read,people:read', '--rate', '60', '--json')
   const { key: { id, text } } = JSON.parse(created.stdout) as { key: { id: string; text: string } }
   expect(text).toMatch(/^tmk_[0-9a-f]{16}_[A-Za-z0-9_-]{43}$/)
   expectGolden('keys-create', project, masked(created))
-  const rotated = await project.run('keys', 'rotate', id, '--json')
+  const rotated = await project.ask('keys', 'rotate', id, '--json')
   expectGolden('keys-rotate', project, masked(rotated))
-  expectGolden('keys-revoke-needs-yes', project, masked(await project.run('keys', 'revoke', id, '--json')))
-  expectGolden('keys-revoke', project, masked(await project.run('keys', 'revoke', id, '--yes', '--json')))
-  const listed = await project.run('keys', 'list', '--json')
+  expectGolden('keys-revoke-needs-yes', project, masked(await project.ask('keys', 'revoke', id, '--json')))
+  expectGolden('keys-revoke', project, masked(await project.ask('keys', 'revoke', id, '--yes', '--json')))
+  const listed = await project.ask('keys', 'list', '--json')
   expectGolden('keys-list', project, masked(listed))
   expect(listed.stdout).not.toContain(text.slice(21))
-  expectGolden('keys-unknown', project, masked(await project.run('keys', 'revoke', id, '--tenant', 'acme', '--yes', '--json')))
-  expect((await project.run('keys', 'create', 'x', '--scopes', 'all')).code).toBe(2)
-  expect((await project.run('keys', 'list')).stdout).toMatch(/^ID +NAME +SCOPES +RATE +CREATED +STATUS\n[0-9a-f]{16} +reports +changes:read,people:read +60\/min .* ended\n/)
+  expectGolden('keys-unknown', project, masked(await project.ask('keys', 'revoke', id, '--tenant', 'acme', '--yes', '--json')))
+  expect((await project.ask('keys', 'create', 'x', '--scopes', 'all')).code).toBe(2)
+  expect((await project.ask('keys', 'list')).stdout).toMatch(/^ID +NAME +SCOPES +RATE +CREATED +STATUS\n[0-9a-f]{16} +reports +changes:read,people:read +60\/min .* ended\n/)
 })
 
 function masked<Answer extends { stdout: string }>(answer: Answer): Answer {
@@ -31,7 +31,7 @@ function masked<Answer extends { stdout: string }>(answer: Answer): Answer {
 describe('R43 Z4 the keys that states are sealed with', () => {
   test('are rotated while nothing stops: a new one in front of the file, the data keys wrapped by it, the old one idle, all of it audited', async () => {
     const project = Project.withWorker()
-    await project.run('run', 'room-changes')
+    await project.ask('run', 'room-changes')
     const before = await project.json('keys', 'rotate')
     expect(before).toMatchObject({ rewrapped: 0, idle: [] })
     const after = await project.json('keys', 'rotate', '--new')
@@ -44,29 +44,29 @@ describe('R43 Z4 the keys that states are sealed with', () => {
     expect(await project.json('state', 'verify')).toMatchObject({ intact: true })
     // Z5: with another, nothing is, and nothing runs.
     writeFileSync(file, `${(await project.json('keys', 'new'))['text']}\n`, { mode: 0o600 })
-    expect(await project.run('run', 'room-changes')).toMatchObject({ code: 3, stdout: expect.stringContaining('STATE_UNREADABLE') })
+    expect(await project.ask('run', 'room-changes')).toMatchObject({ code: 3, stdout: expect.stringContaining('STATE_UNREADABLE') })
   })
 
   test('Z4 of every tenant at once, while a run goes on; a key that a tenant still needs is not retired, and it is said whose', async () => {
     const project = Project.withWorker({ slowMs: 400 })
-    for (const tenant of ['acme', 'zeta']) expect(await project.run('run', 'room-changes', '--tenant', tenant)).toMatchObject({ code: 0 })
+    for (const tenant of ['acme', 'zeta']) expect(await project.ask('run', 'room-changes', '--tenant', tenant)).toMatchObject({ code: 0 })
     const running = project.start('run', 'people-list', '--tenant', 'zeta')
     await running.says('people-list')
     const old = (await project.json('keys', 'rotate', '--new', '--tenant', 'acme'))['waiting']
     const [key] = Object.keys(old as object)
     expect(old).toEqual({ [key!]: ['zeta'] })
-    const refused = await project.run('keys', 'retire', key!, '--yes')
+    const refused = await project.ask('keys', 'retire', key!, '--yes')
     expect(refused).toMatchObject({ code: 3, stderr: expect.stringContaining('states of zeta') })
     const all = await project.json('keys', 'rotate', '--all-tenants')
     expect(all).toMatchObject({ rewrapped: 1, waiting: {}, idle: [key], tenants: { acme: 0, zeta: 1 } })
     // The run that began with the old ring alone has its data key in memory, and ends well.
     expect(await running.ended).toMatchObject({ code: 0 })
-    expect(await project.run('keys', 'retire', key!)).toMatchObject({ code: 2, stderr: expect.stringContaining('CONFIRMATION_NEEDED') })
-    expect(await project.run('keys', 'retire', all['current'] as string, '--yes')).toMatchObject({ code: 2 })
+    expect(await project.ask('keys', 'retire', key!)).toMatchObject({ code: 2, stderr: expect.stringContaining('CONFIRMATION_NEEDED') })
+    expect(await project.ask('keys', 'retire', all['current'] as string, '--yes')).toMatchObject({ code: 2 })
     expect(await project.json('keys', 'retire', key!, '--yes')).toMatchObject({ retired: key })
-    expect(await project.run('keys', 'retire', key!, '--yes')).toMatchObject({ code: 2, stderr: expect.stringContaining('KEY_UNKNOWN') })
+    expect(await project.ask('keys', 'retire', key!, '--yes')).toMatchObject({ code: 2, stderr: expect.stringContaining('KEY_UNKNOWN') })
     for (const tenant of ['acme', 'zeta']) {
-      expect(await project.run('run', 'room-changes', '--tenant', tenant)).toMatchObject({ code: 0 })
+      expect(await project.ask('run', 'room-changes', '--tenant', tenant)).toMatchObject({ code: 0 })
       expect(await project.json('state', 'verify', '--tenant', tenant)).toMatchObject({ intact: true })
     }
     expect(await project.json('state', 'get', 'people-list', '--tenant', 'zeta')).toMatchObject({ version: 1 })
@@ -74,7 +74,7 @@ describe('R43 Z4 the keys that states are sealed with', () => {
 
   test('Z4 rotations killed twenty times, in the middle and at any moment, leave every tenant readable, and the next one ends them', async () => {
     const project = Project.withWorker()
-    await project.run('run', 'room-changes')
+    await project.ask('run', 'room-changes')
     const url = `sqlite:${join(project.folder, '.tidemark/tidemark.db')}`
     const tenants = Array.from({ length: 100 }, (_, n) => `t${n}`)
     const store = await openStore(url, { environment: {} })
@@ -116,11 +116,11 @@ describe('R43 Z4 the keys that states are sealed with', () => {
     const project = Project.withWorker()
     const { text } = await project.json('keys', 'new')
     const env = { TIDEMARK_KEY: text as string }
-    expect(await project.run('run', 'room-changes', { env })).toMatchObject({ code: 0 })
-    expect(await project.run('keys', 'rotate', '--new', { env })).toMatchObject({ code: 2, stderr: expect.stringContaining('in front of it') })
+    expect(await project.ask('run', 'room-changes', { env })).toMatchObject({ code: 0 })
+    expect(await project.ask('keys', 'rotate', '--new', { env })).toMatchObject({ code: 2, stderr: expect.stringContaining('in front of it') })
     const { text: next } = await project.json('keys', 'new')
-    expect(await project.run('keys', 'rotate', { env: { TIDEMARK_KEY: `${next},${text}` } })).toMatchObject({ code: 0, stdout: expect.stringContaining('(1 anew)') })
-    expect(await project.run('run', 'room-changes', { env: { TIDEMARK_KEY: next as string } })).toMatchObject({ code: 0 })
+    expect(await project.ask('keys', 'rotate', { env: { TIDEMARK_KEY: `${next},${text}` } })).toMatchObject({ code: 0, stdout: expect.stringContaining('(1 anew)') })
+    expect(await project.ask('run', 'room-changes', { env: { TIDEMARK_KEY: next as string } })).toMatchObject({ code: 0 })
     expect(project.has('.tidemark/tidemark.db.key')).toBe(false)
   })
 })
