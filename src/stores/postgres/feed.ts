@@ -72,17 +72,16 @@ function compactLog(session: Session, { before, scanMax }: CompactRequest): Prom
     const last = await transaction.get<{ at: number }>(
       'select committed_at as at from tidemark.log where tenant_id = $1 and sequence <= $2 order by sequence desc limit 1', tenant, next,
     )
+    const forget = (which: string): Promise<Gone[]> => transaction.all<Gone>(
+      `delete from tidemark.log l where l.tenant_id = $1 and ${which} and not exists (
+         select from tidemark.rows r where r.tenant_id = $1 and r.database_id = l.database_id and r.key = l.key and r.sequence = l.sequence and r.status = ${STATUS.live}
+       ) returning l.sequence, l.committed_at`, tenant, floor, next,
+    )
     const gone = [
-      // What a row stood on when the floor passed it, and was overtaken by something that the floor passes now.
-      ...await transaction.all<Gone>(
-        `delete from tidemark.log where tenant_id = $1 and sequence in (select previous from tidemark.log where tenant_id = $1 and sequence > $2 and sequence <= $3 and previous <= $2)
-         returning sequence, committed_at`, tenant, floor, next,
-      ),
-      ...await transaction.all<Gone>(
-        `delete from tidemark.log l where l.tenant_id = $1 and l.sequence > $2 and l.sequence <= $3 and not exists (
-           select from tidemark.rows r where r.tenant_id = $1 and r.database_id = l.database_id and r.key = l.key and r.sequence = l.sequence and r.status = ${STATUS.live}
-         ) returning l.sequence, l.committed_at`, tenant, floor, next,
-      ),
+      // What a row stood on when the floor passed it, and was overtaken by something that the floor passes now. What came
+      // before the first entry of a key may be the place of another's: whether a row stands there is asked here too.
+      ...await forget('l.sequence in (select e.previous from tidemark.log e where e.tenant_id = $1 and e.sequence > $2 and e.sequence <= $3 and e.previous <= $2)'),
+      ...await forget('l.sequence > $2 and l.sequence <= $3'),
     ]
     await forgetCommits(transaction, gone)
     await transaction.run(

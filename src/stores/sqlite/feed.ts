@@ -56,18 +56,17 @@ function compactLog(session: Session, { before, scanMax }: CompactRequest): Omit
     const next = Math.min(until, floor + scanMax)
     if (next <= floor) return { floor, removed: 0, more: false }
     const committedAt = lastCommittedAt(session, next)
+    const forget = (which: string): Gone[] => connection.all<Gone>(
+      `delete from tidemark_log where ${which} and not exists (
+         select 1 from tidemark_rows r where r.tenant_id = ?3 and r.database_id = tidemark_log.database_id and r.key = tidemark_log.key
+           and r.position = tidemark_log.position and r.status = 0
+       ) returning position, commit_id`, base + floor, base + next, tenantId,
+    )
     const gone = [
-      // What a row stood on when the floor passed it, and was overtaken by something that the floor passes now.
-      ...connection.all<Gone>(
-        `delete from tidemark_log where position in (select previous from tidemark_log where position > ?1 and position <= ?2 and previous <= ?1)
-         returning position, commit_id`, base + floor, base + next,
-      ),
-      ...connection.all<Gone>(
-        `delete from tidemark_log where position > ? and position <= ? and not exists (
-           select 1 from tidemark_rows r where r.tenant_id = ? and r.database_id = tidemark_log.database_id and r.key = tidemark_log.key
-             and r.position = tidemark_log.position and r.status = 0
-         ) returning position, commit_id`, base + floor, base + next, tenantId,
-      ),
+      // What a row stood on when the floor passed it, and was overtaken by something that the floor passes now. What came
+      // before the first entry of a key may be the place of another's: whether a row stands there is asked here too.
+      ...forget('position in (select previous from tidemark_log where position > ?1 and position <= ?2 and previous <= ?1)'),
+      ...forget('position > ?1 and position <= ?2'),
     ]
     forgetCommits(session, gone)
     connection.run('update tidemark_tenants set floor = ?, floor_committed_at = max(floor_committed_at, ?) where tenant_id = ?', next, committedAt, tenantId)

@@ -139,6 +139,17 @@ export const servedCases: readonly StoreCase[] = [
     }
     assert.deepEqual(sorted(lastOf(await feed(store))), sorted(await currentRows(store)))
   }),
+  rule('XE13 a row whose place is also that of a tombstone of a key that had never been there outlives both', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    await driver.cycle([upsert('still', { n: 1 })])
+    await driver.cycle([remove('ghost', { at: 10 })])
+    await store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 1_000 })
+    await driver.cycle([upsert('ghost', { n: 2 }, { at: 20 })])
+    await driver.cycle([upsert('ghost', { n: 3 }, { at: 30 })])
+    await store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 1_000 })
+    assert.deepEqual(await live(store), [['ghost', { n: 3 }], ['still', { n: 1 }]])
+    assert.deepEqual((await feed(store)).map(({ key }) => key), ['still', 'ghost'])
+  }),
   rule('XE13 records of cycles go with the log: what rows stand on stays, and of every sync the newest, the last complete and the one under way', async ({ store }) => {
     const [busy, failing] = [await SyncDriver.take(store), await SyncDriver.take(store, { sync: 'failing' })]
     await busy.cycle([upsert('still', { n: 0 }), upsert('moving', { n: 0 })])

@@ -322,7 +322,7 @@ export const faults: readonly Fault[] = [
 
   {
     name: 'never looks again at what the floor has passed',
-    patches: [{ file: FEED, from: 'position <= ?2 and previous <= ?1)', to: 'position <= ?2 and previous < 0)' }],
+    patches: [{ file: FEED, from: 'position <= ?2 and previous <= ?1)', to: 'position <= ?2 and previous < 0 and ?1 > 0)' }],
     caughtBy: ['XE13 what a row stood on'],
   },
   {
