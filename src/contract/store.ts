@@ -146,7 +146,7 @@ export interface Store {
   noteDeliveries(claim: WebhookClaim, note: DeliveryNote): Promise<boolean>
   /** In the order of the log. */
   deliveries(query: { webhook: string; dead: boolean; limit: number }): Promise<Delivery[]>
-  /** Takes a message before anything is done about it: `new` for one alone, for all others it is `busy` or `done`. */
+  /** Takes a message before anything is done about it: `new` for one alone, for all others it is `busy` or `done`. Of an erased tenant it throws TENANT_ERASED. */
   claimInbound(message: InboundMessage, claim: InboundClaim): Promise<'new' | 'busy' | 'done'>
   /** Of one source, those that nobody has claimed since a time. */
   keptInbound(query: { source: string; before: number; limit: number }): Promise<KeptMessage[]>

@@ -115,7 +115,11 @@ export class InboundWebhooks {
     const message = { source: sourceOf(webhook), id }
     const now = clock.now()
     const payload = webhook.later === true ? { payload: payloadOf(event, now) } : {}
-    const taken = await store.claimInbound(message, { at: now, busyMs: BUSY_MS, forgetBefore: now - REMEMBER_MS, ...payload })
+    const taken = await store.claimInbound(message, { at: now, busyMs: BUSY_MS, forgetBefore: now - REMEMBER_MS, ...payload }).catch((error: unknown) => {
+      if (isSyncError(error) && error.code === 'TENANT_ERASED') return 'erased' as const
+      throw error
+    })
+    if (taken === 'erased') return 'unknown'
     // One that is kept is in good hands, whoever has it.
     if (taken !== 'new') return taken === 'done' || webhook.later === true ? 'duplicate' : 'failed'
     if (webhook.later === true) {

@@ -41,6 +41,17 @@ export function describeInbound(name: string, open: OpenHarness): void {
       expect(await store.position()).toBe(3)
     })
 
+    test('Z14 a message for a tenant that was erased is for nobody, and leaves nothing behind', async () => {
+      for (const later of [false, true]) {
+        const { stand, store } = await openStand(open, { later })
+        await post(stand, event('evt_1', 10, { id: 'ch_1', amount: 5 }))
+        await expect.poll(() => live(store, 'charges')).toHaveLength(1)
+        await expect.poll(async () => (await store.erase({ actor: 'ana', at: Date.now() })).kind).toBe('erased')
+        expect(await post(stand, event('evt_2', 20, { id: 'ch_1', amount: 7 }))).toMatchObject({ status: 404 })
+        expect([await store.syncs(), await live(store, 'charges')]).toEqual([[], []])
+      }
+    })
+
     test('XF11 Z32 of a hundred that play one message at once, over two servers, one has an effect; later ones are duplicates', async () => {
       let effects = 0
       const execute: ExecuteWebhook = async (message, context) => {

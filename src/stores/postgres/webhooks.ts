@@ -3,6 +3,7 @@ import type {
 } from '../../contract/index.ts'
 import { webhookEntry } from '../kit/audit-entries.ts'
 import { edited, toDelivery, toWebhook, type DeliveryRow, type WebhookRow } from '../kit/webhook-rows.ts'
+import { tenantErased } from '../kit/tenant-erased.ts'
 import { withoutNul } from './arrays.ts'
 import type { Session } from './connection.ts'
 import { lockTenant, NOW_MS, welcomeTenant, writeAudit } from './registry.ts'
@@ -139,6 +140,8 @@ export function deliveries({ connection, tenant }: Session, { webhook, dead, lim
 
 export function claimInbound({ connection, tenant }: Session, { source, id }: InboundMessage, { at, busyMs, forgetBefore, payload }: InboundClaim): Promise<'new' | 'busy' | 'done'> {
   return connection.write(tenant, async (transaction) => {
+    // Locked, so that an erasure comes before all of this or after.
+    if ((await transaction.get('select 1 from tidemark.tenants where tenant_id = $1 and erased for share', tenant)) !== undefined) throw tenantErased(tenant)
     await transaction.run('delete from tidemark.inbound where tenant_id = $1 and source = $2 and at < $3 and done', tenant, source, forgetBefore)
     // One statement decides: of any number that come at once, one inserts or takes over.
     const taken = await transaction.run(

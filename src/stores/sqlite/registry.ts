@@ -241,10 +241,13 @@ function ensureEntry(session: Session, ref: SyncRef, byItself = false): Registry
 }
 
 /** For what is the first of its name, and begins with this epoch. An erased tenant comes back by it, unless nobody asked. */
-export function welcomeTenant({ connection, tenant, tenantId }: Session, byItself = false): number {
-  const { erased, epoch } = connection.get<{ erased: number; epoch: number }>('select erased, epoch from tidemark_tenants where tenant_id = ?', tenantId)!
-  if (erased === 0) return epoch
-  if (byItself) throw tenantErased(tenant)
-  connection.run('update tidemark_tenants set erased = 0 where tenant_id = ?', tenantId)
-  return epoch
+export function welcomeTenant(session: Session, byItself = false): number {
+  const { connection, tenantId } = session
+  if (byItself) refuseErased(session)
+  connection.run('update tidemark_tenants set erased = 0 where tenant_id = ? and erased = 1', tenantId)
+  return connection.get<{ epoch: number }>('select epoch from tidemark_tenants where tenant_id = ?', tenantId)!.epoch
+}
+
+export function refuseErased({ connection, tenant, tenantId }: Session): void {
+  if (connection.get('select 1 from tidemark_tenants where tenant_id = ? and erased = 1', tenantId) !== undefined) throw tenantErased(tenant)
 }

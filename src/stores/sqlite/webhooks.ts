@@ -4,7 +4,7 @@ import type {
 import { webhookEntry } from '../kit/audit-entries.ts'
 import { edited, toDelivery, toWebhook, type DeliveryRow, type WebhookRow } from '../kit/webhook-rows.ts'
 import type { Session } from './connection.ts'
-import { welcomeTenant, writeAudit } from './registry.ts'
+import { refuseErased, welcomeTenant, writeAudit } from './registry.ts'
 
 /** Where changes are sent to, how far that has come, and what came in. */
 
@@ -124,8 +124,10 @@ export function deliveries({ connection, tenantId }: Session, { webhook, dead, l
   ).map(toDelivery)
 }
 
-export function claimInbound({ connection, tenantId }: Session, { source, id }: InboundMessage, { at, busyMs, forgetBefore, payload }: InboundClaim): 'new' | 'busy' | 'done' {
+export function claimInbound(session: Session, { source, id }: InboundMessage, { at, busyMs, forgetBefore, payload }: InboundClaim): 'new' | 'busy' | 'done' {
+  const { connection, tenantId } = session
   return connection.write(() => {
+    refuseErased(session)
     connection.run('delete from tidemark_inbound where tenant_id = ? and source = ? and at < ? and done = 1', tenantId, source, forgetBefore)
     const found = connection.get<{ at: number; done: number }>('select at, done from tidemark_inbound where tenant_id = ? and source = ? and message_id = ?', tenantId, source, id)
     if (found?.done === 1) return 'done'

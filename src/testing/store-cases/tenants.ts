@@ -127,6 +127,8 @@ export const tenantCases: readonly StoreCase[] = [
       await tenant.release(first.lease)
       await tenant.erase({ actor: 'ana', at: START })
       await assert.rejects(tenant.acquire(ref, request), { code: 'TENANT_ERASED' })
+      await assert.rejects(tenant.claimInbound({ source: 's', id: 'i' }, { at: START, busyMs: 1, forgetBefore: 0, payload: '{}' }), { code: 'TENANT_ERASED' })
+      assert.deepEqual(await tenant.keptInbound({ source: 's', before: START, limit: 9 }), [])
       assert.deepEqual([await tenant.syncs(), (await tenant.trail({ after: 0, limit: 9 })).entries.map(({ action }) => action)], [[], ['erase']])
       await bring(tenant)
       assert.equal((await tenant.acquire(ref, request)).kind, 'acquired')

@@ -158,7 +158,13 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'lets a schedule undo an erasure',
-    patches: [{ file: REGISTRY, from: '  if (byItself) throw tenantErased(tenant)\n', to: '' }],
+    patches: [{ file: REGISTRY, from: '  if (byItself) refuseErased(session)\n', to: '' }],
+    caughtBy: ['Z14 what runs by itself does not bring'],
+  },
+
+  {
+    name: 'keeps messages for who was erased',
+    patches: [{ file: WEBHOOKS, from: '    refuseErased(session)\n', to: '' }],
     caughtBy: ['Z14 what runs by itself does not bring'],
   },
 
