@@ -3,7 +3,7 @@ import { systemClock } from '../platform/clock.ts'
 import { systemFetch } from '../platform/fetch.ts'
 import { openTelemetry } from '../platform/open-telemetry.ts'
 import { systemRandom } from '../platform/random.ts'
-import { createSecrets } from '../platform/secrets.ts'
+import { createOwnSecrets, createSecrets } from '../platform/secrets.ts'
 import type { Outside } from '../runner/ask-source.ts'
 import type { Cli } from './cli.ts'
 import { logOf, type Target } from './target.ts'
@@ -11,6 +11,8 @@ import { logOf, type Target } from './target.ts'
 /** With what is of one tenant alone. */
 export interface OutsideOfTenants extends Outside {
   readonly secretsOf: (tenant: string) => Secrets
+  /** Without those that are the same for all. */
+  readonly ownSecretsOf: (tenant: string) => Secrets
 }
 
 /** This machine's clock, network and environment, as a sync sees them, and whoever watches it. */
@@ -22,5 +24,6 @@ export async function outsideOf(cli: Cli, { settings, tenant }: Target): Promise
     fetch: systemFetch,
     secrets: secretsOf(tenant),
     secretsOf,
+    ownSecretsOf: (whose) => createOwnSecrets(settings.environment, whose),
   }
 }

@@ -4,7 +4,7 @@ import type { Outside } from '../runner/ask-source.ts'
 import type { DeclaredSync } from '../runner/declared-sync.ts'
 import type { Places } from '../runner/runner-options.ts'
 import type { Metrics } from '../server/metrics.ts'
-import type { InboundWebhooks } from '../webhooks/inbound.ts'
+import type { TenantInbound } from '../webhooks/tenant-inbound.ts'
 import { ownVersion } from './own-package.ts'
 
 export const DEFAULT_PORT = 4680
@@ -16,7 +16,7 @@ export interface ApiOptions {
   readonly syncs: readonly DeclaredSync[]
   readonly schemas: Readonly<Record<string, JsonSchema>>
   /** Absent where none can come in. */
-  readonly inbound?: InboundWebhooks
+  readonly inbound?: TenantInbound
   readonly host: string
   readonly corsOrigins?: readonly string[]
   readonly keysOnly?: boolean

@@ -9,9 +9,9 @@ import type { RunnerEvent } from '../runner/runner-options.ts'
 import { Runner } from '../runner/runner.ts'
 import { watchTenants } from '../runner/watch-tenants.ts'
 import type { Metrics } from '../server/metrics.ts'
-import { InboundWebhooks } from '../webhooks/inbound.ts'
 import { createSender } from '../webhooks/send.ts'
 import { TenantDeliverers } from '../webhooks/tenant-deliverers.ts'
+import { TenantInbound } from '../webhooks/tenant-inbound.ts'
 import type { OutsideOfTenants } from './outside.ts'
 import { serveApi, type ApiOptions, type ServedApi } from './serve-api.ts'
 import type { WorkerTarget } from './target.ts'
@@ -66,7 +66,7 @@ async function openWhole({ target, store, outside: given, api, keepLogMs, restat
   const { ports } = outside
   const holder = holderName()
   const syncs = syncsOf(target.worker)
-  const inbound = new InboundWebhooks({ ...outside, store, holder: `webhook:${holder}`, isDead: isDeadHolder, webhooks: target.worker.webhooks?.() ?? [] })
+  const inbound = new TenantInbound({ ...outside, store, holder: `webhook:${holder}`, isDead: isDeadHolder, webhooks: target.worker.webhooks?.() ?? [] })
   const tenants = new Set([store.tenant, ...(others === 'all' ? [] : others)])
   const running = { ...outside, ...options, secrets: outside.secretsOf, store, tenants: [...tenants], syncs, holder, isDead: isDeadHolder }
   const runner = restate === null ? new Runner(running) : new RestateRunner({ ...running, ...restate })
@@ -80,6 +80,7 @@ async function openWhole({ target, store, outside: given, api, keepLogMs, restat
   /** All that goes on for a tenant beside its cycles. */
   const attend = (tenant: string): void => {
     deliverer.add(tenant)
+    inbound.add(tenant)
     if (keepLogMs !== undefined) beside.push(keepLog(tenant === store.tenant ? store : store.forTenant(tenant), ports, keepLogMs, stopping.signal))
   }
   const welcome = (tenant: string): void => {

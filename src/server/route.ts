@@ -4,7 +4,7 @@ import { childLog } from '../engine/child-log.ts'
 import type { Outside } from '../runner/ask-source.ts'
 import type { DeclaredSync } from '../runner/declared-sync.ts'
 import type { Places } from '../runner/runner-options.ts'
-import type { InboundWebhooks } from '../webhooks/inbound.ts'
+import type { TenantInbound } from '../webhooks/tenant-inbound.ts'
 import type { Send } from '../webhooks/send.ts'
 import type { Caller, Callers } from './callers.ts'
 import type { StateNotes } from './console/state-notes.ts'
@@ -61,7 +61,7 @@ export interface Hall {
   /** Of the records of its databases, where they are declared. */
   readonly schemas: Readonly<Record<string, JsonSchema>>
   /** Null when the worker takes no webhooks. */
-  readonly inbound: InboundWebhooks | null
+  readonly inbound: TenantInbound | null
   /** Sends a message to a webhook, for a try. */
   readonly send: Send
   readonly callers: Callers

@@ -7,7 +7,7 @@ import type { Ports, Store } from '../contract/index.ts'
 import type { Outside } from '../runner/ask-source.ts'
 import type { DeclaredSync } from '../runner/declared-sync.ts'
 import type { Places } from '../runner/runner-options.ts'
-import type { InboundWebhooks } from '../webhooks/inbound.ts'
+import type { TenantInbound } from '../webhooks/tenant-inbound.ts'
 import { createSender } from '../webhooks/send.ts'
 import { allows, readScope } from './api-key.ts'
 import { Callers, type Caller } from './callers.ts'
@@ -45,7 +45,7 @@ export interface ServerOptions {
   /** JSON Schemas of the records, by database. */
   readonly schemas?: Readonly<Record<string, JsonSchema>>
   /** What takes the webhooks of vendors. */
-  readonly inbound?: InboundWebhooks
+  readonly inbound?: TenantInbound
   /** Whose syncs the worker runs; the store's own tenant unless said otherwise. */
   readonly isOwn?: (tenant: string) => boolean
   /** This machine alone unless said otherwise. */

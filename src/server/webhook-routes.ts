@@ -5,19 +5,26 @@ import { object } from './schemas.ts'
 
 const NAME = { type: 'string', minLength: 1, maxLength: 63 }
 
+const TAKES = {
+  method: 'POST', access: { kind: 'public' }, rawBytesMax: 1_048_576, answer: object({ status: { type: 'string', enum: ['accepted', 'kept', 'ignored', 'duplicate'] } }), handle: receive,
+} as const
+
 /** Where vendors send their messages to. Who they are is proved by their signatures, not by a key. */
 export const webhookRoutes: readonly Route[] = [
   {
-    method: 'POST', path: '/webhooks/:worker/:name', id: 'receiveWebhook', access: { kind: 'public' }, params: object({ worker: NAME, name: NAME }), rawBytesMax: 1_048_576,
-    answer: object({ status: { type: 'string', enum: ['accepted', 'kept', 'ignored', 'duplicate'] } }), summary: 'Takes a message of a vendor, signed as its webhook demands. One that came before is a duplicate and has no effect; one that is kept to be acted on later is answered with 202.',
-    handle: receive,
+    ...TAKES, path: '/webhooks/:worker/:name', id: 'receiveWebhook', params: object({ worker: NAME, name: NAME }),
+    summary: 'Takes a message of a vendor, signed as its webhook demands. One that came before is a duplicate and has no effect; one that is kept to be acted on later is answered with 202.',
+  },
+  {
+    ...TAKES, path: '/webhooks/:tenant/:worker/:name', id: 'receiveWebhookOfTenant', params: object({ tenant: NAME, worker: NAME, name: NAME }),
+    summary: 'The same for one of several tenants, signed with a secret that is its own.',
   },
 ]
 
 async function receive({ request, reply, params, hall }: Ask): Promise<unknown> {
   const headers = Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]))
   const rawBody = request.body instanceof Uint8Array ? request.body : new Uint8Array()
-  const reception: Reception = (await hall.inbound?.receive(params['worker']!, params['name']!, { method: request.method, path: request.url, headers, rawBody }, request.id)) ?? 'unknown'
+  const reception: Reception = (await hall.inbound?.receive(params['tenant'] ?? null, params['worker']!, params['name']!, { method: request.method, path: request.url, headers, rawBody }, request.id)) ?? 'unknown'
   switch (reception) {
     case 'accepted':
     case 'kept':

@@ -49,6 +49,8 @@ export interface InboundOptions {
   readonly store: Store
   readonly ports: Ports
   readonly secrets: Secrets
+  /** What messages are checked with. */
+  readonly proofs: Secrets
   readonly fetch: CycleOptions['fetch']
   readonly holder: string
   readonly isDead?: (holder: string) => boolean
@@ -63,7 +65,6 @@ const BUSY_MS = 60_000
 const REMEMBER_MS = 30 * 24 * 3_600_000
 /** What was kept is tried again after BUSY_MS, and again, for so long. */
 const KEEP_MS = 3 * 24 * 3_600_000
-const LOOK_MS = 5_000
 const KEPT_BATCH = 50
 /** They prove who sends, and are nobody's business after that. */
 const NOT_KEPT = new Set(['authorization', 'cookie'])
@@ -72,7 +73,7 @@ const HELD_WAIT_MS = 100
 const HELD_WAITS_MAX = 100
 
 /**
- * Takes the messages of vendors: checks them, takes each once, and lands what they tell through the one door, as a cycle of
+ * Takes the messages of vendors for one tenant: checks them, takes each once, and lands what they tell through the one door, as a cycle of
  * one page. A message is settled after it has landed; a crash in between makes it land twice, which changes nothing.
  */
 export class InboundWebhooks {
@@ -80,8 +81,6 @@ export class InboundWebhooks {
   /** The last of each webhook: its sync has one lease, so its messages land one after the other. */
   readonly #tails = new Map<string, Promise<unknown>>()
   readonly #acting = new Set<Promise<void>>()
-  readonly #stopping = new AbortController()
-  #looking: Promise<void> = Promise.resolve()
   #cycles = 0
 
   constructor(options: InboundOptions) {
@@ -90,13 +89,13 @@ export class InboundWebhooks {
 
   /** `requestId`: what the caller calls the request that brought it. */
   async receive(worker: string, name: string, delivery: InboundDelivery, requestId?: string): Promise<Reception> {
-    const { ports: { clock }, store, secrets } = this.#options
+    const { ports: { clock }, store, proofs } = this.#options
     const webhook = this.#options.webhooks.find((known) => known.worker === worker && known.name === name)
     if (webhook === undefined) return 'unknown'
     const log = childLog(this.#logOf(webhook), { requestId })
     let id: string
     try {
-      id = (await webhook.verify(delivery, { now: clock.now(), secrets })).id
+      id = (await webhook.verify(delivery, { now: clock.now(), secrets: proofs })).id
     } catch (error) {
       if (isRefusal(error)) {
         log.warn('a webhook was refused', { reason: error.message })
@@ -138,28 +137,18 @@ export class InboundWebhooks {
   }
 
   /** Takes up what was kept and not done: by a process that died, or because it failed. */
-  start(): void {
-    const later = this.#options.webhooks.filter((webhook) => webhook.later === true)
-    if (later.length > 0) this.#looking = this.#keepLooking(later)
-  }
-
-  /** What is under way ends; what is kept stays for whoever comes next. */
-  async stop(): Promise<void> {
-    this.#stopping.abort(new Error('the webhooks stop'))
-    await this.#looking
-    await Promise.all(this.#acting)
-  }
-
-  async #keepLooking(webhooks: readonly DeclaredWebhook[]): Promise<void> {
-    const { ports: { clock, log }, store } = this.#options
-    while (!this.#stopping.signal.aborted) {
-      try {
-        for (const webhook of webhooks) await this.#takeUp(webhook)
-      } catch (error) {
-        childLog(log, { tenant: store.tenant }).warn('kept webhooks could not be looked at', { reason: reasonOf(error) })
-      }
-      await clock.sleep(LOOK_MS, this.#stopping.signal).catch(() => {})
+  async look(): Promise<void> {
+    const { ports: { log }, store, webhooks } = this.#options
+    try {
+      for (const webhook of webhooks) if (webhook.later === true) await this.#takeUp(webhook)
+    } catch (error) {
+      childLog(log, { tenant: store.tenant }).warn('kept webhooks could not be looked at', { reason: reasonOf(error) })
     }
+  }
+
+  /** Until what is under way has ended. */
+  async settle(): Promise<void> {
+    await Promise.all(this.#acting)
   }
 
   async #takeUp(webhook: DeclaredWebhook): Promise<void> {

@@ -7,7 +7,8 @@ import type { JsonObject, Store } from '../../src/contract/index.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { systemRandom } from '../../src/platform/random.ts'
 import { live } from '../../src/testing/store-cases/harness.ts'
-import { InboundWebhooks, type ExecuteWebhook } from '../../src/webhooks/inbound.ts'
+import type { ExecuteWebhook } from '../../src/webhooks/inbound.ts'
+import { TenantInbound } from '../../src/webhooks/tenant-inbound.ts'
 import { githubSignature } from '../../src/webhooks/verify/github.ts'
 import { stripeSignature } from '../../src/webhooks/verify/stripe.ts'
 import { Stand, type Answer } from '../server/stand.ts'
@@ -185,6 +186,41 @@ export function describeInbound(name: string, open: OpenHarness): void {
       expect([await late.store.position(), late.stand.lines.join()]).toEqual([1, expect.stringContaining('a kept webhook was given up')])
     })
 
+    test('Z32 each tenant has an address of its own, and lands for itself alone what was signed with a secret of its own', async () => {
+      const { stand, store, inbound } = await openStand(open)
+      inbound.add('acme')
+      inbound.add('umbrella')
+      const message = event('evt_1', 10, { id: 'ch_1', amount: 5 })
+      const send = (tenant: string, secret: string): Promise<Answer> =>
+        stand.post(`/webhooks/${tenant}/shop/stripe`, { key: null, body: message, headers: { 'content-type': 'application/json', ...signed(message, Date.now(), secret) } })
+      // Neither the secret that is everybody's nor another tenant's opens it, and one that is not there answers like one that is.
+      for (const [tenant, secret] of [['acme', SECRET], ['acme', `${SECRET}-umbrella`], ['nobody', SECRET], ['nobody', `${SECRET}-nobody`]] as const) {
+        expect(await send(tenant, secret)).toMatchObject({ status: 401 })
+      }
+      expect(await store.tenants()).not.toContain('nobody')
+      expect(await send('acme', `${SECRET}-acme`)).toMatchObject({ status: 200, body: { status: 'accepted' } })
+      expect(await send('acme', `${SECRET}-acme`)).toMatchObject({ status: 200, body: { status: 'duplicate' } })
+      // The same id is another tenant's own message.
+      expect(await send('umbrella', `${SECRET}-umbrella`)).toMatchObject({ status: 200, body: { status: 'accepted' } })
+      expect(await Promise.all(['acme', 'umbrella'].map((tenant) => live(store.forTenant(tenant), 'charges')))).toEqual([[['ch_1', { id: 'ch_1', amount: 5 }]], [['ch_1', { id: 'ch_1', amount: 5 }]]])
+      expect(await store.position()).toBe(0)
+      expect(await stand.post('/webhooks/acme/shop/nobody', { key: null, body: '{}' })).toMatchObject({ status: 404 })
+      expect(await stand.post('/webhooks/nobody/shop/nobody', { key: null, body: '{}' })).toMatchObject({ status: 404 })
+    })
+
+    test('XA6 what was kept for another tenant is taken up too', async () => {
+      const first = await openStand(open, { later: true, execute: () => new Promise(() => {}) })
+      first.inbound.add('acme')
+      const message = event('evt_1', 10, { id: 'ch_1', amount: 5 })
+      expect(await first.stand.post('/webhooks/acme/shop/stripe', { key: null, body: message, headers: signed(message, Date.now(), `${SECRET}-acme`) })).toMatchObject({ status: 202 })
+      const next = await openStand(async () => ({ ...first.stand.harness, store: await first.stand.harness.reopen(), close: async () => {} }), { later: true, shiftMs: 61_000 })
+      next.inbound.start()
+      next.inbound.add('acme')
+      await expect.poll(() => live(next.store.forTenant('acme'), 'charges')).toEqual([['ch_1', { id: 'ch_1', amount: 5 }]])
+      await next.inbound.stop()
+      expect(await next.store.position()).toBe(0)
+    })
+
     test('one that only triggers asks for a run of the sync it names, and of no other', async () => {
       const { stand, store } = await openStand(open)
       const body = JSON.stringify({ action: 'opened' })
@@ -209,7 +245,7 @@ interface StandOptions extends Partial<Pick<WebhookOptions, 'execute' | 'wants' 
   readonly shiftMs?: number
 }
 
-async function openStand(open: OpenHarness, { execute = chargesOf, shiftMs = 0, ...more }: StandOptions = {}): Promise<{ stand: Stand; store: Store; inbound: InboundWebhooks }> {
+async function openStand(open: OpenHarness, { execute = chargesOf, shiftMs = 0, ...more }: StandOptions = {}): Promise<{ stand: Stand; store: Store; inbound: TenantInbound }> {
   const worker = new Worker({ name: 'shop' })
   const charges = worker.database('charges')
   worker.sync('orders', { database: worker.database('orders'), mode: 'incremental', execute: async () => ({ changes: [], hasMore: false }) })
@@ -219,8 +255,8 @@ async function openStand(open: OpenHarness, { execute = chargesOf, shiftMs = 0, 
   const lines: string[] = []
   const note = (message: string, fields?: object): void => void lines.push(JSON.stringify({ message, ...fields }))
   const ports = { clock: { ...systemClock, now: () => systemClock.now() + shiftMs }, random: systemRandom, log: { debug: note, info: note, warn: note, error: note } }
-  const inbound = new InboundWebhooks({
-    store: harness.store, ports, secrets: { get: () => SECRET }, holder: `webhook:test-${++stands}`, webhooks: worker.webhooks(),
+  const inbound = new TenantInbound({
+    store: harness.store, ports, secretsOf: () => ({ get: () => SECRET }), ownSecretsOf: (tenant) => ({ get: () => `${SECRET}-${tenant}` }), holder: `webhook:test-${++stands}`, webhooks: worker.webhooks(),
     fetch: () => Promise.reject(new Error('nobody asks')),
   })
   const stand = await Stand.open(async () => harness, { inbound })
@@ -235,8 +271,8 @@ function event(id: string, created: number, object: JsonObject, type = 'charge.u
   return JSON.stringify({ id, object: 'event', type, created, data: { object } })
 }
 
-function signed(payload: string, at = Date.now()): Record<string, string> {
-  return { 'stripe-signature': new Stripe('sk_test_x').webhooks.generateTestHeaderString({ payload, secret: SECRET, timestamp: Math.floor(at / 1_000) }) }
+function signed(payload: string, at = Date.now(), secret = SECRET): Record<string, string> {
+  return { 'stripe-signature': new Stripe('sk_test_x').webhooks.generateTestHeaderString({ payload, secret, timestamp: Math.floor(at / 1_000) }) }
 }
 
 function post(stand: Stand, body: string, headers = signed(body)): Promise<Answer> {

@@ -31,6 +31,16 @@ const VENDORS: ReadonlyArray<{ name: string; timed: boolean; verify: Verify; hea
   },
 ]
 
+test('Z32 HubSpot signs the URL it calls, which may follow from the path', async () => {
+  const verify = hubspotSignature({ secret: 'NEW', url: (path) => `https://sync.example.com${path}` })
+  const signedFor = (url: string): Record<string, string> => ({
+    'x-hubspot-request-timestamp': String(NOW), 'x-hubspot-signature-v3': HubspotSignature.getSignature('POST', 'v3', { signature: '', clientSecret: SECRET, requestBody: BODY, url, timestamp: NOW }),
+  })
+  const delivery = { method: 'POST', path: '/webhooks/acme/crm/hubspot', headers: signedFor('https://sync.example.com/webhooks/acme/crm/hubspot'), rawBody: Buffer.from(BODY) }
+  expect(await verify(delivery, { now: NOW, secrets })).toMatchObject({ id: expect.any(String) })
+  expect(() => verify({ ...delivery, path: '/webhooks/umbrella/crm/hubspot' }, { now: NOW, secrets })).toThrow(WebhookRefused)
+})
+
 describe.each(VENDORS)('Z32 a message of $name', ({ timed, verify, headers }) => {
   const judge = async (delivery: Partial<InboundDelivery>, now = NOW): Promise<string> => {
     try {

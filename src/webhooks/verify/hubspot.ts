@@ -2,18 +2,22 @@ import { createHmac } from 'node:crypto'
 import { checkTime, digits, FORGED, headerOf, isSame, secretsNamed, WebhookRefused, type SignatureOptions, type Verify } from './verify.ts'
 
 export interface HubspotSignatureOptions extends SignatureOptions {
-  /** The URL as HubSpot calls it, query included: it is part of what is signed, and a proxy may have changed it on the way. */
-  readonly url: string
+  /**
+   * The URL as HubSpot calls it, query included: it is part of what is signed, and a proxy may have changed it on the way. Or
+   * how it follows from the path, where every tenant has one of its own.
+   */
+  readonly url: string | ((path: string) => string)
 }
 
 /** `X-HubSpot-Signature-v3`, over method, URL, body and time. Its events have no id that is theirs alone, so the signature is the message's. */
 export function hubspotSignature(options: HubspotSignatureOptions): Verify {
-  const url = options.url.replaceAll(/%(?:3A|2F|3F|40|21|24|27|28|29|2A|2C|3B)/gi, (code) => decodeURIComponent(code))
+  const { url } = options
+  const signedUrl = (path: string): string => (typeof url === 'string' ? url : url(path)).replaceAll(/%(?:3A|2F|3F|40|21|24|27|28|29|2A|2C|3B)/gi, (code) => decodeURIComponent(code))
   return (delivery, context) => {
     const [given, timestamp] = [headerOf(delivery, 'x-hubspot-signature-v3'), headerOf(delivery, 'x-hubspot-request-timestamp')]
     checkTime(digits(timestamp), context.now)
     const isOurs = secretsNamed(options, context).some((secret) =>
-      isSame(given, createHmac('sha256', secret).update(`${delivery.method}${url}`).update(delivery.rawBody).update(timestamp).digest('base64')))
+      isSame(given, createHmac('sha256', secret).update(`${delivery.method}${signedUrl(delivery.path)}`).update(delivery.rawBody).update(timestamp).digest('base64')))
     if (!isOurs) throw new WebhookRefused(FORGED)
     return { id: given }
   }
