@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { Command, Option } from 'commander'
 import { parseStoreUrl } from '../config/store-url.ts'
-import { SyncError, type JsonValue } from '../contract/index.ts'
+import { isSyncError, SyncError, type JsonValue } from '../contract/index.ts'
 import { stringifyJson } from '../values/json.ts'
 import { countOrZeroArgument } from './arguments.ts'
 import type { Act, Cli } from './cli.ts'
@@ -35,7 +35,10 @@ export const query: Act<[string | undefined, QueryFlags]> = async (cli, sql, fla
   }
   if (sql === undefined) return listDatabases(cli, target)
 
-  const { columns, rows, truncated } = await selectFrom(location, sql, { limit: flags.limit, tenant: target.tenant })
+  const { columns, rows, truncated } = await selectFrom(location, sql, { limit: flags.limit, tenant: target.tenant }).catch((error: unknown) => {
+    if (!isSyncError(error) || !/no such table|42P01/.test(error.message)) throw error
+    throw new SyncError(error.code, `${error.message} \`tidemark query\` alone lists what there is.`, { cause: error })
+  })
   const { terminal } = cli
   if (terminal.json) {
     terminal.document({ ...targetDocument(target), columns: new Foreign(columns), rows: new Foreign(rows.map((row) => Object.fromEntries(columns.map((name, at) => [name, row[at]])))), truncated })

@@ -85,7 +85,7 @@ describe('2: your input', () => {
     await project.run('run')
     expect(await project.run('query', 'select 1; drop table tidemark_log')).toMatchObject({ code: 2, stderr: expect.stringContaining('one statement') })
     expect((await project.run('query', 'with x as (select 1) delete from tidemark_log')).code).not.toBe(0)
-    expect(await project.run('query', 'select * from nowhere')).toMatchObject({ code: 2, stderr: expect.stringContaining('no such table') })
+    expect(await project.run('query', 'select * from nowhere')).toMatchObject({ code: 2, stderr: expect.stringContaining('no such table: nowhere. `tidemark query` alone lists what there is.') })
     expect((await project.json('query', 'select count(*) as n from tidemark_log -- all of it')).rows).toEqual([{ n: 6 }])
   })
 
