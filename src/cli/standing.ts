@@ -16,7 +16,7 @@ export interface Standing extends SyncRef {
   readonly declared: ManifestSync | null
   readonly checkpoint: Outline
   readonly last: CycleRecord | null
-  /** The copy shows the source as it was at most this long ago; null when it never has. */
+  /** The copy shows the source as it was at most this long ago; null when it never has, and of a backfill: its delta tells what came after. */
   readonly lagMs: number | null
   readonly due: Due | null
   readonly held: Held | null
@@ -59,7 +59,7 @@ export async function standingsOf(store: Store | null, asked: readonly Asked[]):
       ...ref, declared, checkpoint,
       health: healthOf(checkpoint),
       last: recent[0] ?? null,
-      lagMs: lagOf(checkpoint, recent, now),
+      lagMs: declared?.pair === 'backfill' ? null : lagOf(checkpoint, recent, now),
       due: declared === null ? null : dueOf(declared, facts, { now, since: now, pauseMs: PAUSE_MS }),
       held: heldOf(checkpoint, now),
       quarantined: quarantined(ref),

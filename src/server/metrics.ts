@@ -9,7 +9,7 @@ import type { SyncFigures } from './sync-figures.ts'
 /** What is looked up when somebody asks, of the caller's tenant alone. */
 export const GAUGES = {
   tidemark_syncs: { about: 'Syncs by health.', labels: ['health'] },
-  tidemark_sync_lag_seconds: { about: 'Since the last complete cycle of the sync began: what changed in the source since may be missing. Absent before the first.', labels: ['worker', 'sync'] },
+  tidemark_sync_lag_seconds: { about: 'Since the last complete cycle of the sync began: what changed in the source since may be missing. Absent before the first, and of the backfill of a pair, whose delta tells what came after.', labels: ['worker', 'sync'] },
   tidemark_sync_failures: { about: 'Cycles of the sync that failed in a row.', labels: ['worker', 'sync'] },
   tidemark_sync_running: { about: 'Whether a process is at work on the sync.', labels: ['worker', 'sync'] },
   tidemark_feed_position: { about: 'The newest sequence of the feed.', labels: [] },

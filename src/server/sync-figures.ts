@@ -9,7 +9,7 @@ import type { Hall } from './route.ts'
 export interface SyncFigure {
   readonly worker: string
   readonly sync: string
-  /** Null when there was no complete cycle yet. */
+  /** Null when there was no complete cycle yet, and of a backfill: what changes after it is told by its delta. */
   readonly lagSeconds: number | null
   readonly failures: number
   /** How many of them are being run, by whichever process. */
@@ -31,8 +31,8 @@ export async function readSyncFigures(hall: Hall, store: Store): Promise<SyncFig
   return { healths, syncs: [...figures.slice(0, LABEL_MAX.syncs), ...(rest.length === 0 ? [] : [rest.reduce(worst, { worker: OTHER, sync: OTHER, lagSeconds: null, failures: 0, running: 0 })])] }
 }
 
-function figureOf({ worker, sync, checkpoint, recent }: KnownSync, now: number): SyncFigure {
-  const since = completeSince(checkpoint, recent)
+function figureOf({ worker, sync, declared, checkpoint, recent }: KnownSync, now: number): SyncFigure {
+  const since = declared?.plan.pair?.role === 'backfill' ? null : completeSince(checkpoint, recent)
   return { worker, sync, lagSeconds: since === null ? null : Math.max(0, now - since) / 1_000, failures: checkpoint.failures, running: (checkpoint.heldUntil ?? 0) > now ? 1 : 0 }
 }
 

@@ -72,6 +72,17 @@ test('of the syncs beyond the limit the worst is told', async () => {
   expect(series).toEqual(expect.arrayContaining(['tidemark_sync_failures{worker="crm",sync="s000"} 0', 'tidemark_sync_failures{worker="other",sync="other"} 1', 'tidemark_sync_running{worker="other",sync="other"} 1']))
 })
 
+test('a backfill has no lag of its own, however long ago it was: what came after it is told by its delta', async () => {
+  const worker = new Worker({ name: 'shop' })
+  const page = async () => ({ changes: [], hasMore: false })
+  worker.track('orders', { database: worker.database('orders'), source: { backfill: page, delta: page, anchor: async () => ({}) } })
+  worker.sync('countries', { database: worker.database('countries'), schedule: 'manual', execute: page })
+  const stand = await Stand.open(openHarness, { syncs: syncsOf(worker) })
+  for (const sync of ['orders', 'orders-backfill', 'countries']) await (await SyncDriver.take(stand.store, { worker: 'shop', sync })).cycle([upsert('a', {})])
+  const told = (await scrape(stand)).split('\n').filter((line) => line.startsWith('tidemark_sync_lag_seconds{')).map((line) => /sync="([^"]+)"/.exec(line)![1])
+  expect(told.toSorted()).toEqual(['countries', 'orders'])
+})
+
 test('Z8 another tenant learns nothing: not the names of syncs, not what the process did', async () => {
   const metrics = new Metrics()
   metrics.note('cycles', 1, { 'tidemark.worker': 'heron', 'tidemark.sync': 'heron', 'tidemark.stop_reason': 'complete' })
