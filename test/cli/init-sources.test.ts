@@ -109,8 +109,8 @@ test('init --source stripe: the project runs, and runs again, before anybody has
   expect(await project.run('run', { folder })).toMatchObject({ code: 0, stdout: expect.stringMatching(/✓ customers-backfill .*5\d\d created|✓ customers-backfill .*4\d\d created/) })
   expect(await project.run('run', { folder })).toMatchObject({ code: 0, stdout: expect.stringContaining('✓ customers ') })
   // A backfill has no lag of its own: its delta tells what came after.
-  const { syncs } = JSON.parse((await project.run('status', '--json', { folder })).stdout) as { syncs: Array<{ sync: string; lagMs: number | null }> }
-  expect(Object.fromEntries(syncs.map(({ sync, lagMs }) => [sync, lagMs !== null]))).toMatchObject({ customers: true, 'customers-backfill': false })
+  const { syncs } = JSON.parse((await project.run('status', '--json', { folder })).stdout) as { syncs: Array<{ sync: string; lag_ms: number | null }> }
+  expect(Object.fromEntries(syncs.map(({ sync, lag_ms: lag }) => [sync, lag === null]))).toMatchObject({ customers: false, 'customers-backfill': true })
 })
 
 test('a source that is none is refused, with those there are', async () => {
