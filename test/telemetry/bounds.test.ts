@@ -79,7 +79,7 @@ test('a backfill has no lag of its own, however long ago it was: what came after
   worker.sync('countries', { database: worker.database('countries'), schedule: 'manual', execute: page })
   const stand = await Stand.open(openHarness, { syncs: syncsOf(worker) })
   for (const sync of ['orders', 'orders-backfill', 'countries']) await (await SyncDriver.take(stand.store, { worker: 'shop', sync })).cycle([upsert('a', {})])
-  const told = (await scrape(stand)).split('\n').filter((line) => line.startsWith('tidemark_sync_lag_seconds{')).map((line) => /sync="([^"]+)"/.exec(line)![1])
+  const told = (await scrape(stand)).split('\n').filter((line) => line.startsWith('tidemark_sync_lag_seconds{')).map((line) => /sync="([^"]+)"/.exec(line)![1]!)
   expect(told.toSorted()).toEqual(['countries', 'orders'])
 })
 
