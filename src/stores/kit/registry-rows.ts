@@ -1,4 +1,4 @@
-import type { Checkpoint, CycleRecord, ErrorCode, Inflight, Mode, Outline, StateText, StopReason, SyncRef } from '../../contract/index.ts'
+import type { Checkpoint, CycleRecord, ErrorCode, Inflight, LandingCounts, Mode, Outline, StateText, StopReason, SyncRef } from '../../contract/index.ts'
 
 /** A row of the registry, as both databases give it. */
 export interface RegistryEntry {
@@ -34,7 +34,7 @@ export interface RegistryEntry {
   held_until: number | null
 }
 
-export interface CycleRow extends SyncRef {
+export interface CycleRow extends SyncRef, LandingCounts {
   cycle_id: number
   sync_id: number
   mode: Mode
@@ -45,14 +45,6 @@ export interface CycleRow extends SyncRef {
   stop_reason: StopReason | null
   stop_word: string | null
   pages: number
-  created: number
-  updated: number
-  deleted: number
-  swept: number
-  unchanged: number
-  stale: number
-  missing: number
-  quarantined: number
   retries: number
   waited_ms: number
   error_code: ErrorCode | null
