@@ -68,6 +68,7 @@ async function openWhole({ target, store, outside: given, api, keepLogMs, restat
   const syncs = syncsOf(target.worker)
   const inbound = new TenantInbound({ ...outside, store, holder: `webhook:${holder}`, isDead: isDeadHolder, webhooks: target.worker.webhooks?.() ?? [] })
   const tenants = new Set([store.tenant, ...(others === 'all' ? [] : others)])
+  for (const tenant of tenants) inbound.add(tenant)
   const running = { ...outside, ...options, secrets: outside.secretsOf, store, tenants: [...tenants], syncs, holder, isDead: isDeadHolder }
   const runner = restate === null ? new Runner(running) : new RestateRunner({ ...running, ...restate })
   // Under Restate the places are Restate's.
@@ -80,12 +81,12 @@ async function openWhole({ target, store, outside: given, api, keepLogMs, restat
   /** All that goes on for a tenant beside its cycles. */
   const attend = (tenant: string): void => {
     deliverer.add(tenant)
-    inbound.add(tenant)
     if (keepLogMs !== undefined) beside.push(keepLog(tenant === store.tenant ? store : store.forTenant(tenant), ports, keepLogMs, stopping.signal))
   }
   const welcome = (tenant: string): void => {
     if (tenants.has(tenant)) return
     tenants.add(tenant)
+    inbound.add(tenant)
     runner.addTenant(tenant)
     attend(tenant)
   }

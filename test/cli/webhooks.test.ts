@@ -88,6 +88,26 @@ test('start takes the webhooks of vendors, lands them and lets a sync run; a mes
   expect((await project.json('status'))['syncs']).toMatchObject([{ sync: 'patient', health: 'HEALTHY' }, { sync: 'vendor', health: 'HEALTHY' }])
 })
 
+test('start for several tenants takes them for each, at its own address and by its own secret', async () => {
+  const project = Project.withWorker()
+  project.write('worker.ts', TAKING)
+  project.write('.env', `HOOK_SECRET=${SECRET}\nHOOK_SECRET__acme=${ACME_SECRET}\n`)
+  const service = project.start('start', '--json', '--port', '0', '--tenant', 'default,acme')
+  await service.says('"event":"serving"')
+  const url = /"api":"(http:[^"]+)"/.exec(service.stdout)![1]!
+  const body = JSON.stringify({ id: 'p1', name: 'Ada' })
+  const post = (secret: string): Promise<Response> => fetch(`${url}/webhooks/acme/office/vendor`, {
+    method: 'POST', body,
+    headers: { 'content-type': 'application/json', 'webhook-id': 'msg_1', 'webhook-timestamp': String(Math.floor(Date.now() / 1_000)), 'webhook-signature': new Official(secret).sign('msg_1', new Date(), body) },
+  })
+  expect((await post(SECRET)).status).toBe(401)
+  expect((await post(ACME_SECRET)).status).toBe(200)
+  service.process.kill('SIGTERM')
+  expect(await service.ended).toMatchObject({ code: 0 })
+  expect(await project.json('query', 'select * from "acme.people"', '--tenant', 'acme')).toMatchObject({ rows: [{ id: 'p1', name: 'Ada' }] })
+})
+
+const ACME_SECRET = `whsec_${Buffer.alloc(32, 9).toString('base64')}`
 const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
 
 const TAKING = `
