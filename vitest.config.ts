@@ -14,7 +14,9 @@ export default defineConfig({
     pool: 'forks',
     sequence: { sequencer: LongestFirst },
     // Most of a test is waiting for a process or a server: a core is not kept free for the reporter.
-    maxWorkers: Math.max(2, availableParallelism()),
+    maxWorkers: availableParallelism() + 1,
+    // Cases of a runner wait for leases and slots: a few of them at a time.
+    maxConcurrency: 3,
     // For the stores that need a key to be given: any will do.
     env: { TIDEMARK_KEY: Buffer.alloc(32, 'tidemark').toString('base64') },
   },

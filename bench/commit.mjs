@@ -24,7 +24,7 @@ for (const [name, versionOf] of Object.entries(PASSES)) {
     const last = from + PAGE >= count
     const move = last
       ? { kind: 'complete', cycle: inflight.cycle, page, state: null, tidemark: null, scope: null, sweep: { maxShare: 0.5, allowEmpty: false } }
-      : { kind: 'continue', cycle: inflight.cycle, page, state: `${from}`, tidemark: null, scope: null }
+      : { kind: 'continue', cycle: inflight.cycle, page, state: `${from}`, tidemark: null, scope: null, guard: null }
     const startedAt = performance.now()
     const outcome = await store.commit({
       lease, version, at: Date.now(), move, owner: 'bench', landings, quarantined: [], columns: {}, readFrom: 0, upstreamToleranceMs: 0,

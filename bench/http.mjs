@@ -27,7 +27,7 @@ const time = async (part, body) => {
       return { type: 'upsert', database: 'accounts', key: record.id, text: recordText, hash: hash('sha1', recordText, 'base64').slice(0, 16), cursor: null, upstreamAt: null }
     }))
     const outcome = await time('land', () => landStore.commit({
-      lease: taken.lease, version: 0, at: Date.now(), move: { kind: 'continue', cycle: begun.inflight.cycle, page: page + 1, state: '1', tidemark: null, scope: null },
+      lease: taken.lease, version: 0, at: Date.now(), move: { kind: 'continue', cycle: begun.inflight.cycle, page: page + 1, state: '1', tidemark: null, scope: null, guard: null },
       owner: 'bench', landings, quarantined: [], columns: {}, readFrom: 0, upstreamToleranceMs: 0,
     }))
     if (outcome.kind !== 'landed') throw new Error(outcome.kind)

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// npm run bench [-- --records N --only sqlite,postgres,tables,http,feed,scheduler,replica,partitions,compaction,fleet]; the last four are run only when named, and `fleet` takes some twenty minutes
+// npm run bench [-- --records N --only sqlite,postgres,tables,http,feed,scheduler,replica,compaction,fleet]; the last three are run only when named, and `fleet` takes some twenty minutes
 // Every figure is a ratio to a raw limit measured in the same run on the same machine. The raw limit is measured before and
 // after, and its mean counts, because machines get tired.
 import { fork, spawnSync } from 'node:child_process'
@@ -37,7 +37,6 @@ try {
   if (only.includes('feed')) report.feed = await benchFeed(Number(values.entries))
   if (only.includes('scheduler')) report.scheduler = await benchScheduler()
   if (only.includes('replica')) report.replica = await benchReplica()
-  if (only.includes('partitions')) report.partitions = await benchPartitions()
   if (only.includes('compaction')) report.compaction = await benchCompaction()
   if (only.includes('fleet')) report.fleet = simulateFleet()
 } finally {
@@ -140,25 +139,6 @@ async function benchReplica() {
   } finally {
     await replica.stop()
     await primary.stop()
-  }
-}
-
-/** Whether hash partitions by tenant would help; see bench/partitions.mjs. */
-async function benchPartitions() {
-  const [tenants, rows] = [200, 2_000]
-  say(`\nLog and rows in sixteen hash partitions by tenant: ${tenants} tenants with ${rows.toLocaleString('en')} rows each, in pairs with tables that are whole`)
-  const { startPostgres } = await createJiti(import.meta.url).import(join(here, '../test/setup/postgres-server.ts'))
-  const server = await startPostgres({ fsync: true })
-  try {
-    const result = child('partitions.mjs', server.url, tenants, rows)
-    for (const [step, { whole, hashed }] of Object.entries(result.ms)) {
-      const ratios = hashed.map((ms, n) => ms / whole[n]).toSorted((a, b) => a - b)
-      say(`  ${step.padEnd(28)} ${median(whole).toFixed(1)} ms whole, ${median(hashed).toFixed(1)} ms hashed = ${median(ratios).toFixed(2)} × the time (of ${ratios.length} pairs the middle half ${ratios[Math.floor(ratios.length / 4)].toFixed(2)} to ${ratios[Math.floor((ratios.length * 3) / 4)].toFixed(2)})`)
-    }
-    for (const table of ['log', 'rows']) say(`  size of ${table.padEnd(20)} ${(result.sizes.whole[table] / 2 ** 20).toFixed(0)} MB whole, ${(result.sizes.hashed[table] / 2 ** 20).toFixed(0)} MB hashed`)
-    return result
-  } finally {
-    await server.stop()
   }
 }
 

@@ -22,7 +22,7 @@ await reader.query('analyze accounts_there, accounts_decoded')
 
 const { execute, mode } = sql({ url }).listing('public.accounts_there')
 const { execute: decoded } = sql({ url }).listing('public.accounts_decoded')
-const context = { signal: new AbortController().signal, log: { debug() {}, info() {}, warn() {}, error() {} }, clock: { now: Date.now }, cycle: { id: 0 }, secrets: {} }
+const context = { signal: new AbortController().signal, log: { debug() {}, info() {}, warn() {}, error() {} }, clock: { now: Date.now }, cycle: { id: 0, mode: 'replace', startedAt: Date.now() }, secrets: {} }
 const results = { raw: [await copied()], reading: [], readingDecoded: [], cycle: [], decoded: [], given: [] }
 let pages = []
 for (let turn = 0; turn < 3; turn++) {

@@ -27,11 +27,11 @@ export type {
   LogEntry, LogFields, Meter, Mode, Move, Pacing, Page, Ports, Quarantined, QuarantineEntry, Random, Remedy, Row, Secrets, SpanIds, StateText,
   StopReason, Store, Sweep, SyncContext, SyncErrorOptions, SyncRef, Tracer,
 } from './contract/index.ts'
-export { binaryIds, eventFeed, failover, flipFlop, frontier, keyset, numericIds, offset, offsets, pagedProvider, pageNumber, relay, relayNested, search, token } from './strategies/index.ts'
+export { binaryIds, eventFeed, failover, flipFlop, frontier, keyset, numericIds, offset, offsets, pagedProvider, pageNumber, relay, relayNested, search, streams, token } from './strategies/index.ts'
 export type {
   Anchored, Budget, Changes, CompareIds, EventFeedAnswer, EventFeedOptions, EventFeedState, FetchContext, FlipFlopOptions, FlipFlopState, FrontierOptions, FrontierPage, FrontierState, InnerAnswer, KeysetAnswer,
   KeysetOptions, KeysetQuery, KeysetState, ListAnswer, OffsetOptions, Offsets, OffsetsAnswer, OffsetsOptions, OffsetsQuery, OffsetsState, OffsetState, OuterAnswer, Pace, PageInfo, PageNumberOptions, PageNumberState, Pass,
-  Place, RelayAnswer, RelayNestedOptions, RelayNestedState, RelayOptions, RelayState, SearchAnswer, SearchOptions, SearchQuery, SearchState, ServerClock,
+  Place, RelayAnswer, RelayNestedOptions, RelayNestedState, RelayOptions, RelayState, SearchAnswer, SearchOptions, SearchQuery, SearchState, ServerClock, Streams, StreamsState,
   TokenAnswer, TokenOptions, TokenState,
 } from './strategies/index.ts'
 export type {

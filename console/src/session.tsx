@@ -8,6 +8,8 @@ interface Session {
   readonly session: SessionDocument
   /** Whether the key, or being on this machine, allows it. */
   may(scope: string): boolean
+  /** Asks for a key, where being on this machine is not enough. */
+  signIn(): void
   signOut(): void
 }
 
@@ -21,21 +23,29 @@ export function useSession(): Session {
 export function SessionGate({ children }: { children: ReactNode }) {
   const client = useQueryClient()
   const asked = useQuery({ queryKey: ['session'], queryFn: () => get<{ data: SessionDocument }>('/console/api/session'), staleTime: Infinity })
+  const [signsIn, setSignsIn] = useState(false)
   const signOut = (): void => {
     key.clear()
     client.clear()
     void asked.refetch()
   }
+  if (signsIn) {
+    const enter = (): void => {
+      setSignsIn(false)
+      void asked.refetch()
+    }
+    return <Login why="This takes a key, also on this machine." refused={null} onKey={enter} />
+  }
   if (asked.data !== undefined && asked.error === null) {
     const session = asked.data.data
     const may = (scope: string): boolean => session.scopes.includes('admin') || session.scopes.includes(scope) || (scope === 'sync:read' && session.scopes.includes('sync:write'))
-    return <Current value={{ session, may, signOut }}>{children}</Current>
+    return <Current value={{ session, may, signIn: () => setSignsIn(true), signOut }}>{children}</Current>
   }
-  if (asked.error instanceof ApiError && (asked.error.status === 401 || (asked.error.status === 403 && key.get() !== null))) return <Login refused={key.get() === null ? null : asked.error} onKey={() => void asked.refetch()} />
+  if (asked.error instanceof ApiError && (asked.error.status === 401 || (asked.error.status === 403 && key.get() !== null))) return <Login why="This server is open to others, so it asks for a key." refused={key.get() === null ? null : asked.error} onKey={() => void asked.refetch()} />
   return <main id="main" className="gate">{asked.error === null ? <Loading what="Asking the server" /> : <Failure error={asked.error} onRetry={() => void asked.refetch()} />}</main>
 }
 
-function Login({ refused, onKey }: { refused: Error | null; onKey: () => void }) {
+function Login({ why, refused, onKey }: { why: string; refused: Error | null; onKey: () => void }) {
   const [text, setText] = useState('')
   const submit = (event: FormEvent): void => {
     event.preventDefault()
@@ -47,7 +57,7 @@ function Login({ refused, onKey }: { refused: Error | null; onKey: () => void })
       <form className="login" onSubmit={submit}>
         <svg className="login-mark" viewBox="0 0 28 20" aria-hidden="true"><path className="brand-line" d="M2 5h24" /><path className="brand-wave" d="M0 14c3.500 0 3.500-2.600 7-2.600s3.500 2.600 7 2.600 3.500-2.600 7-2.600 3.500 2.600 7 2.600v6H0z" /></svg>
         <h1>Tidemark</h1>
-        <p>This server is open to others, so it asks for a key. It stays in this tab and is gone when you close it.</p>
+        <p>{why} It stays in this tab and is gone when you close it.</p>
         <label htmlFor="key">API key</label>
         <input id="key" type="password" autoComplete="off" spellCheck={false} required placeholder="tmk_…" value={text} onChange={(event) => setText(event.target.value)} aria-invalid={refused !== null} aria-describedby="key-help" />
         {refused !== null && <p className="field-error" role="alert">{refused.message}</p>}

@@ -1,7 +1,7 @@
 import { modeOf, type Answers } from './answers.ts'
 import { KNOWN_APIS, type Known } from './known-apis.ts'
 import { QUESTIONS, pathOf, type QuestionName } from './questions.ts'
-import { flipFlopShape, STATE_SHAPES, type Shape, type Strategy } from './state-shapes.ts'
+import { streamsShape, STATE_SHAPES, type Shape, type Strategy } from './state-shapes.ts'
 
 export interface Advice {
   /** `pair`: a backfill by hand and a scheduled delta over one database. `replace`: the whole list every time. */
@@ -11,7 +11,7 @@ export interface Advice {
   /** Reads all there is; in a pair, when asked to. */
   readonly backfill: Part
   readonly delta: Part | null
-  readonly deletes: 'swept' | 'told' | 'flip-flop' | 'until-backfill'
+  readonly deletes: 'swept' | 'told' | 'streams' | 'until-backfill'
   /** How deletions that are told elsewhere are read. */
   readonly deletesBy: Strategy | null
   /** How far every cycle stays behind now; null where no clock is involved. */
@@ -48,7 +48,7 @@ export function chooseStrategy(given: Answers): Advice {
     mode,
     source: known !== null ? `tidemark/sources/${given.api}` : isDeclarative(answers) ? 'tidemark/sources/rest' : null,
     backfill: { mode: 'replace', strategy: backfill, state: known?.backfillKeeps ? { ...STATE_SHAPES[backfill], ...known.backfillKeeps } : STATE_SHAPES[backfill] },
-    delta: delta === null ? null : { mode: 'incremental', strategy: delta, state: deletesBy === null ? STATE_SHAPES[delta] : flipFlopShape(delta, deletesBy) },
+    delta: delta === null ? null : { mode: 'incremental', strategy: delta, state: deletesBy === null ? STATE_SHAPES[delta] : streamsShape(delta, deletesBy) },
     deletes: mode === 'replace' ? 'swept' : deletesIn(answers),
     deletesBy,
     lagMs: mode === 'pair' && answers.lagSeconds !== undefined ? answers.lagSeconds * 1_000 : null,
@@ -116,7 +116,7 @@ function byTime(hasTies: boolean, answers: Answers): Strategy {
 }
 
 function deletesIn({ deletes }: Answers): Advice['deletes'] {
-  if (deletes === 'elsewhere') return 'flip-flop'
+  if (deletes === 'elsewhere') return 'streams'
   return deletes === 'told' ? 'told' : 'until-backfill'
 }
 
@@ -158,7 +158,7 @@ const THEREFORE: Readonly<Record<QuestionName, (answers: Answers) => Therefore>>
   },
   deletes: ({ deletes }) => {
     if (deletes === 'told') return { therefore: 'Changes and deletions come from one stream.', rule: 'N87' }
-    if (deletes === 'elsewhere') return { therefore: 'Changes and deletions are read by turns, each with a cursor of its own.', rule: 'N87' }
+    if (deletes === 'elsewhere') return { therefore: 'Changes and deletions are read in every cycle, each with a state of its own.', rule: 'N87' }
     if (deletes === 'matter') return { therefore: 'Only a list of everything shows what is gone: replace, and no delta.', rule: 'N87' }
     return { therefore: 'Follow the changes; what is gone stays until the next backfill sweeps it.', rule: 'N87' }
   },

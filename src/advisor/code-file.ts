@@ -9,8 +9,8 @@ export function codeFile(advice: Advice, answers: Answers): string {
   const parts: string[] = [itemType(answers), listing(backfill.strategy, delta === null || delta.strategy === 'frontier' ? 'list' : 'backfill', answers, names)]
   if (delta !== null && delta.strategy !== 'frontier') parts.push(following(delta.strategy, deletesBy === null ? 'delta' : 'changes', answers, names))
   if (deletesBy !== null) {
-    names.add('flipFlop').add('keyset')
-    parts.push(DELETES, "/** By turns: what changed, then what was deleted. */\nconst delta = flipFlop({ delta: changes, deletes })")
+    names.add('streams').add('keyset')
+    parts.push(DELETES, '/** In every cycle: the changes, then the deletions. */\nconst delta = streams({ changes, deletes })')
   }
   return `import { ${[...names].toSorted(byName).join(', ')} } from 'tidemark'
 
@@ -256,8 +256,7 @@ worker.track('items', {
 })`
   }
   // A token knows no place before it has been read.
-  const place = delta!.strategy === 'token' ? null : deletesBy === null ? 'anchor: delta.anchor' : BOTH_ANCHORS
-  const anchor = deletesBy !== null && delta!.strategy === 'token' ? DELETES_ANCHOR : place
+  const anchor = delta!.strategy === 'token' && deletesBy === null ? null : 'anchor: delta.anchor'
   return `// items-backfill reads everything, when asked to; items follows on schedule. Where the delta stands is noted before the
 // backfill reads its first page, so nothing that changes meanwhile is missed.
 worker.track('items', {
@@ -270,16 +269,6 @@ worker.track('items', {
   },
 })`
 }
-
-const BOTH_ANCHORS = `anchor: async (context) => {
-      const [deltaCursor, deletesCursor] = [await changes.anchor(context), await deletes.anchor(context)]
-      return { phase: 'delta' as const, ...(deltaCursor !== undefined && { deltaCursor }), ...(deletesCursor !== undefined && { deletesCursor }) }
-    }`
-
-const DELETES_ANCHOR = `anchor: async (context) => {
-      const deletesCursor = await deletes.anchor(context)
-      return { phase: 'delta' as const, ...(deletesCursor !== undefined && { deletesCursor }) }
-    }`
 
 const ASK = `/** Paced, bounded and stopped by the engine; the code of an error tells it what to do. */
 async function ask<Body>(context: SyncContext, path: string, { query = {}, body }: { query?: Record<string, string | number | undefined>; body?: object } = {}): Promise<{ body: Body; serverTime: string | null }> {

@@ -29,15 +29,13 @@ export const KNOWN_APIS: Readonly<Record<KnownApi, Known>> = {
     answers: { changes: 'events', deletes: 'told', paging: 'token', http: 'other', lagSeconds: 10 },
     stream: "stripe({ apiKey: 'STRIPE_KEY' }).customers",
     name: 'customers',
-    // Stripe's clock when the cycle began.
-    backfillKeeps: { since: 'number | null' },
   },
   hubspot: {
     answers: { changes: 'timestamp', deletes: 'elsewhere', paging: 'token', order: 'one-field', lagSeconds: 10 },
     stream: "hubspot({ accessToken: 'HUBSPOT_TOKEN' }).contacts",
     name: 'contacts',
     // What is archived is listed in no order and with no time to begin with: all of it, every other cycle.
-    deletesBy: 'token',
+    deletesBy: 'archive',
   },
   github: {
     answers: { changes: 'none', paging: 'graphql', nested: 'yes', size: 'small' },

@@ -81,7 +81,7 @@ function following(strategy: Strategy, advice: Advice, { deletes }: Answers): st
 
 function deletes(advice: Advice): string[] {
   if (advice.deletes === 'until-backfill') return ["deletes: 'ignore',"]
-  if (advice.deletes !== 'flip-flop') return []
+  if (advice.deletes !== 'streams') return []
   return [`deletes: {
   path: '/deleted', records: 'data', key: 'id', updatedAt: 'deleted_at',
   follow: { kind: 'keyset', after: 'deleted_after', afterId: 'after_id', until: 'deleted_until', ${SIZE} },

@@ -4,6 +4,8 @@ export type Strategy =
   | 'whole'
   /** Only in the `rest` source: by time alone, and what changed since a moment. */
   | 'timestamp' | 'window'
+  /** Only in HubSpot's source: the archived objects, all of them every few minutes. */
+  | 'archive'
 
 /** Member → its type, or a shape inside. Members that only live within a cycle end with `?`. */
 export interface Shape {
@@ -20,13 +22,14 @@ export const STATE_SHAPES: Readonly<Record<Strategy, Shape | null>> = {
   token: { cursor: 'string | null' },
   pageNumber: { page: 'number', pass: 'object' },
   offset: { offset: 'number', pass: 'object' },
-  frontier: { phase: "'forward' | 'backfill'", 'headItemId?': 'string', 'headOrder?': 'string | number', anchors: 'object', checkedAt: 'number', 'pass?': 'object', 'tailCursor?': 'string', tailComplete: 'boolean', 'restartedAt?': 'number' },
+  frontier: { phase: "'forward' | 'backfill'", 'headItemId?': 'string', 'headOrder?': 'string | number', anchors: 'object', checkedAt: 'number', 'pass?': 'object', 'tailCursor?': 'string', tailComplete: 'boolean', 'restartedAt?': 'number', 'ending?': 'object' },
   whole: null,
   timestamp: { cursor: 'string | null', 'untilMs?': 'number' },
+  archive: { 'listedMs?': 'number', 'untilMs?': 'number', 'cursor?': 'string | null' },
   window: { since: 'string | null', 'untilMs?': 'number', 'token?': 'string' },
 }
 
-/** Two streams by turns, each with a cursor of its own. */
-export function flipFlopShape(delta: Strategy, deletes: Strategy): Shape {
-  return { phase: "'delta' | 'deletes'", 'deltaCursor?': STATE_SHAPES[delta] ?? {}, 'deletesCursor?': STATE_SHAPES[deletes] ?? {} }
+/** Two streams in one cycle, each with a state of its own. */
+export function streamsShape(changes: Strategy, deletes: Strategy): Shape {
+  return { states: { 'changes?': STATE_SHAPES[changes] ?? {}, 'deletes?': STATE_SHAPES[deletes] ?? {} }, 'reading?': "'changes' | 'deletes'", 'tidemarks?': 'object' }
 }

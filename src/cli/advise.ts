@@ -72,7 +72,7 @@ const MODES = {
 const DELETES = {
   swept: 'swept: a cycle that lists everything shows what is gone',
   told: 'told in the same stream',
-  'flip-flop': 'read by turns with the changes: flipFlop',
+  streams: 'read after the changes, in every cycle: streams',
   'until-backfill': 'not noticed before the next backfill',
 } as const
 

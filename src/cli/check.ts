@@ -6,6 +6,7 @@ import type { Act, Cli } from './cli.ts'
 import { EXIT_OK, exitCodeOf } from './exit-code.ts'
 import { outsideOf } from './outside.ts'
 import { printable } from './printable.ts'
+import { targetPauses } from './target-pauses.ts'
 import { workerTarget } from './target.ts'
 
 interface CheckFlags {
@@ -27,12 +28,13 @@ export const check: Act<[string, string[], CheckFlags]> = async (cli, file, sync
   const { checkWorker } = await import('../linter/index.ts')
   const signal = cli.listenForStop()
   const target = await workerTarget(cli, { file })
+  const pauses = targetPauses(target)
   const result = await checkWorker(target.worker, {
-    ...(await outsideOf(cli, target)), pagesMax: flags.pages, workerFile: resolve(cli.folder, target.file), syncs, signal,
+    ...(await outsideOf(cli, target)), pauses, pagesMax: flags.pages, workerFile: resolve(cli.folder, target.file), syncs, signal,
     onProgress: (sync) => {
       if (cli.terminal.isLive) cli.terminal.draw([`▸ ${sync}`])
     },
-  })
+  }).finally(() => pauses.close())
   if (cli.terminal.isLive) cli.terminal.draw([])
   const all = [...result.findings, ...result.syncs.flatMap(({ findings }) => findings)]
   const ok = !all.some(({ severity }) => severity === 'error')

@@ -7,9 +7,9 @@ export function rowsOf(counts: LandingCounts): number {
   return NAMES.reduce((sum, name) => sum + counts[name], 0)
 }
 
-/** Whether anything came of it. */
-export function hasChanged({ created, updated, deleted, swept, quarantined }: LandingCounts): boolean {
-  return created + updated + deleted + swept + quarantined > 0
+/** How many of them changed something. */
+export function changedOf({ created, updated, deleted, swept, quarantined }: LandingCounts): number {
+  return created + updated + deleted + swept + quarantined
 }
 
 /** `240 created, 3 updated`; what did not happen is not mentioned. */

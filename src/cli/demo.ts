@@ -8,6 +8,7 @@ import type { RunnerEvent } from '../runner/runner-options.ts'
 import { newApiKey } from '../server/api-key.ts'
 import { addApiKey } from '../server/seals.ts'
 import { newSecret, secretsText } from '../webhooks/secrets.ts'
+import { actorName } from './actor.ts'
 import { countArgument, countOrZeroArgument } from './arguments.ts'
 import type { Act, Cli } from './cli.ts'
 import { grouped } from './counts.ts'
@@ -128,14 +129,14 @@ async function makeWorker(cli: Cli, folder: string, world: DemoWorld): Promise<W
 
 async function addKey(store: Store): Promise<string> {
   const { text, key } = newApiKey({ name: 'demo', scopes: ['*:read'], rateLimit: RATE_LIMIT, createdAt: systemClock.now() })
-  await addApiKey(store, key)
+  await addApiKey(store, key, actorName())
   return text
 }
 
 async function addWebhook(store: Store, url: string, secret: string): Promise<void> {
   await store.putWebhook({
     id: 'wh_demo', url, databases: null, actions: null, allow: ['http', 'private', 'port'], secrets: secretsText([{ secret, endsAt: null }]), createdAt: systemClock.now(),
-  }, { position: await store.position(), floor: 0 })
+  }, { position: await store.position(), floor: 0 }, actorName())
 }
 
 /** The first reading of everything: asked for once, and waited for. */
@@ -186,7 +187,7 @@ async function showReady({ terminal, folder }: Cli, { url, key, target, store, r
   const commands = {
     console: `${url}/console/`,
     feed: `curl -N -H 'accept: text/event-stream' -H 'authorization: Bearer ${key}' ${url}/agents/v1/changes`,
-    query: `npx tidemark query "select name, email from customers order by _committed_at desc limit 5" ${file}`,
+    query: `npx tidemark query "select name, email from customers order by _synced_at desc limit 5" ${file}`,
     why: `npx tidemark why customers ${row?.key ?? '<key>'} ${file}`,
   }
   if (terminal.json) {

@@ -1,18 +1,19 @@
 import { existsSync } from 'node:fs'
 import { dirname, relative, resolve } from 'node:path'
 import { Command } from 'commander'
+import { unnamedWorker } from '../config/load-worker.ts'
 import type { DiscoveredStream } from '../config/manifest/connector.ts'
 import type { ManifestStream } from '../config/manifest/manifest.ts'
-import { withEnvFile } from '../config/settings.ts'
-import { SyncError } from '../contract/index.ts'
-import { systemClock } from '../platform/clock.ts'
-import { systemFetch } from '../platform/fetch.ts'
+import { SyncError, type SyncContext } from '../contract/index.ts'
+import { DEFAULT_LIMITS, DEFAULT_SWEEP, type SyncPlan } from '../engine/sync-plan.ts'
 import { createLog } from '../platform/log.ts'
-import { createSecrets } from '../platform/secrets.ts'
+import { askSource } from '../runner/ask-source.ts'
 import type { Act, Cli } from './cli.ts'
 import { openForReading } from './open-for-reading.ts'
+import { outsideOf } from './outside.ts'
 import { printable } from './printable.ts'
 import { table } from './table.ts'
+import { targetPauses } from './target-pauses.ts'
 import { storeTarget, withStoreFlags, type TargetFlags } from './target.ts'
 
 type DiscoverFlags = TargetFlags
@@ -29,12 +30,10 @@ export const discover: Act<[DiscoverFlags]> = async (cli, flags) => {
   const folder = dirname(path)
   // Other verbs start without what reads YAML.
   const [{ CONNECTORS }, { readManifest }] = await Promise.all([import('../config/manifest/connectors.ts'), import('../config/manifest/manifest.ts')])
-  const { connector, config, streams: declared } = readManifest(path, relative(cli.folder, path), cli.environment)
+  const { name = unnamedWorker(path), connector, config, streams: declared } = readManifest(path, relative(cli.folder, path), cli.environment)
   const source = CONNECTORS[connector]
   if (source.discover === undefined) throw new SyncError('ARGUMENT_INVALID', `The connector ${connector} cannot list streams: its source does not tell which there are.`)
-  const found = await source.discover(config, folder, {
-    fetch: systemFetch, secrets: createSecrets(withEnvFile(cli.environment, folder)), signal: cli.listenForStop(), clock: systemClock, log: createLog({ level: 'silent' }),
-  }, declared)
+  const found = await asked(cli, flags, name, (context) => source.discover!(config, folder, context, declared))
   const streams = found.map(({ id, key, cursor, candidates }) => ({ id, key, cursor: cursor ?? null, candidates, needs: key.length === 0 ? 'key' : null, mode: source.isFollowed === true || cursor !== undefined ? 'incremental' : 'full_refresh' }))
   const drift = await driftOf(cli, flags, declared, found, source.isListed !== false)
   const { terminal } = cli
@@ -47,6 +46,27 @@ export const discover: Act<[DiscoverFlags]> = async (cli, flags) => {
   for (const { stream, isGone, new: added, gone } of drift) {
     const said = isGone ? 'the source does not list it any more' : [...added.map((name) => `new ${name}`), ...gone.map((name) => `gone ${name}`)].join('; ')
     terminal.print(`${terminal.colors.yellow('•')} ${stream}: ${printable(said)}`)
+  }
+}
+
+/** Taps and large services take longer to list their streams than to answer for a page. */
+const DEADLINE_MS = 600_000
+
+/** Asks once, and not inside a pause of the account; a pause that the source announces now is stored. */
+async function asked<Answer>(cli: Cli, flags: TargetFlags, worker: string, ask: (context: SyncContext) => Promise<Answer>): Promise<Answer> {
+  const stopping = cli.listenForStop()
+  const target = storeTarget(cli, flags)
+  const plan: SyncPlan = {
+    worker, sync: 'discover', owner: 'discover', mode: 'replace', databases: [], pacers: [], scope: null, upstreamToleranceMs: 0, sweep: DEFAULT_SWEEP,
+    limits: { ...DEFAULT_LIMITS, deadlineMs: DEADLINE_MS }, execute: async () => ({ changes: [], hasMore: false }),
+  }
+  const { ports, ...outside } = await outsideOf(cli, target)
+  const pauses = targetPauses(target)
+  try {
+    const asking = { tenant: target.tenant, plan, pacers: {}, pauses }
+    return await askSource({ ...outside, ports: { ...ports, log: createLog({ level: 'silent' }) } }, stopping, asking, ask)
+  } finally {
+    await pauses.close()
   }
 }
 

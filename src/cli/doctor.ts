@@ -4,6 +4,7 @@ import { exitCodeOf } from './exit-code.ts'
 import { examine, type Finding } from './examine.ts'
 import { printable } from './printable.ts'
 import { withStoreFlags, type TargetFlags } from './target.ts'
+import { withTargetFlags } from './target-flags.ts'
 
 export function doctorVerb(): Command {
   return withStoreFlags(new Command('doctor'))
@@ -19,10 +20,10 @@ export const doctor: Act<[TargetFlags]> = async (cli, flags) => {
   return failed.length === 0 ? undefined : exitCodeOf('STORE_UNAVAILABLE')
 }
 
-function show({ terminal }: Cli, findings: readonly Finding[]): void {
+function show({ terminal, targetFlags }: Cli, findings: readonly Finding[]): void {
   const { colors } = terminal
   const mark = { ok: colors.green('✓'), warn: colors.yellow('!'), fail: colors.red('✗') }
   for (const { check, verdict, message, fix } of findings) {
-    terminal.print(`${mark[verdict]} ${colors.bold(check)}  ${printable(message)}`, ...(fix === null ? [] : [`    → ${printable(fix)}`]))
+    terminal.print(`${mark[verdict]} ${colors.bold(check)}  ${printable(message)}`, ...(fix === null ? [] : [`    → ${printable(withTargetFlags(fix, targetFlags))}`]))
   }
 }

@@ -139,12 +139,16 @@ async function examineClock(store: Store | null): Promise<Finding> {
 async function examineSync(store: Store | null, target: WorkerTarget, name: string): Promise<Finding[]> {
   const declared = target.worker.manifest.syncs.find((sync) => sync.name === name)!
   const { standings: [standing] } = await standingsOf(store, [{ ref: { worker: target.name, sync: name }, declared }])
-  const { health, checkpoint, held, quarantined } = standing!
+  const { health, checkpoint, held, backfillNeeded, quarantined } = standing!
   const findings: Finding[] = []
   const { lastError, failures } = checkpoint
   if (failures > 0 && lastError !== null) {
     findings.push(warn(`sync ${name}`, `${health}: failed ${count(failures, 'time')} in a row, ${lastError.code}: ${lastError.message}`, adviceFor(lastError.code, name)))
   } else if (checkpoint.paused) findings.push(warn(`sync ${name}`, 'PAUSED', `npx tidemark resume ${name}`))
+  else if (backfillNeeded !== null) {
+    const fix = declared.pair === null ? adviceFor('HISTORY_LOST', name) : `npx tidemark run ${name}`
+    findings.push(warn(`sync ${name}`, `${health}: it needs a backfill: ${backfillNeeded.reason}`, fix))
+  }
   else findings.push(ok(`sync ${name}`, health))
   if (held?.gone === true) findings.push(warn(`lease of ${name}`, `${held.by} is gone and left it behind`, `npx tidemark run ${name}`))
   if (quarantined > 0) findings.push(warn(`quarantine of ${name}`, count(quarantined, 'record'), 'npx tidemark quarantine list'))

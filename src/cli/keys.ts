@@ -27,6 +27,7 @@ interface CreateFlags extends TargetFlags {
 interface RotateFlags extends TargetFlags {
   readonly overlap: number
   readonly new?: boolean
+  readonly dataKeys?: boolean
   readonly allTenants?: boolean
 }
 
@@ -54,10 +55,11 @@ export function keysVerbs(): { create: Command; list: Command; revoke: Command; 
       .option('--yes', 'do it; without, the key is shown and nothing changes'),
     rotate: verb('rotate')
       .summary('make the successor of a key; the old one stays valid for a while')
-      .description('Makes a key with the same name, scopes and limits; the old one ends after the overlap. Without an id: wraps the keys that states are sealed with anew, under the first key of the ring, while everything goes on.')
+      .description('Makes a key with the same name, scopes and limits; the old one ends after the overlap. Without an id: wraps the keys that states are sealed with anew, under the first key of the ring, while everything goes on; with --data-keys, also replaces them.')
       .argument('[id]', 'the id of a key, from `tidemark keys list`; without, the keys that states are sealed with')
       .option('--overlap <hours>', 'how long both are valid', countOrZeroArgument, 24)
       .option('--new', 'without an id: first put a new key in front of those in the key file')
+      .option('--data-keys', 'without an id: also make new data keys, and seal everything anew')
       .option('--all-tenants', 'without an id: of every tenant of the store, not only of this one'),
     retire: verb('retire')
       .summary('take a key that states were sealed with out of the ring')
@@ -77,7 +79,7 @@ export const keysCreate: Act<[string, CreateFlags]> = async (cli, name, flags) =
   await writing(cli, flags, async (target, store) => {
     const now = systemClock.now()
     const { text, key } = newApiKey({ name, scopes: flags.scopes, rateLimit: flags.rate, createdAt: now, endsAt: flags.days === undefined ? null : now + flags.days * 24 * HOUR_MS })
-    await addApiKey(store, key)
+    await addApiKey(store, key, actorName())
     show(cli, target, { key, text, said: `${printable(name)} is key ${key.id}, for ${key.scopes.join(', ')}.` })
   })
 }
@@ -98,7 +100,8 @@ export const keysRevoke: Act<[string, RevokeFlags]> = async (cli, id, flags) => 
   await writing(cli, flags, async (target, store) => {
     const key = await findKey(store, id)
     if (flags.yes !== true) throw new RefusedError('CONFIRMATION_NEEDED', `Nothing was changed: key ${id} (${printable(key.name)}, tenant ${target.tenant}) ends only with --yes.`, { key: keyDocument(key, systemClock.now()) })
-    await store.endApiKey(id, systemClock.now())
+    const now = systemClock.now()
+    await store.endApiKey(id, now, { actor: actorName(), at: now })
     show(cli, target, { key: await findKey(store, id), said: `Key ${id} (${printable(key.name)}) has ended.` })
   })
 }
@@ -112,13 +115,13 @@ export const keysNew: Act<[object]> = async ({ terminal }) => {
 
 export const keysRotate: Act<[string | undefined, RotateFlags]> = async (cli, id, flags) => {
   if (id === undefined) return rotateSealing(cli, flags)
-  if (flags.new === true || flags.allTenants === true) throw new SyncError('ARGUMENT_INVALID', '--new and --all-tenants are about the keys that states are sealed with, and go without an id.')
+  if (flags.new === true || flags.allTenants === true || flags.dataKeys === true) throw new SyncError('ARGUMENT_INVALID', '--new, --data-keys and --all-tenants are about the keys that states are sealed with, and go without an id.')
   await writing(cli, flags, async (target, store) => {
     const now = systemClock.now()
     const old = await findKey(store, id)
     const { text, key } = newApiKey({ name: old.name, scopes: old.scopes, rateLimit: old.rateLimit, createdAt: now })
-    await addApiKey(store, key)
-    await store.endApiKey(id, now + flags.overlap * HOUR_MS)
+    await addApiKey(store, key, actorName())
+    await store.endApiKey(id, now + flags.overlap * HOUR_MS, { actor: actorName(), at: now, reason: `rotated; ${key.id} follows` })
     show(cli, target, { key, text, said: `Key ${key.id} follows ${id}, which ends ${isoTime(now + flags.overlap * HOUR_MS)}.` })
   })
 }
@@ -130,17 +133,33 @@ async function rotateSealing(cli: Cli, flags: RotateFlags): Promise<void> {
     if (flags.new === true && file === null) throw new SyncError('ARGUMENT_INVALID', 'The keys are in TIDEMARK_KEY. Put a new one (`tidemark keys new`) in front of it, with a comma between them, and run this without --new.')
     const ring = flags.new === true ? addKeyToFile(file!) : before
     const rewrapped: Record<string, number> = {}
+    const replaced: Record<string, object> = {}
     for (const tenant of flags.allTenants === true ? await store.tenants() : [target.tenant]) {
-      rewrapped[tenant] = await new DataKeys(store.forTenant(tenant), ring, randomBytes).rewrap(actorName(), systemClock.now())
+      const keys = new DataKeys(store.forTenant(tenant), ring, randomBytes)
+      // Before the old ones are wrapped anew, so that a key wrapped by the current one is known to be of this rotation.
+      if (flags.dataKeys === true) replaced[tenant] = await replaceDataKey(cli, tenant, keys)
+      rewrapped[tenant] = await keys.rewrap(actorName(), systemClock.now())
     }
     const counted = Object.values(rewrapped).reduce((sum, count) => sum + count, 0)
     const waiting = await waitingOn(store, ring)
     const idle = ring.keys.map((key) => key.id).filter((key) => key !== ring.current.id && waiting[key] === undefined)
-    if (terminal.json) return terminal.document({ ...targetDocument(target), current: ring.current.id, rewrapped: counted, tenants: new Foreign(rewrapped), waiting: new Foreign(waiting), idle })
+    if (terminal.json) return terminal.document({ ...targetDocument(target), current: ring.current.id, rewrapped: counted, tenants: new Foreign(rewrapped), ...(flags.dataKeys === true && { replaced: new Foreign(replaced) }), waiting: new Foreign(waiting), idle })
     terminal.print(`Key ${ring.current.id} wraps every data key of ${flags.allTenants === true ? 'every tenant' : `tenant ${target.tenant}`} (${counted} anew).`)
     for (const [key, tenants] of Object.entries(waiting)) terminal.remark(`Key ${key} is still needed by ${printable(tenants.join(', '))}: \`tidemark keys rotate --all-tenants\`.`)
     if (idle.length > 0) terminal.remark(terminal.colors.dim(`No longer needed by any tenant: ${idle.join(', ')}. Restart what still runs with the old ring, then \`tidemark keys retire\`.`))
   })
+}
+
+async function replaceDataKey({ terminal }: Cli, tenant: string, keys: DataKeys): Promise<object> {
+  const { resealed, removed, kept } = await keys.replace(actorName(), systemClock.now(), (count) => {
+    if (!terminal.json) terminal.remark(terminal.colors.dim(`${printable(tenant)}: ${count} sealed anew`))
+  })
+  if (!terminal.json) {
+    terminal.print(`Tenant ${printable(tenant)}: a new data key seals; ${resealed} texts were sealed anew.`)
+    if (removed.length > 0) terminal.remark(`Deleted, because they seal nothing any more: ${removed.join(', ')}.`)
+    if (kept.length > 0) terminal.remark(terminal.colors.dim(`Kept for the states in the audit log: ${kept.join(', ')}.`))
+  }
+  return { resealed, removed, kept }
 }
 
 export const keysRetire: Act<[string, RevokeFlags]> = async (cli, id, flags) => {

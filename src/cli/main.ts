@@ -1,8 +1,9 @@
 #!/usr/bin/env node
-import { Writable } from 'node:stream'
 import { classify } from '../engine/classify.ts'
 import { flushTelemetry } from '../platform/open-telemetry.ts'
-import { maskSecrets, noteEnvironment } from '../redaction/known-secrets.ts'
+import { reportStrayException } from '../platform/stray-exceptions.ts'
+import { noteEnvironment } from '../redaction/known-secrets.ts'
+import { claimStdout } from './claim-stdout.ts'
 import type { Cli } from './cli.ts'
 import { exitCodeOf } from './exit-code.ts'
 import { createProgram } from './program.ts'
@@ -10,22 +11,20 @@ import { reportError } from './report-error.ts'
 import { listenForStop } from './stop-signals.ts'
 import { Terminal } from './terminal.ts'
 
-const { argv, env, stdout, stderr } = process
-const terminal = new Terminal({ stdout, stderr, environment: env, json: argv.includes('--json') })
+const { argv, env, stderr } = process
+const { stream, writable } = claimStdout(process)
+const terminal = new Terminal({ stdout: stream, stderr, environment: env, json: argv.includes('--json') })
 noteEnvironment(env)
-// Standard output is the command's answer; what a worker's own code logs is no part of it, and no place for a secret either.
-globalThis.console = new console.Console(new Writable({ decodeStrings: false, write(text: string, _, done) {
-  stderr.write(maskSecrets(text))
-  done()
-} }))
 let stopping: AbortSignal | undefined
 const cli: Cli = {
-  terminal, environment: env, folder: process.cwd(),
+  terminal, stdout: writable, environment: env, targetFlags: [], folder: process.cwd(),
   listenForStop: (words) => (stopping ??= listenForStop(terminal, exitCodeOf('CANCELLED'), words)),
 }
 
-// A timer of a connector's own that throws ends the process; what Node would print of it is the whole error.
-process.on('uncaughtException', (error) => void end(reportError(cli, classify(error), 'tidemark --help')))
+process.on('uncaughtException', (error) => {
+  // Node would print the whole error, with whatever it quotes.
+  if (!reportStrayException(error)) void end(reportError(cli, classify(error), 'tidemark --help'))
+})
 let exitCode = 0
 const program = createProgram(cli, (code) => (exitCode = code))
 try {

@@ -32,7 +32,7 @@ export const mcp: Act<[McpFlags]> = async (cli, flags) => {
   const { serveMcp } = await import('../mcp/serve-mcp.ts')
   const stores = new Stores(target)
   try {
-    await serveMcp({ desk: deskOf(target, stores), version: ownVersion(), allowWrites: flags.allowWrites === true, stdin: process.stdin, stdout: process.stdout, signal })
+    await serveMcp({ desk: deskOf(target, stores), version: ownVersion(), allowWrites: flags.allowWrites === true, stdin: process.stdin, stdout: cli.stdout, signal })
   } finally {
     await stores.close()
   }

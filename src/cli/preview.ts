@@ -1,12 +1,12 @@
 import { Command, Option } from 'commander'
 import type { Change, Checkpoint, JsonValue, Page, StateText } from '../contract/index.ts'
 import { checkPage, parseState, type CheckedPage } from '../engine/check-page.ts'
-import { classify } from '../engine/classify.ts'
 import { PagePreparer } from '../engine/prepare-page.ts'
 import type { SyncPlan } from '../engine/sync-plan.ts'
 import { countOrZeroArgument } from './arguments.ts'
-import { askSource } from '../runner/ask-source.ts'
+import { askSource, type Asking } from '../runner/ask-source.ts'
 import type { Act, Cli } from './cli.ts'
+import { duration } from './duration.ts'
 import { Foreign } from './json-document.ts'
 import { openForReading } from './open-for-reading.ts'
 import { outsideOf } from './outside.ts'
@@ -14,6 +14,7 @@ import { printable } from './printable.ts'
 import { describeState, stateDocument } from './state-document.ts'
 import { parseStateArgument } from './state-argument.ts'
 import { clip, table } from './table.ts'
+import { targetPauses } from './target-pauses.ts'
 import { announce, targetDocument, withStoreFlags, workerTarget, type TargetFlags, type WorkerTarget } from './target.ts'
 
 interface PreviewFlags extends TargetFlags {
@@ -26,7 +27,7 @@ interface PreviewFlags extends TargetFlags {
 export function previewVerb(): Command {
   return withStoreFlags(new Command('preview'))
     .summary('one page, shown, nothing written')
-    .description('Asks a source for one page, from where its sync stands or from a state of your own, and shows it. Writes nothing: no rows, no state, no pacer, no store.')
+    .description('Asks a source for one page, from where its sync stands or from a state of your own, and shows it. Writes no rows and no state. Waits as a cycle would when the source asks for a pause, and keeps a pause in the store.')
     .argument('<sync>', 'the sync to ask')
     .addOption(new Option('--state <json>', 'ask with this state; - reads it from standard input').conflicts('fromStart'))
     .option('--from-start', 'ask without a state, as on the very first call')
@@ -102,9 +103,17 @@ function stored(plan: SyncPlan, { inflight, committed }: Checkpoint): Omit<Asked
 }
 
 async function readPage(cli: Cli, stopping: AbortSignal, target: WorkerTarget, plan: SyncPlan, asked: Asked): Promise<CheckedPage> {
-  const page = await askSource(await outsideOf(cli, target), stopping, { tenant: target.tenant, plan, pacers: asked.pacers }, (context): Promise<Page | { error: unknown }> => plan.execute(parseState(plan.sync, asked.state) as JsonValue, context))
-  if (typeof page === 'object' && page !== null && !('changes' in page) && 'error' in page) throw classify(page.error)
-  return checkPage(plan.sync, page, plan.limits.stateBytesMax)
+  const pauses = targetPauses(target)
+  const onWait: Asking['onWait'] = ({ ms, code }) => cli.terminal.remark(`waits ${duration(ms)} (${code})`)
+  try {
+    return await askSource(await outsideOf(cli, target), stopping, { tenant: target.tenant, plan, pacers: asked.pacers, pauses, onWait }, async (context) => {
+      const page = await plan.execute(parseState(plan.sync, asked.state) as JsonValue, context) as Page | { error: unknown }
+      if (typeof page === 'object' && page !== null && !('changes' in page) && 'error' in page) throw page.error
+      return checkPage(plan.sync, page, plan.limits.stateBytesMax)
+    })
+  } finally {
+    await pauses.close()
+  }
 }
 
 function show({ terminal }: Cli, plan: SyncPlan, page: CheckedPage, changes: readonly Change[]): void {

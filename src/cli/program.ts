@@ -23,6 +23,7 @@ import { stateDiff, stateVerbs, stateGet, stateLog } from './state.ts'
 import { stateCopy, stateReset, stateRewind, stateSet } from './state-moves.ts'
 import { stateVerify } from './state-verify.ts'
 import { status, statusVerb } from './status.ts'
+import { targetFlagWords } from './target-flags.ts'
 import { tenantsDelete, tenantsList, tenantsVerbs } from './tenants.ts'
 import { trigger, triggerVerb } from './trigger.ts'
 import { types, typesVerb } from './types.ts'
@@ -42,6 +43,7 @@ export function createProgram(cli: Cli, onExit: (code: number) => void): Command
     .description('Keeps a database of yours an exact, always-current copy of systems you do not own.')
     .version(ownVersion())
     .addHelpText('after', HELP)
+    .hook('preAction', (_, action) => void (cli.targetFlags = targetFlagWords(action.opts())))
   const state = new Command('state').summary('look at and move the stored state of a sync').description('Looks at and moves the stored state of a sync. Every move is audited.')
   const states = stateVerbs()
   state.addCommand(does(states.get, stateGet))

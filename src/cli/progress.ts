@@ -1,7 +1,7 @@
 import type { CycleResult, Progress } from '../engine/cycle-options.ts'
 import { systemClock } from '../platform/clock.ts'
 import type { Cli } from './cli.ts'
-import { describeCounts, grouped, hasChanged, rowsOf } from './counts.ts'
+import { changedOf, describeCounts, grouped, rowsOf } from './counts.ts'
 import { duration } from './duration.ts'
 import { isoTime } from './json-document.ts'
 import { printable } from './printable.ts'
@@ -9,6 +9,7 @@ import { showTidemark } from '../redaction/redact-state.ts'
 import { adviceFor } from './report-error.ts'
 import { shortTidemark } from './short-tidemark.ts'
 import { clip, pad } from './table.ts'
+import { withTargetFlags } from './target-flags.ts'
 
 /** Shows cycles while they run. */
 export interface Display {
@@ -39,7 +40,7 @@ export function resultDocument(result: CycleResult, reveal: boolean): object {
 }
 
 /** What a cycle came to, in words; the second line is what to do about it. */
-export function resultLines({ terminal: { colors } }: Cli, result: CycleResult, reveal: boolean): string[] {
+export function resultLines({ terminal: { colors }, targetFlags }: Cli, result: CycleResult, reveal: boolean): string[] {
   const seconds = Math.max(0.001, (result.endedAt - result.startedAt) / 1_000)
   const rows = rowsOf(result.counts)
   const facts = [
@@ -54,7 +55,7 @@ export function resultLines({ terminal: { colors } }: Cli, result: CycleResult, 
   const { error, stopReason, sync } = result
   if (error !== null) {
     const head = `${colors.red('✗')} ${sync}  ${colors.bold(error.code)}  ${printable(error.message)}`
-    return [facts === '' ? head : `${head}  ${colors.dim(facts)}`, `  ${adviceFor(error.code, sync)}`]
+    return [facts === '' ? head : `${head}  ${colors.dim(facts)}`, `  ${withTargetFlags(adviceFor(error.code, sync), targetFlags)}`]
   }
   const drift = result.drift.length === 0 ? [] : [`  ${colors.yellow('•')} not as before: ${printable(result.drift.join('; '))}`]
   if (stopReason === 'complete') return [`${colors.green('✓')} ${sync}  ${facts}`, ...drift]
@@ -66,6 +67,11 @@ const STOPPED: Partial<Record<CycleResult['stopReason'], string>> = {
   max_pages: 'used up its pages; the next run continues here',
   timeout: 'used up its time; the next run continues here',
   paused: 'was paused; `tidemark resume` lets it go on',
+}
+
+/** Rows that were read, and how many of them changed something where that is not all. */
+function readRows(rows: number, changed: number): string {
+  return rows === changed ? `${grouped(rows)} rows` : `${grouped(rows)} rows, ${grouped(changed)} changed`
 }
 
 // ── for programs ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -93,12 +99,12 @@ function plainLines(cli: Cli, { reveal, lasting }: DisplayOptions): Display {
       const now = performance.now()
       if (progress.kind === 'landed') {
         if (now - (toldAt.get(sync) ?? 0) < PLAIN_EVERY_MS) return
-        terminal.print(`  ${sync}  page ${grouped(progress.page)}, ${grouped(rowsOf(progress.counts))} rows${progress.left === undefined ? '' : `, ${grouped(progress.left)} left`}`)
+        terminal.print(`  ${sync}  page ${grouped(progress.page)}, ${readRows(rowsOf(progress.counts), changedOf(progress.counts))}${progress.left === undefined ? '' : `, ${grouped(progress.left)} left`}`)
       } else if (progress.kind === 'waiting' || !lasting) terminal.print(`  ${sync}  ${describe(progress)}`)
       toldAt.set(sync, now)
     },
     // What runs for ever is told of where something came of it.
-    done: (result) => (lasting && result.error === null && !hasChanged(result.counts) ? undefined : terminal.print(...resultLines(cli, result, reveal))),
+    done: (result) => (lasting && result.error === null && changedOf(result.counts) === 0 ? undefined : terminal.print(...resultLines(cli, result, reveal))),
     close() {},
   }
 }
@@ -114,7 +120,9 @@ const DRAW_EVERY_MS = 100
 const NAME_MIN = 12
 
 interface Line {
+  /** Of the newest cycle, like everything here. */
   startedAt: number
+  endedAt: number
   isRunning: boolean
   pages: number
   rows: number
@@ -122,8 +130,7 @@ interface Line {
   tidemark: string | null
   waitingUntil: number
   waitingFor: string
-  /** Of cycles that are over. */
-  before: { pages: number; rows: number; ms: number }
+  changed: number
 }
 
 /** One line for each sync, redrawn in place. It ends as a line that stays; where cycles follow one another, it goes on with them. */
@@ -147,8 +154,8 @@ function liveLines(cli: Cli, syncs: readonly string[], { reveal, lasting }: Disp
   }
   const timer = setInterval(draw, DRAW_EVERY_MS)
   const begin = (sync: string): Line => {
-    const line = lines.get(sync) ?? { startedAt: 0, isRunning: false, pages: 0, rows: 0, left: undefined, tidemark: null, waitingUntil: 0, waitingFor: '', before: { pages: 0, rows: 0, ms: 0 } }
-    if (!line.isRunning) Object.assign(line, { startedAt: performance.now(), isRunning: true, pages: 0, rows: 0, left: undefined, waitingUntil: 0 })
+    const line = lines.get(sync) ?? { startedAt: 0, endedAt: 0, isRunning: false, pages: 0, rows: 0, changed: 0, left: undefined, tidemark: null, waitingUntil: 0, waitingFor: '' }
+    if (!line.isRunning) Object.assign(line, { startedAt: performance.now(), isRunning: true, pages: 0, rows: 0, changed: 0, left: undefined, waitingUntil: 0 })
     lines.set(sync, line)
     return line
   }
@@ -161,6 +168,7 @@ function liveLines(cli: Cli, syncs: readonly string[], { reveal, lasting }: Disp
       } else if (progress.kind === 'landed') {
         line.pages = progress.page
         line.rows = rowsOf(progress.counts)
+        line.changed = changedOf(progress.counts)
         line.left = progress.left
         const tidemark = showTidemark(progress.tidemark, reveal)
         line.tidemark = tidemark === null ? null : shortTidemark(tidemark, systemClock.now())
@@ -169,8 +177,7 @@ function liveLines(cli: Cli, syncs: readonly string[], { reveal, lasting }: Disp
     done(result) {
       const line = lines.get(result.sync)
       if (lasting && line !== undefined) {
-        const { before } = line
-        line.before = { pages: before.pages + line.pages, rows: before.rows + line.rows, ms: before.ms + performance.now() - line.startedAt }
+        line.endedAt = performance.now()
         line.isRunning = false
       } else lines.delete(result.sync)
       draw()
@@ -183,14 +190,15 @@ function liveLines(cli: Cli, syncs: readonly string[], { reveal, lasting }: Disp
   }
 }
 
-/** `3 pages · 300 rows · 120/s · 12:00:00Z · 2m to go`, or `3 pages · 300 rows · waits 4s (RATE_LIMITED) · 12:00:00Z`: what matters most first, the rest may be cut off. */
-function factsOf({ before, isRunning, startedAt, left, tidemark, waitingUntil, waitingFor, ...own }: Line, now: number): string {
-  const current = isRunning ? { pages: own.pages, rows: own.rows, ms: now - startedAt } : { pages: 0, rows: 0, ms: 0 }
-  const [pages, rows] = [before.pages + current.pages, before.rows + current.rows]
-  const perSecond = rows / Math.max(0.001, (before.ms + current.ms) / 1_000)
+/**
+ * `3 pages · 300 rows, 12 changed · 120/s · 12:00:00Z · 2m to go`, or with `waits 4s (RATE_LIMITED)` in place of the rate:
+ * the most important first, because the rest may be cut off.
+ */
+function factsOf({ isRunning, startedAt, endedAt, pages, rows, changed, left, tidemark, waitingUntil, waitingFor }: Line, now: number): string {
+  const perSecond = rows / Math.max(0.001, ((isRunning ? now : endedAt) - startedAt) / 1_000)
   return [
     `${grouped(pages)} ${pages === 1 ? 'page' : 'pages'}`,
-    `${grouped(rows)} rows`,
+    readRows(rows, changed),
     waitingUntil > now ? `waits ${duration(waitingUntil - now)} (${waitingFor})` : `${grouped(Math.round(perSecond))}/s`,
     ...(tidemark === null ? [] : [tidemark]),
     ...(isRunning && left !== undefined && left > 0 && perSecond > 0 ? [`${duration(Math.max(1_000, left / perSecond * 1_000))} to go`] : []),

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { templatesFolder } from './own-package.ts'
 
@@ -18,14 +18,26 @@ export interface Written {
 /** Names that npm would take for its own when the package is packed. */
 const RENAMED: Record<string, string> = { gitignore: '.gitignore', 'env.example': '.env.example', env: '.env' }
 
-/** Of several templates, the later ones have the last word over a file. */
+/** The files of each template. A template's folder may also hold a store or a key left by a run: neither is copied. */
+const FILES: Readonly<Record<string, readonly string[]>> = {
+  worker: ['AGENTS.md', 'README.md', 'env.example', 'gitignore', 'package.json', 'tsconfig.json', 'worker.ts'],
+  demo: ['env', 'worker.ts'],
+  'sources/files': ['drop/orders.csv', 'worker.ts'],
+  'sources/singer': ['tap.mjs', 'worker.ts'],
+}
+
+export function templateFiles(template: string): readonly string[] {
+  return FILES[template] ?? ['worker.ts']
+}
+
+/** A file of a later template replaces the one of the same name. */
 export function readTemplate(templates: readonly string[], values: Readonly<Record<string, string>>): ProjectFile[] {
   const files = new Map<string, ProjectFile>()
-  for (const folder of templates.map((template) => join(templatesFolder(), template))) {
-    for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' }).toSorted()) {
-      if (statSync(join(folder, name)).isDirectory()) continue
+  for (const template of templates) {
+    for (const name of templateFiles(template)) {
       const path = RENAMED[name] ?? name
-      files.set(path, { path, text: readFileSync(join(folder, name), 'utf8').replace(/\{\{(\w+)\}\}/g, (whole, key: string) => values[key] ?? whole) })
+      const text = readFileSync(join(templatesFolder(), template, name), 'utf8')
+      files.set(path, { path, text: text.replace(/\{\{(\w+)\}\}/g, (whole, key: string) => values[key] ?? whole) })
     }
   }
   return [...files.values()]

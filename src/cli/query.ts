@@ -45,24 +45,34 @@ export const query: Act<[string | undefined, QueryFlags]> = async (cli, sql, fla
     return
   }
   const room = terminal.isLive ? Math.max(12, Math.floor(terminal.columns / 3)) : 2_000
-  if (rows.length > 0) terminal.print(...table(columns.map((name) => terminal.colors.bold(printable(name))), rows.map((row) => row.map((value) => clip(printable(cellText(value)), room)))))
+  const order = readingOrder(columns)
+  const cell = (row: readonly unknown[], at: number): string => clip(printable(cellText(row[at])), room)
+  if (rows.length > 0) terminal.print(...table(order.map((at) => terminal.colors.bold(printable(columns[at]!))), rows.map((row) => order.map((at) => cell(row, at)))))
   terminal.remark(terminal.colors.dim(`${grouped(rows.length)} ${rows.length === 1 ? 'row' : 'rows'}${truncated ? ' of more; --limit 0 shows all' : ''}`))
 }
 
-async function listDatabases({ terminal }: Cli, target: Target): Promise<void> {
+/** The bookkeeping columns of a table come last, except its key. */
+function readingOrder(columns: readonly string[]): number[] {
+  const isBookkeeping = (at: number): boolean => columns[at]!.startsWith('_') && columns[at] !== '_key'
+  const places = columns.map((_, at) => at)
+  return [...places.filter((at) => !isBookkeeping(at)), ...places.filter(isBookkeeping)]
+}
+
+async function listDatabases(cli: Cli, target: Target): Promise<void> {
+  const { terminal } = cli
   const store = await openForReading(target)
   const databases = store === null ? [] : await store.databases()
   await store?.close()
   if (terminal.json) {
-    terminal.document({ ...targetDocument(target), databases: databases.map(({ name, view, rows, columns }) => ({ name, view, rows, columns: columns.map((column) => ({ ...column })) })) })
+    terminal.document({ ...targetDocument(target), databases: databases.map(({ name, table: relation, history, rows, columns }) => ({ name, table: relation, history, rows, columns: columns.map((column) => ({ ...column })) })) })
     return
   }
   if (databases.length === 0) {
     terminal.print('Nothing has landed yet. `tidemark run` fills it.')
     return
   }
-  terminal.print(...table(['SELECT FROM', 'ROWS', 'COLUMNS'], databases.map(({ view, rows, columns }) => [view, grouped(rows), columns.map(({ name }) => printable(name)).join(', ')])))
-  terminal.remark('', `Look at one: ${selectCommand(target, databases[0]!.view)}`)
+  terminal.print(...table(['SELECT FROM', 'ROWS', 'COLUMNS'], databases.map(({ table: relation, rows, columns }) => [relation, grouped(rows), columns.map(({ name }) => printable(name)).join(', ')])))
+  terminal.remark('', `Look at one: ${selectCommand(cli, target, databases[0]!.table)}`)
 }
 
 function cellText(value: unknown): string {

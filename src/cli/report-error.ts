@@ -1,14 +1,19 @@
 import { CommanderError } from 'commander'
 import { ERROR_CODES, isSyncError, SyncError, type ErrorCode } from '../contract/index.ts'
+import { waitHintMs } from '../engine/retry.ts'
+import { systemClock } from '../platform/clock.ts'
 import type { Cli } from './cli.ts'
 import { maskSecrets } from '../redaction/known-secrets.ts'
 import { exitCodeOf } from './exit-code.ts'
 import { printable } from './printable.ts'
+import { withTargetFlags } from './target-flags.ts'
 
 export interface Trouble {
   readonly code: ErrorCode
   readonly message: string
   readonly advice: string
+  /** When the source may be asked again; only where it said so. */
+  readonly retryAt?: string
 }
 
 /** An error that brings more than a sentence: what a refused command would have done. */
@@ -31,8 +36,8 @@ export function reportError(cli: Cli, error: unknown, help: string): number {
   return exitCodeOf(trouble.code)
 }
 
-export function troubleLines({ terminal: { colors } }: Cli, { code, message, advice }: Trouble): string[] {
-  return [`${colors.red('error')} ${colors.bold(code)}  ${printable(message)}`, `      ${printable(advice)}`]
+export function troubleLines({ terminal: { colors }, targetFlags }: Cli, { code, message, advice }: Trouble): string[] {
+  return [`${colors.red('error')} ${colors.bold(code)}  ${printable(message)}`, `      ${printable(withTargetFlags(advice, targetFlags))}`]
 }
 
 /** `<sync>` in an advice stands for the sync it is about. */
@@ -49,8 +54,13 @@ function troubleOf(error: unknown, help: string): Trouble {
 function unmasked(error: unknown, help: string): Trouble {
   const advice = (code: ErrorCode): string => adviceFor(code).replace('tidemark <verb> --help', help)
   if (error instanceof CommanderError) return { code: 'ARGUMENT_INVALID', message: commanderMessage(error), advice: advice('ARGUMENT_INVALID') }
-  if (isSyncError(error)) return { code: error.code, message: error.message, advice: advice(error.code) }
+  if (isSyncError(error)) return { code: error.code, message: error.message, advice: advice(error.code), ...retryAtOf(error) }
   return { code: 'INTERNAL', message: error instanceof Error ? error.message : String(error), advice: adviceFor('INTERNAL') }
+}
+
+function retryAtOf(error: SyncError): Pick<Trouble, 'retryAt'> {
+  const ms = waitHintMs(error)
+  return ms > 0 ? { retryAt: new Date(systemClock.now() + ms).toISOString() } : {}
 }
 
 /** `error: unknown command 'stauts'\n(Did you mean status?)` as a sentence. */

@@ -5,8 +5,11 @@ import { runCycle } from '../engine/cycle.ts'
 import type { CycleOptions, CycleResult, Progress } from '../engine/cycle-options.ts'
 import type { SyncPlan } from '../engine/sync-plan.ts'
 import { holderName, isDeadHolder } from '../platform/holder.ts'
+import { guardStrayExceptions } from '../platform/stray-exceptions.ts'
 import { guardStrayRejections } from '../platform/stray-rejections.ts'
+import { isBackfillNeeded } from '../runner/pair-backfill.ts'
 import { countArgument } from './arguments.ts'
+import { actorName } from './actor.ts'
 import type { Act, Cli } from './cli.ts'
 import { exitCodeOf, worstExitCode } from './exit-code.ts'
 import { outsideOf } from './outside.ts'
@@ -41,40 +44,53 @@ export function runVerb(): Command {
 export const run: Act<[string[], RunFlags]> = async (cli, names, flags) => {
   const signal = cli.listenForStop()
   const target = await workerTarget(cli, flags)
-  const chosen = names.length === 0 ? null : [...new Set(names)].map((name) => chosenPlan(target, name, flags))
+  const chosen = [...new Set(names)].map((name) => chosenPlan(target, name, flags))
   announce(cli, target)
 
   const store = await openTargetStore(target)
-  const plans = (chosen ?? (await defaultPlans(target, store, flags))).map((plan) => withBudget(plan, flags))
+  const plans = (await plansToRun(target, store, chosen, flags)).map((plan) => withBudget(plan, flags))
   const outside = await outsideOf(cli, target)
-  const guard = guardStrayRejections((message) => outside.ports.log.error('a promise that nobody waited for failed', { reason: message }))
+  const { log } = outside.ports
+  const guards = [
+    guardStrayRejections((reason) => log.error('a promise that nobody waited for failed', { reason })),
+    guardStrayExceptions((reason) => log.error('a timer or listener of a connector threw', { reason })),
+  ]
   const display = displayFor(cli, plans.map(({ sync }) => sync), { reveal: flags.reveal === true, lasting: false })
   let results: CycleResult[]
   try {
     const options: Omit<CycleOptions, 'onProgress'> = {
       ...outside, store, signal, holder: holderName(), trigger: 'manual', isDead: isDeadHolder,
-      fresh: flags.fresh === true, allowDeletes: flags.allowDeletes === true,
+      fresh: flags.fresh === true, allowDeletes: flags.allowDeletes === true, actor: actorName(),
     }
-    const begun = new Map<string, Promise<CycleResult>>()
+    const begun = new Map<string, Promise<CycleResult[]>>()
     const cycleOf = async (plan: SyncPlan): Promise<CycleResult> => {
-      // Of a pair that has never run, it is the backfill that finds the place where the delta begins.
-      if (plan.pair?.role === 'delta') await begun.get(plan.pair.backfill)
       const progress = (given: Progress): void => display.progress(plan.sync, given)
       const startedAt = options.ports.clock.now()
       const result = await runCycle(plan, { ...options, onProgress: progress }).catch((error: unknown) => notBegun(plan, startedAt, classify(error)))
       display.done(result)
       return result
     }
-    results = await inParallel(plans, flags.concurrency, signal, (plan) => {
-      const running = cycleOf(plan)
+    const resultsOf = async (plan: SyncPlan): Promise<CycleResult[]> => {
+      if (plan.pair?.role !== 'delta') return [await cycleOf(plan)]
+      const { backfill } = plan.pair
+      // Of a pair that has never run, it is the backfill that finds the place where the delta begins.
+      await begun.get(backfill)
+      const result = await cycleOf(plan)
+      // A delta that finds its history lost orders the backfill, which runs at once; then the delta goes on from its anchor.
+      if (result.error?.code !== 'HISTORY_LOST' || begun.has(backfill) || signal.aborted) return [result]
+      const repair = await cycleOf(withBudget(target.worker.plan(backfill), flags))
+      return [repair, repair.error === null && !signal.aborted ? await cycleOf(plan) : result]
+    }
+    results = (await inParallel(plans, flags.concurrency, signal, (plan) => {
+      const running = resultsOf(plan)
       begun.set(plan.sync, running)
       return running
-    })
+    })).flat()
     display.close()
     if (!cli.terminal.json && results.every(({ error }) => error === null)) await showNext(cli, target, store, plans)
   } finally {
     display.close()
-    guard.remove()
+    for (const guard of guards) guard.remove()
     await store.close()
   }
 
@@ -111,22 +127,28 @@ async function inParallel<T, R>(items: readonly T[], placesMax: number, signal: 
   return results.filter((result) => result !== undefined)
 }
 
-/** The command line has the last word over what the worker declares. */
 /** `run people --backfill` is `run people-backfill`. */
 function chosenPlan(target: WorkerTarget, name: string, flags: RunFlags): SyncPlan {
   const plan = target.worker.plan(name)
   return flags.backfill === true && plan.pair?.role === 'delta' ? target.worker.plan(plan.pair.backfill) : plan
 }
 
-/** Everything; of a pair the delta, and the backfill as long as it has never been through. */
-async function defaultPlans(target: WorkerTarget, store: Store, flags: RunFlags): Promise<SyncPlan[]> {
-  const wanted: SyncPlan[] = []
-  for (const plan of target.worker.plans()) {
-    if (flags.backfill === true ? plan.pair?.role === 'backfill' : plan.pair?.role !== 'backfill' || (await store.read({ worker: plan.worker, sync: plan.sync })).version === 0) wanted.push(plan)
+/** The named syncs, or all of them. With the delta of a pair goes its backfill, before it, while the pair needs one. */
+async function plansToRun(target: WorkerTarget, store: Store, chosen: readonly SyncPlan[], flags: RunFlags): Promise<SyncPlan[]> {
+  const all = target.worker.plans()
+  if (flags.backfill === true) return chosen.length > 0 ? [...chosen] : all.filter(({ pair }) => pair?.role === 'backfill')
+  const asked = chosen.length > 0 ? chosen : all.filter(({ pair }) => pair?.role !== 'backfill')
+  const plans: SyncPlan[] = []
+  for (const plan of asked) {
+    const { worker, pair } = plan
+    const isNew = pair?.role === 'delta' && !asked.some(({ sync }) => sync === pair.backfill)
+    if (isNew && isBackfillNeeded(await store.read({ worker, sync: pair.backfill }))) plans.push(target.worker.plan(pair.backfill))
+    plans.push(plan)
   }
-  return wanted
+  return plans
 }
 
+/** The command line has the last word over what the worker declares. */
 function withBudget(plan: SyncPlan, { maxPages, maxMinutes }: RunFlags): SyncPlan {
   return {
     ...plan,
@@ -136,13 +158,14 @@ function withBudget(plan: SyncPlan, { maxPages, maxMinutes }: RunFlags): SyncPla
 
 /** A paused sync is a failure only for somebody who named it. */
 function exitCodeFor(results: readonly CycleResult[], names: readonly string[]): number {
-  const failures = results.filter(({ error }) => error !== null && (error.code !== 'PAUSED' || names.length > 0))
+  const failures = results.filter(({ sync, error }) => error !== null && (error.code !== 'PAUSED' || names.includes(sync)))
   return worstExitCode(failures.map(({ error }) => exitCodeOf(error!.code)))
 }
 
-async function showNext({ terminal }: Cli, target: Target, store: Store, plans: readonly SyncPlan[]): Promise<void> {
+async function showNext(cli: Cli, target: Target, store: Store, plans: readonly SyncPlan[]): Promise<void> {
+  const { terminal } = cli
   if (plans.length === 0) terminal.remark('This worker declares no syncs: there is nothing to run.')
   const names = plans.map(({ databases }) => databases[0]!.name)
   const filled = (await store.databases()).find(({ name, rows }) => rows > 0 && names.includes(name))
-  if (filled !== undefined) terminal.remark(terminal.colors.dim(`Look at it: ${selectCommand(target, filled.view)}`))
+  if (filled !== undefined) terminal.remark(terminal.colors.dim(`Look at it: ${selectCommand(cli, target, filled.table)}`))
 }

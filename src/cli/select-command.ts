@@ -1,11 +1,13 @@
 import { parseStoreUrl } from '../config/store-url.ts'
+import type { Cli } from './cli.ts'
 import type { Target } from './target.ts'
+import { withTargetFlags } from './target-flags.ts'
 
-/** The command that shows a view, to be copied into a shell. */
-export function selectCommand({ settings }: Target, view: string): string {
-  // PostgreSQL names its views with their schema, quoted where they must be; SQLite gives the bare name.
-  const bare = parseStoreUrl(settings.storeUrl, settings.folder).kind === 'sqlite' && !/^[a-z_][a-z0-9_]*$/i.test(view)
-  const name = bare ? `"${view}"` : view
+/** The shell command that shows a database, with the flags that lead to the same store and tenant. */
+export function selectCommand({ targetFlags }: Cli, { settings }: Target, table: string): string {
+  // PostgreSQL names its tables with their schema, quoted where they must be; SQLite gives the bare name.
+  const bare = parseStoreUrl(settings.storeUrl, settings.folder).kind === 'sqlite' && !/^[a-z_][a-z0-9_]*$/i.test(table)
+  const name = bare ? `"${table}"` : table
   const sql = `select * from ${name} limit 5`
-  return `npx tidemark query ${name.includes('"') ? `'${sql}'` : `"${sql}"`}`
+  return withTargetFlags(`npx tidemark query ${name.includes('"') ? `'${sql}'` : `"${sql}"`}`, targetFlags)
 }

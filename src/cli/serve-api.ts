@@ -15,6 +15,7 @@ export interface ApiOptions {
   readonly outside: Outside
   readonly syncs: readonly DeclaredSync[]
   readonly schemas: Readonly<Record<string, JsonSchema>>
+  readonly resourceTypes: Readonly<Record<string, string>>
   /** Absent where none can come in. */
   readonly inbound?: TenantInbound
   readonly host: string

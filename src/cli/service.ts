@@ -56,7 +56,7 @@ async function serveReplica({ target, store, outside, api, keepLogMs, restate = 
   }
   const metrics = await openMetrics()
   const tenants = new Set([store.tenant, ...(others === 'all' ? [] : others)])
-  const served = await serveApi({ store, ports: watched(outside.ports, metrics), outside, syncs: syncsOf(target.worker), schemas: schemasOf(target.worker), metrics, isOwn: (tenant) => tenants.has(tenant), ...api })
+  const served = await serveApi({ store, ports: watched(outside.ports, metrics), outside, syncs: syncsOf(target.worker), schemas: schemasOf(target.worker), resourceTypes: resourceTypesOf(target.worker), metrics, isOwn: (tenant) => tenants.has(tenant), ...api })
   return { api: served, tenants, restateUrl: () => null, start: async () => {}, stop: () => served.close() }
 }
 
@@ -73,9 +73,9 @@ async function openWhole({ target, store, outside: given, api, keepLogMs, restat
   const runner = restate === null ? new Runner(running) : new RestateRunner({ ...running, ...restate })
   // Under Restate the places are Restate's.
   const places = runner instanceof Runner ? { places: () => runner.places() } : {}
-  const served = api === null || metrics === null ? null : await serveApi({ store, ports, outside, syncs, inbound, schemas: schemasOf(target.worker), metrics, isOwn: (tenant) => tenants.has(tenant), ...places, ...api })
+  const served = api === null || metrics === null ? null : await serveApi({ store, ports, outside, syncs, inbound, schemas: schemasOf(target.worker), resourceTypes: resourceTypesOf(target.worker), metrics, isOwn: (tenant) => tenants.has(tenant), ...places, ...api })
   const send = createSender()
-  const deliverer = new TenantDeliverers({ store, ports, send, holder, isDead: isDeadHolder })
+  const deliverer = new TenantDeliverers({ store, ports, send, holder, isDead: isDeadHolder, resourceTypes: resourceTypesOf(target.worker) })
   const stopping = new AbortController()
   const beside: Array<Promise<void>> = []
   /** All that goes on for a tenant beside its cycles. */
@@ -153,6 +153,10 @@ function watched(ports: Ports, metrics: Metrics | null): Ports {
       },
     },
   }
+}
+
+function resourceTypesOf({ manifest }: WorkerLike): Record<string, string> {
+  return Object.fromEntries(manifest.databases.flatMap(({ name, resourceType }) => (resourceType === undefined ? [] : [[name, resourceType]])))
 }
 
 function schemasOf(worker: WorkerLike): Record<string, JsonSchema> {

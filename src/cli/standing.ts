@@ -1,9 +1,10 @@
 import type { ManifestSync } from '../config/worker.ts'
 import type { Schedule } from '../config/schedule.ts'
-import { NEVER_RUN, type CycleRecord, type Outline, type Store, type SyncRef } from '../contract/index.ts'
+import { NEVER_RUN, type BackfillNeed, type CycleRecord, type Outline, type Store, type SyncRef } from '../contract/index.ts'
 import { dueOf, RECENT_CYCLES, type Due } from '../runner/due.ts'
 import { healthOf, type Health } from '../runner/health.ts'
 import { completeSince } from '../runner/lag.ts'
+import { backfillOf } from '../runner/pair-backfill.ts'
 import { PAUSE_MS } from '../runner/status.ts'
 import { systemClock } from '../platform/clock.ts'
 import { isDeadHolder, placeOfHolder } from '../platform/holder.ts'
@@ -20,6 +21,8 @@ export interface Standing extends SyncRef {
   readonly lagMs: number | null
   readonly due: Due | null
   readonly held: Held | null
+  /** Changes were lost, so everything has to be read again: as ordered, or as the source's retention says. */
+  readonly backfillNeeded: BackfillNeed | null
   readonly quarantined: number
   /** How the records of the last cycle differed from those before. */
   readonly drift: string | null
@@ -55,9 +58,12 @@ export async function standingsOf(store: Store | null, asked: readonly Asked[]):
   const standings = asked.map(({ ref, declared }): Standing => {
     const facts = known.get(nameOf(ref)) ?? { checkpoint: NEVER_RUN, recent: [] }
     const { checkpoint, recent } = facts
+    const find = (sync: string): Outline | undefined => known.get(nameOf({ ...ref, sync }))?.checkpoint
+    const backfill = backfillOf({ sync: ref.sync, checkpoint }, declared, { find, now })
     return {
       ...ref, declared, checkpoint,
-      health: healthOf(checkpoint),
+      health: healthOf(checkpoint, backfill),
+      backfillNeeded: backfill?.backfillNeeded ?? null,
       last: recent[0] ?? null,
       lagMs: declared?.pair === 'backfill' ? null : lagOf(checkpoint, recent, now),
       due: declared === null ? null : dueOf(declared, facts, { now, since: now, pauseMs: PAUSE_MS }),

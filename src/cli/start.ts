@@ -3,6 +3,7 @@ import type { Log } from '../contract/index.ts'
 import { checkName } from '../config/names.ts'
 import { childLog } from '../engine/child-log.ts'
 import { leavesCoreDumps } from '../platform/core-dumps.ts'
+import { guardStrayExceptions } from '../platform/stray-exceptions.ts'
 import type { RunnerEvent } from '../runner/runner-options.ts'
 import { countArgument, countOrZeroArgument, listArgument, urlArgument } from './arguments.ts'
 import type { Act, Cli } from './cli.ts'
@@ -75,8 +76,9 @@ export async function serveWorker(cli: Cli, { restate, tenants = [], ...flags }:
   const target = withLogs(flags.target)
   announce(cli, target)
   const store = await openTargetStore(target)
+  const outside = await outsideOf(cli, target)
+  const guard = guardStrayExceptions((reason) => outside.ports.log.error('a timer or listener of a connector threw', { reason }))
   try {
-    const outside = await outsideOf(cli, target)
     if (leavesCoreDumps()) outside.ports.log.warn('a crash would write the memory of this process to a file, keys included; start it with `ulimit -c 0`')
     const service = await openService({
       target, store, outside, concurrency: flags.concurrency, tenants,
@@ -94,6 +96,7 @@ export async function serveWorker(cli: Cli, { restate, tenants = [], ...flags }:
       await service.stop(flags.grace * 1_000)
     }
   } finally {
+    guard.remove()
     await store.close()
   }
 }

@@ -2,7 +2,7 @@ import { NEVER_RUN, SyncError, type AuditEntry, type Checkpoint, type StateText,
 import { systemClock } from '../platform/clock.ts'
 import { holderName, isDeadHolder } from '../platform/holder.ts'
 import { maskSecrets } from '../redaction/known-secrets.ts'
-import { moveState, READS_ANEW } from '../runner/move-state.ts'
+import { moveState, resetOf, type Reset } from '../runner/move-state.ts'
 import { actorName } from './actor.ts'
 import type { Act, Cli } from './cli.ts'
 import { grouped } from './counts.ts'
@@ -36,14 +36,13 @@ export const stateSet: Act<[string, string, MoveFlags]> = async (cli, name, json
 }
 
 export const stateReset: Act<[string, MoveFlags]> = async (cli, name, flags) => {
-  await moving(cli, flags, name, async () => ({ state: null, reason: flags.reason, next: READS_ANEW }))
+  await moving(cli, flags, name, async () => ({ state: null, reason: flags.reason, next: null }))
 }
 
 export const stateRewind: Act<[string, RewindFlags]> = async (cli, name, flags) => {
   await moving(cli, flags, name, async ({ ref, audit }) => {
     const reason = flags.reason ?? `rewound to version ${flags.to}`
     const state = stateOfVersion(ref, flags.to === 0 ? [] : await audit(), flags.to)
-    if (flags.to === 0) return { state, reason, next: READS_ANEW }
     return { state, reason, next: `goes on from the state of version ${flags.to}, and reads again what came after it` }
   })
 }
@@ -84,8 +83,13 @@ export function movesState({ action }: AuditEntry): boolean {
 interface Intent {
   readonly state: StateText
   readonly reason: string
-  /** What the next cycle does. */
-  readonly next: string
+  /** What the next cycle does. Null when there is no state: see resetOf. */
+  readonly next: string | null
+}
+
+interface Move extends Reset {
+  readonly state: StateText
+  readonly reason: string
 }
 
 /** Plans first, on what is stored now; moves only with --yes, and only if it is still that. */
@@ -97,7 +101,7 @@ async function moving(
   const store = flags.yes === true ? await openTargetStore(target) : await openForReading(target)
   try {
     const ref = await findSync(target, store, name)
-    const before = store === null ? NEVER_RUN : await store.read(ref)
+    const before = store === null ? NEVER_RUN : await store.read(ref, { forRepair: true })
     const intended = await intend({
       ref,
       audit: async () => store?.audit(ref, { limit: AUDIT_MAX }) ?? [],
@@ -106,7 +110,9 @@ async function moving(
         return store === null ? NEVER_RUN : store.read(found)
       },
     })
-    const intent = { ...intended, reason: maskSecrets(intended.reason) }
+    const reason = maskSecrets(intended.reason)
+    const declared = target.worker.manifest.syncs.some((sync) => sync.name === ref.sync) ? target.worker.plan(ref.sync) : null
+    const intent: Move = { state: intended.state, reason, ...(intended.state === null ? resetOf(declared, reason) : { next: intended.next! }) }
     if (intent.reason.trim() === '') throw new SyncError('ARGUMENT_INVALID', 'The reason is empty. It is kept in the audit, for whoever wonders later.')
     if (flags.ifVersion !== undefined && flags.ifVersion !== before.version) {
       throw new SyncError('VERSION_CONFLICT', `${ref.sync} is at version ${before.version}, not ${flags.ifVersion}. Its state was not changed.`)
@@ -116,8 +122,8 @@ async function moving(
       cli.terminal.remark(...planLines(ref, before, intent))
       throw new RefusedError('CONFIRMATION_NEEDED', `Nothing was changed: the state of ${ref.sync} (worker ${ref.worker}, tenant ${target.tenant}, ${target.store}) moves only with --yes.`, plan)
     }
-    const owner = target.worker.manifest.syncs.find((sync) => sync.name === ref.sync)?.owner ?? `${ref.worker}/${ref.sync}`
-    const { version } = await moveState(store, ref, { state: intent.state, reason: intent.reason, owner, version: before.version }, {
+    const owner = declared?.owner ?? `${ref.worker}/${ref.sync}`
+    const { version } = await moveState(store, ref, { state: intent.state, reason, owner, version: before.version, needsBackfill: intent.needsBackfill }, {
       clock: systemClock, actor: actorName(), holder: `cli:${holderName()}`, isDead: isDeadHolder,
     })
     if (cli.terminal.json) cli.terminal.document({ ...plan, version })
@@ -127,17 +133,18 @@ async function moving(
   }
 }
 
-function planOf(target: WorkerTarget, ref: SyncRef, before: Checkpoint, intent: Intent): object {
+function planOf(target: WorkerTarget, ref: SyncRef, before: Checkpoint, intent: Move): object {
   return {
     ...targetDocument(target), sync: ref.sync, reason: intent.reason,
     from: { version: before.version, committed: stateDocument(before.committed, false) },
     to: { committed: stateDocument(intent.state, false) },
     givesUp: before.inflight === null ? null : { cycle: before.inflight.cycle, pages: before.inflight.page },
     nextCycle: intent.next,
+    needsBackfill: intent.needsBackfill?.sync ?? null,
   }
 }
 
-function planLines(ref: SyncRef, { version, committed, inflight }: Checkpoint, intent: Intent): string[] {
+function planLines(ref: SyncRef, { version, committed, inflight }: Checkpoint, intent: Move): string[] {
   return [
     `The plan for ${ref.sync}:`,
     `  forgets     ${committed === null ? 'no state: there is none' : `the committed state ${describeState(committed, false)} of version ${version} (it stays in the log, for rewind)`}`,

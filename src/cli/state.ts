@@ -41,8 +41,8 @@ export function stateVerbs(): Record<StateVerb, Command> {
       .argument('<json>', 'the state; - reads it from standard input')
       .requiredOption('--reason <text>', 'why, for the audit'),
     reset: destructive(verb('reset'))
-      .summary('forget the state; the next cycle reads from the start')
-      .description('Forgets the state of a sync, so that the next cycle reads from the start. Rows and log stay: what did not change is not written again.')
+      .summary('forget the state of a sync')
+      .description('Forgets the state of a sync. Of a tracked pair the backfill is ordered with it, and the next run reads everything again. Without --yes the plan shows what the next cycle does. Rows and log stay.')
       .requiredOption('--reason <text>', 'why, for the audit'),
     log: verb('log')
       .summary('every move of the checkpoint, newest first')

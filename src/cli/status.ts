@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander'
-import type { Store, Webhook } from '../contract/index.ts'
+import type { Pause, Store, Webhook } from '../contract/index.ts'
 import { systemClock } from '../platform/clock.ts'
 import type { Health } from '../runner/health.ts'
 import { isKept } from '../runner/watch-tenants.ts'
@@ -16,6 +16,7 @@ import { adviceFor } from './report-error.ts'
 import { describeSchedule, QUARANTINED_MAX, standingsOf, type Asked, type Held, type Standing } from './standing.ts'
 import { shortTidemark } from './short-tidemark.ts'
 import { table } from './table.ts'
+import { withTargetFlags } from './target-flags.ts'
 import { announce, storeTarget, targetDocument, withStoreFlags, workerTarget, type Target, type TargetFlags, type WorkerTarget } from './target.ts'
 
 interface StatusFlags extends TargetFlags {
@@ -86,11 +87,12 @@ function showOnce(cli: Cli, target: Target | WorkerTarget, view: View, flags: St
   terminal.document({ ...targetDocument(target), ...viewDocument(view, flags) })
 }
 
-function linesOf(cli: Cli, { now, standings, webhooks, position }: View, { all = false, reveal = false, watch }: StatusFlags): string[] {
+function linesOf(cli: Cli, { now, standings, webhooks, position, pauses }: View, { all = false, reveal = false, watch }: StatusFlags): string[] {
   if (standings.length === 0) return [all ? 'Nothing has run in this store.' : 'This worker declares no syncs.']
   return [
     ...standingTable(cli, standings, now, { all, reveal, columns: watch !== undefined && cli.terminal.isLive ? WATCHED : COLUMNS }),
     ...standings.flatMap((standing) => remarksOn(cli, standing, now)),
+    ...pauses.map((pause) => pauseLine(cli, pause, now)),
     ...webhooks.map((webhook) => webhookLine(cli, webhook, position)),
   ]
 }
@@ -101,6 +103,8 @@ interface View {
   readonly standings: readonly Standing[]
   readonly webhooks: readonly Webhook[]
   readonly position: number
+  /** The pauses that sources have asked for. */
+  readonly pauses: readonly (Pause & { readonly worker: string })[]
 }
 
 async function lookAt(target: Target | WorkerTarget): Promise<View> {
@@ -114,7 +118,17 @@ async function lookAt(target: Target | WorkerTarget): Promise<View> {
 
 async function lookInto(store: Store | null, target: Target | WorkerTarget): Promise<View> {
   const { now, standings } = await standingsOf(store, await syncsOf(store, target))
-  return { now, standings, webhooks: (await store?.webhooks()) ?? [], position: (await store?.position()) ?? 0 }
+  const pauses = await pausesOf(store, [...new Set(standings.map(({ worker }) => worker))])
+  return { now, standings, webhooks: (await store?.webhooks()) ?? [], position: (await store?.position()) ?? 0, pauses }
+}
+
+async function pausesOf(store: Store | null, workers: readonly string[]): Promise<View['pauses']> {
+  const found: Array<View['pauses'][number]> = []
+  for (const worker of workers) {
+    const { pauses = [] } = await store?.pauses({ worker, at: systemClock.now() }) ?? {}
+    found.push(...pauses.map((pause) => ({ worker, ...pause })))
+  }
+  return found
 }
 
 /** Those of the worker in the order it declares them, then those it no longer does. */
@@ -129,12 +143,14 @@ async function syncsOf(store: Store | null, target: Target | WorkerTarget): Prom
 
 // ── for programs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-function viewDocument({ now, standings, webhooks, position }: View, { reveal = false }: StatusFlags): object {
-  return { at: isoTime(now), syncs: standings.map((standing) => standingDocument(standing, reveal)), webhooks: webhooks.map((webhook) => webhookDocument(webhook, position)) }
+function viewDocument({ now, standings, webhooks, position, pauses }: View, { reveal = false }: StatusFlags): object {
+  return { at: isoTime(now), syncs: standings.map((standing) => standingDocument(standing, reveal)), webhooks: webhooks.map((webhook) => webhookDocument(webhook, position)),
+    pauses: pauses.map(({ worker, pacer, origin, until }) => ({ worker, pacer: pacer || null, origin: origin || null, until: isoTime(until) })),
+  }
 }
 
 function standingDocument(standing: Standing, reveal: boolean): object {
-  const { worker, sync, health, declared, checkpoint, last, lagMs, due, held, quarantined, drift } = standing
+  const { worker, sync, health, declared, checkpoint, last, lagMs, due, held, backfillNeeded, quarantined, drift } = standing
   return {
     worker, sync, health,
     declared: declared !== null,
@@ -150,9 +166,11 @@ function standingDocument(standing: Standing, reveal: boolean): object {
     },
     unfinished: checkpoint.inflight === null ? null : { cycle: checkpoint.inflight.cycle, pages: checkpoint.inflight.page, startedAt: isoTime(checkpoint.inflight.startedAt) },
     lastSuccessAt: isoTime(checkpoint.lastSuccessAt),
+    backfillNeeded: backfillNeeded === null ? null : { since: isoTime(backfillNeeded.since), reason: backfillNeeded.reason },
     next: due === null ? null : due.kind === 'at' ? { at: isoTime(due.at), why: due.why } : { at: null, why: due.why },
     triggeredAt: isoTime(checkpoint.triggeredAt),
     failures: checkpoint.failures,
+    retryAt: isoTime(checkpoint.retryAt),
     lastError: checkpoint.lastError === null ? null : {
       code: checkpoint.lastError.code, message: checkpoint.lastError.message, advice: adviceFor(checkpoint.lastError.code, sync), at: isoTime(checkpoint.lastError.at),
     },
@@ -209,12 +227,19 @@ function nextCell({ due, held }: Standing, now: number): string {
   return due.why === 'schedule' ? when : `${when} (${due.why})`
 }
 
-function remarksOn({ terminal: { colors } }: Cli, standing: Standing, now: number): string[] {
-  const { sync, checkpoint: { lastError, failures, inflight }, held, quarantined, drift } = standing
+function remarksOn({ terminal: { colors }, targetFlags }: Cli, standing: Standing, now: number): string[] {
+  const { sync, declared, checkpoint: { lastError, failures, inflight }, held, backfillNeeded, quarantined, drift } = standing
   const lines: string[] = []
   if (failures > 0 && lastError !== null) {
     lines.push(`${colors.red('✗')} ${sync}: failed ${failures === 1 ? 'once' : `${failures} times in a row`}, last ${ago(lastError.at, now)}: ${colors.bold(lastError.code)} ${printable(lastError.message)}`)
-    lines.push(`  ${adviceFor(lastError.code, sync)}`)
+    lines.push(`  ${withTargetFlags(adviceFor(lastError.code, sync), targetFlags)}`)
+  }
+  const isSaid = failures > 0 && lastError?.code === 'HISTORY_LOST' && declared?.pair === null
+  if (backfillNeeded !== null && declared?.pair !== 'delta' && !isSaid) {
+    lines.push(`${colors.yellow('•')} ${sync}: everything has to be read again, since ${ago(backfillNeeded.since, now)}: ${printable(backfillNeeded.reason)}`)
+    lines.push(declared?.pair === null
+      ? `  ${withTargetFlags(adviceFor('HISTORY_LOST', sync), targetFlags)}`
+      : `  The scheduler does it by itself, and so does the next \`tidemark run\`. Until then changes may be missing.`)
   }
   if (held !== null) {
     lines.push(held.gone
@@ -224,6 +249,11 @@ function remarksOn({ terminal: { colors } }: Cli, standing: Standing, now: numbe
   if (drift !== null) lines.push(`${colors.yellow('•')} ${sync}: not as before: ${printable(drift)}.`)
   if (quarantined > 0) lines.push(`${colors.yellow('•')} ${sync}: ${quarantined >= QUARANTINED_MAX ? `at least ${grouped(QUARANTINED_MAX)}` : grouped(quarantined)} ${quarantined === 1 ? 'record is' : 'records are'} in quarantine.`)
   return lines
+}
+
+function pauseLine({ terminal: { colors } }: Cli, { pacer, origin, until }: Pause, now: number): string {
+  const account = [origin || 'the source', ...(pacer === '' ? [] : [`pacer ${pacer}`])].join(', ')
+  return `${colors.yellow('•')} ${printable(account)}: asked for a pause until ${isoTime(until)}, ${ago(until, now)}. Nothing is sent before.`
 }
 
 function webhookLine({ terminal: { colors } }: Cli, webhook: Webhook, position: number): string {

@@ -9,6 +9,7 @@ import type { NotRun, WorkerLike } from '../config/worker.ts'
 import type { Log, LogFields, Store } from '../contract/index.ts'
 import { createLog, type LogLevel } from '../platform/log.ts'
 import type { Cli } from './cli.ts'
+import { grouped } from './counts.ts'
 import { printable } from './printable.ts'
 
 /** The flags that say which worker, which store and which tenant are meant. */
@@ -24,6 +25,7 @@ export interface Target {
   /** Shown: relative where that is shorter, and without a password. */
   readonly store: string
   readonly tenant: string
+  readonly onMigration: (progress: { readonly moved: number; readonly total: number }) => void
 }
 
 export interface WorkerTarget extends Target {
@@ -80,8 +82,19 @@ export function targetDocument(target: Target | WorkerTarget): object {
 }
 
 /** The caller closes it. */
-export function openTargetStore({ settings, tenant }: Target): Promise<Store> {
-  return openStore(settings.storeUrl, { tenant, folder: settings.folder, environment: settings.environment })
+export function openTargetStore({ settings, tenant, onMigration }: Target): Promise<Store> {
+  return openStore(settings.storeUrl, { tenant, folder: settings.folder, environment: settings.environment, onMigration })
+}
+
+/** A line per tenth. */
+function showMigration({ terminal }: Cli): Target['onMigration'] {
+  let shown = -1
+  return ({ moved, total }) => {
+    const tenth = Math.floor((moved / total) * 10)
+    if (tenth === shown) return
+    shown = tenth
+    terminal.remark(`Moving the store to typed tables: ${grouped(moved)} of ${grouped(total)} changes. It can be interrupted, and goes on when the store is opened again.`)
+  }
 }
 
 export function logOf({ terminal }: Cli, level: LogLevel, context?: () => LogFields): Log {
@@ -92,7 +105,7 @@ function targetIn(cli: Cli, flags: TargetFlags, folder: string): Target {
   const settings = resolveSettings({ flags, environment: cli.environment, folder })
   const location = parseStoreUrl(settings.storeUrl, folder)
   const store = location.kind === 'sqlite' ? `sqlite:${nearby(cli.folder, location.file)}` : maskUrl(location.url)
-  return { settings, store, tenant: settings.tenant }
+  return { settings, store, tenant: settings.tenant, onMigration: showMigration(cli) }
 }
 
 function nearby(folder: string, file: string): string {

@@ -3,7 +3,7 @@ import { SyncError, type Action, type Store, type Webhook, type WebhookAllowance
 import { systemClock } from '../platform/clock.ts'
 import { checkWebhookUrl } from '../webhooks/check-url.ts'
 import {
-  ACTIONS, addWebhook, ALLOWANCES, deliveryDocument, editWebhook, findWebhook, pauseWebhook, replayWebhook, resumeWebhook, rotateWebhook, testWebhook, webhookDocument,
+  ACTIONS, addWebhook, ALLOWANCES, deliveryDocument, editWebhook, findWebhook, pauseWebhook, removeWebhook, replayWebhook, resumeWebhook, rotateWebhook, testWebhook, webhookDocument, type WebhookActor,
 } from '../webhooks/manage.ts'
 import { shownUrl } from '../webhooks/shown-url.ts'
 import { createSender } from '../webhooks/send.ts'
@@ -104,7 +104,7 @@ export function webhooksVerbs(): Record<WebhookVerb, Command> {
 export const webhooksAdd: Act<[string, AddFlags]> = async (cli, url, { databases = null, actions = null, allow, all = false, ...flags }) => {
   checkWebhookUrl(url, allow)
   await writing(cli, flags, async (target, store) => {
-    const { webhook, secret } = await addWebhook(store, { url, databases, actions, allow, all }, systemClock.now())
+    const { webhook, secret } = await addWebhook(store, { url, databases, actions, allow, all }, byNow())
     await show(cli, target, store, webhook, { secret, said: `Webhook ${webhook.id} is sent ${all ? 'everything' : 'what changes from now on'}. \`tidemark start\` delivers.` })
   })
 }
@@ -126,7 +126,7 @@ export const webhooksEdit: Act<[string, EditFlags]> = async (cli, id, { url, dat
   const edit: WebhookEdit = { ...(url !== undefined && { url }), ...(databases !== undefined && { databases: filterArgument(databases) }), ...(actions !== undefined && { actions: filterArgument(actions) }), ...(allow !== undefined && { allow }) }
   if (Object.keys(edit).length === 0) throw new SyncError('ARGUMENT_INVALID', 'Nothing is to be changed. Give --databases, --actions, --url or --allow.')
   await writing(cli, flags, async (target, store) => {
-    const { webhook, plan } = await editWebhook(store, id, edit, { actor: actorName(), at: systemClock.now(), isDone: !dryRun })
+    const { webhook, plan } = await editWebhook(store, id, edit, { ...byNow(), isDone: !dryRun })
     if (cli.terminal.json) return cli.terminal.document({ ...targetDocument(target), changed: !dryRun && plan.changes.length > 0, plan, webhook: webhookDocument(webhook, await store.position()) })
     if (plan.changes.length === 0) return cli.terminal.remark(`Webhook ${id} is like that already.`)
     cli.terminal.print(...table(['', 'WAS', dryRun ? 'WOULD BE' : 'IS'], plan.changes.map(({ what, from, to }) => [what, printable(from), printable(to)])))
@@ -150,19 +150,19 @@ export const webhooksTest: Act<[string, TargetFlags]> = async (cli, id, flags) =
 
 export const webhooksPause: Act<[string, TargetFlags]> = async (cli, id, flags) => {
   await writing(cli, flags, async (target, store) => {
-    await show(cli, target, store, await pauseWebhook(store, id, actorName()), { said: `Webhook ${id} is paused. \`tidemark webhooks resume ${id}\` lets it go on.` })
+    await show(cli, target, store, await pauseWebhook(store, id, byNow()), { said: `Webhook ${id} is paused. \`tidemark webhooks resume ${id}\` lets it go on.` })
   })
 }
 
 export const webhooksResume: Act<[string, TargetFlags]> = async (cli, id, flags) => {
   await writing(cli, flags, async (target, store) => {
-    await show(cli, target, store, await resumeWebhook(store, id), { said: `Webhook ${id} goes on where it stands.` })
+    await show(cli, target, store, await resumeWebhook(store, id, byNow()), { said: `Webhook ${id} goes on where it stands.` })
   })
 }
 
 export const webhooksReplay: Act<[string, ReplayFlags]> = async (cli, id, { since, all, ...flags }) => {
   await writing(cli, flags, async (target, store) => {
-    const { webhook, after, revived } = await replayWebhook(store, id, { since, all }, systemClock.now())
+    const { webhook, after, revived } = await replayWebhook(store, id, { since, all }, byNow())
     await show(cli, target, store, webhook, {
       said: after === null ? `Webhook ${id} is enabled; ${revived} that were given up are tried again.` : `Webhook ${id} is enabled; everything after sequence ${after} is sent once more.`,
     })
@@ -184,9 +184,9 @@ export const webhooksDead: Act<[string, TargetFlags]> = async (cli, id, flags) =
 
 export const webhooksRotate: Act<[string, TargetFlags & { readonly overlap: number }]> = async (cli, id, flags) => {
   await writing(cli, flags, async (target, store) => {
-    const now = systemClock.now()
-    const { webhook, secret } = await rotateWebhook(store, id, flags.overlap * HOUR_MS, now)
-    await show(cli, target, store, webhook, { secret, said: `The secret before it signs as well until ${isoTime(now + flags.overlap * HOUR_MS)}.` })
+    const by = byNow()
+    const { webhook, secret } = await rotateWebhook(store, id, flags.overlap * HOUR_MS, by)
+    await show(cli, target, store, webhook, { secret, said: `The secret before it signs as well until ${isoTime(by.at + flags.overlap * HOUR_MS)}.` })
   })
 }
 
@@ -195,10 +195,14 @@ export const webhooksRemove: Act<[string, TargetFlags & { readonly yes?: boolean
     const webhook = await findWebhook(store, id)
     const document = webhookDocument(webhook, await store.position())
     if (flags.yes !== true) throw new RefusedError('CONFIRMATION_NEEDED', `Nothing was changed: webhook ${id} (tenant ${target.tenant}, ${webhook.waiting + webhook.dead} messages kept) is removed only with --yes.`, { webhook: document })
-    await store.removeWebhook(id)
+    await removeWebhook(store, id, byNow())
     if (cli.terminal.json) cli.terminal.document({ ...targetDocument(target), removed: document })
     else cli.terminal.remark(`Webhook ${id} is removed.`)
   })
+}
+
+function byNow(): WebhookActor {
+  return { actor: actorName(), at: systemClock.now() }
 }
 
 async function show({ terminal }: Cli, target: Target, store: Store, webhook: Webhook, { secret, said }: { secret?: string; said: string }): Promise<void> {

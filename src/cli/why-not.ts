@@ -12,6 +12,7 @@ import { outsideOf } from './outside.ts'
 import { printable } from './printable.ts'
 import { showTidemark } from '../redaction/redact-state.ts'
 import { table } from './table.ts'
+import { targetPauses } from './target-pauses.ts'
 import { announce, targetDocument, withStoreFlags, workerTarget, type TargetFlags, type WorkerTarget } from './target.ts'
 import { systemClock } from '../platform/clock.ts'
 
@@ -38,10 +39,13 @@ export const whyNot: Act<[string, string, WhyNotFlags]> = async (cli, database, 
     throw new SyncError('ARGUMENT_INVALID', `No sync of ${target.name} writes a database ${shown(database)}.${didYouMean(database, known)}`)
   }
   const store = await openForReading(target)
+  const pauses = targetPauses(target)
   try {
-    const source = flags.ask ? await askForKey(await outsideOf(cli, target), stopping, { tenant: target.tenant, store, plans, database, key }) : { kind: 'unasked', reason: 'you said not to.' } as const
+    const asked = { tenant: target.tenant, store, pauses, plans, database, key }
+    const source = flags.ask ? await askForKey(await outsideOf(cli, target), stopping, asked) : { kind: 'unasked', reason: 'you said not to.' } as const
     show(cli, target, await gatherFacts(store, plans, { database, key, source }))
   } finally {
+    await pauses.close()
     await store?.close()
   }
 }

@@ -3,7 +3,7 @@ import type { JsonObject } from '../contract/index.ts'
 /** Every database with its record: what `tidemark types` writes. Without it a record is any object. */
 export type AnyDatabases = Record<string, JsonObject>
 
-/** One change of one row. A union over databases and actions: asking for `resourceType` and `action` narrows `snapshot`. */
+/** One change of one row. A union over databases and actions: asking for `database` and `action` narrows `snapshot`. */
 export type Change<Databases extends object = AnyDatabases, Name extends keyof Databases & string = keyof Databases & string> = {
   [Type in Name]: Upserted<Type, Databases[Type]> | Deleted<Type>
 }[Name]
@@ -21,8 +21,9 @@ export interface Deleted<Type extends string> extends Named<Type> {
 
 interface Named<Type extends string> {
   readonly eventId: string
-  /** The database. */
-  readonly resourceType: Type
+  /** What the row is: the singular of the database's name unless the worker declares another. */
+  readonly resourceType: string
+  readonly database: Type
   /** The row's key. */
   readonly resourceId: string
   readonly updatedAt: string

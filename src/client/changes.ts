@@ -62,8 +62,12 @@ export async function* readChanges(wire: Wire, options: ChangesOptions): AsyncGe
       try {
         const opening = openingAt(position, options.updatedSince)
         let { anchor } = opening
+        let isFirst = opening.query['cursor'] === undefined
         for await (const batch of openAt(wire, opening, options, signal)) {
           failures = 0
+          // A cursor of the server was taken by it: what made the loop begin again is over.
+          if (!isFirst) relapses = 0
+          isFirst = false
           let { changes } = batch
           if (anchor !== null) ({ rest: changes, anchor } = skipTo(anchor, changes, batch.upToDate))
           const start = position
@@ -90,8 +94,9 @@ export async function* readChanges(wire: Wire, options: ChangesOptions): AsyncGe
         const way = error instanceof ClientError ? restartAt(position, error, wire.clock.now()) : null
         if (way === null) await wire.pause(error, ++failures, retriesMax, signal).catch(unlessAborted(signal))
         else {
-          // A backfill that loses its place as well is begun again, but not at once: that could go on for ever.
-          if (position.restart !== null) await wire.backOff(error as ClientError, ++relapses, retriesMax, signal).catch(unlessAborted(signal))
+          // A restart that leads to another one is tried again, but not at once: that could go on for ever.
+          if (relapses > 0 || position.restart !== null) await wire.backOff(error as ClientError, Math.max(1, relapses), retriesMax, signal).catch(unlessAborted(signal))
+          relapses++
           position = way.position
           // What was read of a store that was set back may come again, and counts again.
           if (way.restart.from === 'backfill') seen.clear()

@@ -47,6 +47,7 @@ function replaceKeyFile(file: string, text: string): void {
   } finally {
     rmSync(draft, { force: true })
   }
+  syncFolderOf(file)
 }
 
 /** Where something is sealed already, a new key would open none of it and hide that the right one is missing. */
@@ -81,12 +82,24 @@ function makeKeyFile(file: string): void {
     mkdirSync(dirname(file), { recursive: true })
     writeDraft(draft, `# Seals the state of every sync in the store beside it. Keep a copy: without it their state cannot be read.\n${keyText(makeMasterKey(randomBytes))}\n`)
     linkSync(draft, file)
+    syncFolderOf(file)
   } catch (cause) {
     const { code, syscall } = cause as NodeJS.ErrnoException
     if (code === 'EEXIST' && syscall === 'link') return
     throw new SyncError(code === 'EROFS' || code === 'EACCES' || code === 'EPERM' ? 'STORE_READONLY' : 'STORE_UNAVAILABLE', `The key file ${file} cannot be made (${code ?? 'unknown error'}).`, { cause })
   } finally {
     rmSync(draft, { force: true })
+  }
+}
+
+/** The name of a file is on the disk only once its folder is. Windows has no handle for a folder and needs none. */
+function syncFolderOf(file: string): void {
+  if (process.platform === 'win32') return
+  const handle = openSync(dirname(file), 'r')
+  try {
+    fsyncSync(handle)
+  } finally {
+    closeSync(handle)
   }
 }
 

@@ -29,9 +29,17 @@ export async function loadWorker(file?: string, options: LoadWorkerOptions = {})
   const path = findFile(file, folder)
   const shownFile = relative(folder, path) || path
   const worker = isManifest(path) ? await describedWorker(path, shownFile) : defaultExport(await importFile(path, folder), shownFile)
-  const stem = basename(path, extname(path))
-  worker.name ??= nameFrom((worker instanceof AdoptedWorker && stem === 'index' ? packageName(path) : null) ?? stem)
+  worker.name ??= worker instanceof AdoptedWorker && stemOf(path) === 'index' ? nameFrom(packageName(path) ?? 'index') : unnamedWorker(path)
   return { worker, file: path }
+}
+
+/** What the registry calls the worker of a file that gives it no name. */
+export function unnamedWorker(path: string): string {
+  return nameFrom(stemOf(path))
+}
+
+function stemOf(path: string): string {
+  return basename(path, extname(path))
 }
 
 function findFile(file: string | undefined, folder: string): string {
@@ -53,15 +61,18 @@ async function describedWorker(path: string, shownFile: string): Promise<WorkerL
 
 /** Runs the user's file, TypeScript or not. */
 async function importFile(path: string, folder: string): Promise<unknown> {
-  const [{ createJiti }, tidemark, notion, testing] = await Promise.all([import('jiti'), import('../index.ts'), notionModules(path), testingModule(path)])
-  if (Object.keys(notion).length > 0) adoptEnvFile(path)
+  const aliases = subpaths()
+  const [{ createJiti }, tidemark, notion, own] = await Promise.all([
+    import('jiti'), import('../index.ts'), notionModules(path), namedModules(path, aliases),
+  ])
+  adoptEnvFile(path, Object.keys(notion).length > 0)
   const jiti = createJiti(pathToFileURL(path).href, {
     // Reading a worker must not write: its folder may be read-only, and a cache in a shared folder is code that others can plant.
     fsCache: false,
     moduleCache: false,
     // The worker gets the package that runs it, also in a folder where nothing is installed.
-    virtualModules: { tidemark, ...notion, ...testing },
-    alias: subpaths(),
+    virtualModules: { tidemark, ...notion, ...own },
+    alias: aliases,
   })
   try {
     return await jiti.import(path)
@@ -70,9 +81,16 @@ async function importFile(path: string, folder: string): Promise<unknown> {
   }
 }
 
-/** As it is, where the file speaks of it: through the loader its hundred files would be compiled anew each time. */
-async function testingModule(path: string): Promise<Record<string, unknown>> {
-  return readFileSync(path, 'utf8').includes('tidemark/testing') ? { 'tidemark/testing': await import('../testing/index.ts') } : {}
+/** The parts of the package that the file names, as they are: the loader compiles TypeScript sources anew each time. */
+async function namedModules(path: string, aliases: Readonly<Record<string, string>>): Promise<Record<string, unknown>> {
+  const text = readFileSync(path, 'utf8')
+  const named = Object.entries(aliases).filter(([name]) => text.includes(`'${name}'`) || text.includes(`"${name}"`))
+  const modules = await Promise.all(named.map(async ([name, file]) => {
+    // A part that cannot be loaded is left to the loader, which names the line that asks for it.
+    const module: unknown = await import(pathToFileURL(file).href).catch(() => null)
+    return module === null ? [] : [[name, module] as const]
+  }))
+  return Object.fromEntries(modules.flat())
 }
 
 /** `tidemark/sources/stripe` → the file beside this one, as in the package's exports. */

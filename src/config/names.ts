@@ -11,6 +11,17 @@ export function checkName(kind: string, name: unknown): asserts name is string {
   throw new SyncError('NAME_INVALID', `${shown(name)} cannot be the name of a ${kind}.`)
 }
 
+/** Paths of the served feed, below /agents/v1. */
+const SERVED = ['auth', 'capabilities', 'changes', 'schema', 'sync-state']
+
+/** A database is a table, a view and a path of the feed, so a name that means something else there is refused where it is declared. */
+export function checkDatabaseName(name: unknown): asserts name is string {
+  checkName('database', name)
+  const lower = name.toLowerCase()
+  if (SERVED.includes(lower)) throw new SyncError('NAME_INVALID', `${shown(name)} cannot be the name of a database: /agents/v1/${lower} is an address of the feed.`)
+  if (/^(?:sqlite|tidemark)_/.test(lower)) throw new SyncError('NAME_INVALID', `${shown(name)} cannot be the name of a database: names that begin with sqlite_ or tidemark_ belong to the store.`)
+}
+
 /** The nearest valid name to a file's stem. */
 export function nameFrom(text: string): string {
   const name = text.replace(/[^A-Za-z0-9_.-]+/g, '-').replace(/^[^A-Za-z0-9]+/, '').slice(0, 63).replace(/[-.]+$/, '')

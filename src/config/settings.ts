@@ -45,7 +45,7 @@ export function resolveSettings(input: SettingsInput): Settings {
   }
 }
 
-/** What the environment already says wins; nothing is written back to it, so other code of the process sees no change. */
+/** The environment over `.env`. Nothing is written back to it here; `loadWorker` does that for the code of a worker. */
 export function withEnvFile(environment: Environment, folder: string): Environment {
   const file = join(folder, '.env')
   let text: string

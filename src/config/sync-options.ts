@@ -1,5 +1,5 @@
 import { SyncError, type Execute, type Lookup, type Mode } from '../contract/index.ts'
-import { DEFAULT_LIMITS, type Limits, type PairPlan } from '../engine/sync-plan.ts'
+import { DEFAULT_LIMITS, type Limits, type PairPlan, type SweepPlan } from '../engine/sync-plan.ts'
 import { didYouMean } from './closest.ts'
 import { shown } from './names.ts'
 import { parseSchedule, type Schedule, type ScheduleInput } from './schedule.ts'
@@ -19,7 +19,7 @@ export interface SyncOptions<State = unknown> {
   pacer?: PacerHandle | string | readonly (PacerHandle | string)[]
   /** Returns one page for a state. */
   execute: Execute<State>
-  /** One record of `database` by its key: for `tidemark why-not`. */
+  /** One record of `database` by its key; null when the source's listing does not have it. Confirms what a listing alone does not decide. */
   lookup?: Lookup
   /** Whose rows these are, when syncs of several workers maintain one database together. */
   owner?: string
@@ -31,6 +31,10 @@ export interface SyncOptions<State = unknown> {
   sweep?: SweepOptions
   /** Two source times this close count as equal. */
   upstreamToleranceMs?: number
+  /** How long a change may take to show in the source's listing. A row younger than this is not swept. 0 unless given. */
+  lagMs?: number
+  /** How long the source keeps changes and deletions, in ms, where its `execute` does not say so or is wrong; see Execute. */
+  retentionMs?: number
   /** Of two syncs that are due, the higher runs first. */
   priority?: number
 }
@@ -40,6 +44,8 @@ export interface SweepOptions {
   maxDeleteShare?: number
   /** An empty answer may delete everything. */
   allowEmpty?: boolean
+  /** How many absent rows are confirmed with `lookup` before a sweep deletes. 200 unless given; 0 to delete without asking. */
+  lookupsMax?: number
 }
 
 /** Checked; names instead of handles. */
@@ -55,8 +61,10 @@ export interface SyncDeclaration {
   readonly owner: string | null
   readonly scope: string | null
   readonly limits: Partial<Limits>
-  readonly sweep: { readonly maxShare?: number; readonly allowEmpty?: boolean }
+  readonly sweep: Partial<SweepPlan>
   readonly upstreamToleranceMs: number
+  readonly lagMs: number
+  readonly retentionMs: number | null
   readonly priority: number
   readonly pair: PairPlan | null
 }
@@ -69,7 +77,7 @@ export interface Resolve {
 
 const OPTIONS = Object.keys({
   database: 0, databases: 0, mode: 0, schedule: 0, pacer: 0, execute: 0, lookup: 0, owner: 0, scope: 0, limits: 0, sweep: 0,
-  upstreamToleranceMs: 0, priority: 0,
+  upstreamToleranceMs: 0, lagMs: 0, retentionMs: 0, priority: 0,
 } satisfies Record<keyof SyncOptions, 0>)
 const MODES = ['replace', 'incremental'] as const satisfies Mode[]
 const OWNER = /^[A-Za-z0-9][A-Za-z0-9_./-]{0,127}$/
@@ -78,7 +86,7 @@ export function declareSync(name: string, options: SyncOptions<any>, resolve: Re
   const check = new Checker(name)
   check.known('option', options, OPTIONS)
   const { mode = 'replace', schedule = '30m', pacer = [], databases = [], owner = null, scope = null } = options
-  const { upstreamToleranceMs = 0, priority = 0 } = options
+  const { upstreamToleranceMs = 0, lagMs = 0, retentionMs = null, priority = 0 } = options
   if (!MODES.includes(mode)) check.fail(`mode is ${shown(mode)}; it is one of ${MODES.join(', ')}`, didYouMean(String(mode), MODES))
   if (typeof options.execute !== 'function') check.fail(`execute is ${shown(options.execute)}, not a function`)
   if (options.lookup !== undefined && typeof options.lookup !== 'function') check.fail(`lookup is ${shown(options.lookup)}, not a function`)
@@ -87,6 +95,8 @@ export function declareSync(name: string, options: SyncOptions<any>, resolve: Re
   if (owner !== null && !(typeof owner === 'string' && OWNER.test(owner))) check.fail(`owner is ${shown(owner)}`)
   if (scope !== null && typeof scope !== 'string') check.fail(`scope is ${shown(scope)}, not a string`)
   check.number('upstreamToleranceMs', upstreamToleranceMs, 0, Number.MAX_SAFE_INTEGER)
+  check.number('lagMs', lagMs, 0, Number.MAX_SAFE_INTEGER)
+  if (retentionMs !== null) check.number('retentionMs', retentionMs, 1, Number.MAX_SAFE_INTEGER)
   check.number('priority', priority, -1_000_000, 1_000_000)
   return {
     name,
@@ -101,6 +111,8 @@ export function declareSync(name: string, options: SyncOptions<any>, resolve: Re
     limits: limitsOf(check, options.limits ?? {}),
     sweep: sweepOf(check, options.sweep ?? {}),
     upstreamToleranceMs,
+    lagMs,
+    retentionMs,
     priority,
     pair,
   }
@@ -116,13 +128,15 @@ function limitsOf(check: Checker, limits: Partial<Limits>): Partial<Limits> {
 }
 
 function sweepOf(check: Checker, sweep: SweepOptions): SyncDeclaration['sweep'] {
-  check.known('sweep option', sweep, ['maxDeleteShare', 'allowEmpty'])
-  const { maxDeleteShare, allowEmpty } = sweep
+  check.known('sweep option', sweep, ['maxDeleteShare', 'allowEmpty', 'lookupsMax'])
+  const { maxDeleteShare, allowEmpty, lookupsMax } = sweep
+  if (lookupsMax !== undefined) check.number('sweep.lookupsMax', lookupsMax, 0, Number.MAX_SAFE_INTEGER)
   if (maxDeleteShare !== undefined) check.number('sweep.maxDeleteShare', maxDeleteShare, 0, 1)
   if (allowEmpty !== undefined && typeof allowEmpty !== 'boolean') check.fail(`sweep.allowEmpty is ${shown(allowEmpty)}, not a boolean`)
   return {
     ...(maxDeleteShare === undefined ? {} : { maxShare: maxDeleteShare }),
     ...(allowEmpty === undefined ? {} : { allowEmpty }),
+    ...(lookupsMax === undefined ? {} : { lookupsMax }),
   }
 }
 

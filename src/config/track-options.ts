@@ -9,10 +9,12 @@ export interface TrackSource<BackfillState = any, DeltaState = any> {
   backfill: Execute<BackfillState>
   /** What changed since the state. */
   delta: Execute<DeltaState>
-  /** The delta's state as of now, asked for before the backfill reads its first page. Undefined while there is none. */
+  /** The delta's state as of now, asked for before the backfill reads its first page. Undefined: the delta reads from the beginning. */
   anchor?: (context: SyncContext) => Promise<DeltaState | undefined>
-  /** One record by its key: for `tidemark why-not`. */
+  /** One record by its key; null when the backfill would not list it. */
   lookup?: Lookup
+  /** How long a change may take to show in the backfill's pages. */
+  lagMs?: number
 }
 
 /** Everything but the source and the schedules is for both halves. */
@@ -22,6 +24,12 @@ export interface TrackOptions<BackfillState = any, DeltaState = any> extends Omi
   schedule?: ScheduleInput
   /** By hand unless said otherwise: for a source that does not tell of deletions, how often all of it is read to find them. */
   backfillSchedule?: ScheduleInput
+}
+
+/** Given with the source, or with a delta that is a strategy of its own such as `eventFeed`. */
+export function anchorOf({ anchor, delta }: TrackSource): NonNullable<TrackSource['anchor']> | null {
+  const own = (delta as Partial<TrackSource>).anchor
+  return anchor ?? (typeof own === 'function' ? own : null)
 }
 
 export function checkTrackSource(name: string, source: unknown): asserts source is TrackSource {

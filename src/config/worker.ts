@@ -1,13 +1,14 @@
 import { SyncError, type Execute } from '../contract/index.ts'
+import { retentionOf } from '../engine/history.ts'
 import type { DatabasePlan, Limits, PacerPlan, PairPlan, SyncPlan } from '../engine/sync-plan.ts'
-import { DEFAULT_LIMITS, DEFAULT_SWEEP } from '../engine/sync-plan.ts'
+import { backfillNameOf, DEFAULT_LIMITS, DEFAULT_SWEEP } from '../engine/sync-plan.ts'
 import { didYouMean } from './closest.ts'
-import { checkName, shown } from './names.ts'
+import { checkDatabaseName, checkName, shown } from './names.ts'
 import { ownerOf } from './owner.ts'
 import type { Schedule } from './schedule.ts'
 import { compileSchema, type Schema } from './schema.ts'
 import { declareSync, type SyncDeclaration, type SyncOptions } from './sync-options.ts'
-import { checkTrackSource, type TrackOptions } from './track-options.ts'
+import { anchorOf, checkTrackSource, type TrackOptions } from './track-options.ts'
 import { checkWebhookOptions, type WebhookOptions } from './webhook-options.ts'
 import type { DeclaredWebhook } from '../webhooks/inbound.ts'
 
@@ -19,6 +20,8 @@ export interface WorkerOptions {
 export interface DatabaseOptions {
   /** Any Standard Schema (zod, valibot, arktype) or a JSON Schema. What does not fit is quarantined with the reason. */
   schema?: Schema
+  /** What a row is on the wire: `person` for the database `people`. The singular of the database's name by default. */
+  resourceType?: string
 }
 
 /** At most `allowedRequests` in any `intervalMs`, evenly spaced, divided among the syncs that use it. */
@@ -62,7 +65,7 @@ export interface PlanDefaults {
 /** A worker as plain JSON. */
 export interface Manifest {
   readonly name: string | null
-  readonly databases: readonly { readonly name: string; readonly schema: 'standard' | 'json' | null }[]
+  readonly databases: readonly { readonly name: string; readonly schema: 'standard' | 'json' | null; readonly resourceType?: string }[]
   readonly pacers: readonly PacerPlan[]
   readonly syncs: readonly ManifestSync[]
   /** Absent when there is none. */
@@ -87,6 +90,8 @@ export interface ManifestSync {
   readonly owner: string
   /** Of a pair: which half it is. */
   readonly pair: 'backfill' | 'delta' | null
+  /** How long the source keeps what the sync, or the delta of its pair, has to read; absent for no limit. */
+  readonly retentionMs?: number
 }
 
 /** All that others need of a worker. A structure and not the class, because two copies of this package may meet. */
@@ -97,6 +102,7 @@ interface Database {
   readonly plan: DatabasePlan
   readonly schema: 'standard' | 'json' | null
   readonly declared: Schema | undefined
+  readonly resourceType: string | undefined
 }
 
 interface Pacer {
@@ -121,12 +127,14 @@ export class Worker {
   }
 
   database(name: string, options: DatabaseOptions = {}): DatabaseHandle {
+    checkDatabaseName(name)
     this.#checkFree('database', name)
-    refuseUnknown('SCHEMA_INVALID', `Database "${name}"`, options, ['schema'])
+    refuseUnknown('SCHEMA_INVALID', `Database "${name}"`, options, ['schema', 'resourceType'])
+    if (options.resourceType !== undefined) checkName('resource type', options.resourceType)
     const compiled = options.schema === undefined ? null : compileSchema(name, options.schema)
     const handle = Object.freeze({ kind: 'database', name } as const)
     const plan = compiled === null ? { name } : { name, validate: compiled.validate }
-    this.#databases.set(name, { handle, plan, schema: compiled?.kind ?? null, declared: options.schema })
+    this.#databases.set(name, { handle, plan, schema: compiled?.kind ?? null, declared: options.schema, resourceType: options.resourceType })
     this.#take('database', name)
     return handle
   }
@@ -157,10 +165,11 @@ export class Worker {
   track<BackfillState, DeltaState>(name: string, options: TrackOptions<BackfillState, DeltaState>): TrackHandle {
     const { source, schedule = '5m', backfillSchedule = 'manual', ...given } = options
     checkTrackSource(name, source)
-    const shared = { ...given, ...(source.lookup !== undefined && { lookup: source.lookup }) }
-    const backfill = `${name}-backfill`
+    const { lookup, lagMs } = source
+    const shared = { ...(lagMs !== undefined && { lagMs }), ...given, ...(lookup !== undefined && { lookup }) }
+    const backfill = backfillNameOf(name)
     this.#checkFree('sync', name)
-    this.#declare(backfill, { ...shared, mode: 'replace', schedule: backfillSchedule, execute: source.backfill }, { role: 'backfill', delta: name, anchor: source.anchor ?? null })
+    this.#declare(backfill, { ...shared, mode: 'replace', schedule: backfillSchedule, execute: source.backfill }, { role: 'backfill', delta: name, anchor: anchorOf(source) })
     try {
       this.#declare(name, { ...shared, mode: 'incremental', schedule, execute: source.delta }, { role: 'delta', backfill })
     } catch (error) {
@@ -195,7 +204,7 @@ export class Worker {
   get manifest(): Manifest {
     return {
       name: this.name ?? null,
-      databases: [...this.#databases.values()].map(({ handle, schema }) => ({ name: handle.name, schema })),
+      databases: [...this.#databases.values()].map(({ handle, schema, resourceType }) => ({ name: handle.name, schema, ...(resourceType !== undefined && { resourceType }) })),
       pacers: [...this.#pacers.keys()].map((name) => this.#pacerPlan(name)),
       syncs: [...this.#syncs.values()].map((sync) => ({
         name: sync.name,
@@ -206,6 +215,7 @@ export class Worker {
         pacers: sync.pacers,
         owner: this.#owner(sync),
         pair: sync.pair?.role ?? null,
+        ...this.#retention(sync),
       })),
       ...(this.#webhooks.size > 0 && { webhooks: [...this.#webhooks].map(([name, { lands }]) => ({ name, databases: lands ? this.#syncs.get(name)!.databases : [] })) }),
     }
@@ -238,6 +248,11 @@ export class Worker {
     return Object.freeze({ kind: 'sync', name } as const)
   }
 
+  #retention({ name, pair }: SyncDeclaration): Pick<ManifestSync, 'retentionMs'> {
+    const retentionMs = retentionOf(this.plan(pair?.role === 'backfill' ? pair.delta : name))
+    return retentionMs === null ? {} : { retentionMs }
+  }
+
   /** Made when it is asked for and not at declaration: owners and shares depend on syncs declared later. */
   #plan(sync: SyncDeclaration, defaults: PlanDefaults): SyncPlan {
     return {
@@ -253,8 +268,16 @@ export class Worker {
       sweep: { ...DEFAULT_SWEEP, ...sync.sweep },
       scope: sync.scope,
       upstreamToleranceMs: sync.upstreamToleranceMs,
+      lagMs: sync.lagMs,
+      retentionMs: sync.retentionMs,
       ...(sync.pair === null ? {} : { pair: sync.pair }),
+      ...(sync.mode === 'incremental' && { listings: this.#listings(sync) }),
     }
+  }
+
+  /** See SyncPlan.listings. */
+  #listings({ databases }: SyncDeclaration): string[] {
+    return [...this.#syncs.values()].filter((other) => other.mode === 'replace' && other.databases.some((name) => databases.includes(name))).map(({ name }) => name)
   }
 
   get #registryName(): string {

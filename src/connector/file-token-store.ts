@@ -1,6 +1,6 @@
 import { randomBytes, scryptSync } from 'node:crypto'
 import { link, mkdir, open, readdir, readFile, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { SyncError } from '../contract/index.ts'
 import { seal, unseal } from '../registry/seal.ts'
 import type { StoredTokens, Tokens, TokenStore } from '../sources/kit/token-store.ts'
@@ -136,6 +136,7 @@ async function madeKey(file: string): Promise<string> {
   try {
     await writeDurably(draft, randomBytes(32).toString('base64'))
     await link(draft, file)
+    await syncFolder(dirname(file))
   } catch (error) {
     if (codeOf(error) !== 'EEXIST') throw error
   } finally {

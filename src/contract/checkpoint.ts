@@ -28,7 +28,10 @@ export interface Checkpoint {
   readonly inflight: Inflight | null
   /** What the last complete replace cycle could see; see Page.scope. */
   readonly scope: string | null
-  /** The newest `upstreamUpdatedAt` landed by a complete cycle, or its last cursor: the line the water has reached. */
+  /**
+   * The time up to which the copy is complete (invariant 12): see Page.tidemark. The last cursor of a source without times.
+   * Moves only when a cycle completes. Null for the delta of a pair until its backfill has completed once.
+   */
   readonly tidemark: string | null
   readonly paused: boolean
   /** When a run was asked for and has not begun yet. */
@@ -39,6 +42,10 @@ export interface Checkpoint {
   /** Earliest next try, as the failure asked. */
   readonly retryAt: number | null
   readonly lastSuccessAt: number | null
+  /** When the last complete cycle began, or the anchor of a delta was taken. Changes after this may be missing. */
+  readonly completeSince: number | null
+  /** Set on a backfill while everything has to be read again, because its delta lost changes. */
+  readonly backfillNeeded: BackfillNeed | null
   /** Who holds the sync, since when and until when; null when nobody does. */
   readonly heldBy: string | null
   readonly heldSince: number | null
@@ -53,7 +60,16 @@ export interface Outline extends Omit<Checkpoint, 'committed' | 'committedBy' | 
 /** Of a sync that no store knows yet. */
 export const NEVER_RUN: Checkpoint = {
   version: 0, committed: null, committedBy: null, inflight: null, scope: null, tidemark: null, paused: false, triggeredAt: null,
-  failures: 0, lastError: null, retryAt: null, lastSuccessAt: null, heldBy: null, heldSince: null, heldUntil: null,
+  failures: 0, lastError: null, retryAt: null, lastSuccessAt: null, completeSince: null, backfillNeeded: null,
+  heldBy: null, heldSince: null, heldUntil: null,
+}
+
+/** A durable order for a backfill. Only a complete backfill that began after the order ends it. */
+export interface BackfillNeed {
+  readonly since: number
+  readonly reason: string
+  /** The cycle that was unfinished when the order was given. It began too early to count. */
+  readonly cycle: number | null
 }
 
 export interface LastError {
@@ -71,10 +87,11 @@ export interface Inflight {
   /** What the next page is asked with. */
   readonly state: StateText
   readonly startedAt: number
-  /** What its pages told so far of Page.scope and of how far they reach. */
+  /** What its pages told so far of Page.scope. */
   readonly scope: string | null
+  /** The tidemark its incremental pages lead to, if the cycle completes; null in replace mode. */
   readonly tidemark: string | null
-  /** What the guard against endless cycles has to know of them (invariant 9); null before the first page. */
+  /** What the engine remembers of them (invariants 9 and 12); null before the first page. */
   readonly guard: string | null
   /** The tenant's sequence when the cycle began: rows written later are not this cycle's to sweep (invariant 5). */
   readonly startSequence: number

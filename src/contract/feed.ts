@@ -10,6 +10,8 @@ export interface FeedQuery {
   readonly live?: boolean
   /** How many sequences to look through for entries that are wanted; without a filter every entry is. */
   readonly scanMax: number
+  /** The entries end once their records have this many bytes together. One entry is always given. */
+  readonly bytesMax?: number
 }
 
 export interface FeedPage {

@@ -2,13 +2,13 @@ export type { JsonObject, JsonValue } from './json.ts'
 export type { Clock, Log, LogFields, Ports, Random } from './ports.ts'
 export { ATTRIBUTES, METRICS, NO_SPAN, SPANS } from './telemetry.ts'
 export type { AttributeName, Attributes, Meter, Metric, MetricName, Span, SpanIds, SpanName, Tracer } from './telemetry.ts'
-export type { Change, CycleFacts, Execute, Lookup, Mode, Pacing, Page, Secrets, SyncContext } from './page.ts'
+export type { AsOf, Change, CycleFacts, Execute, Lookup, Mode, Pacing, Page, Secrets, SyncContext } from './page.ts'
 export { NEVER_RUN } from './checkpoint.ts'
-export type { Checkpoint, Inflight, LastError, Lease, Outline, StateText, SyncRef } from './checkpoint.ts'
+export type { BackfillNeed, Checkpoint, Inflight, LastError, Lease, Outline, StateText, SyncRef } from './checkpoint.ts'
 export type {
   Acquired, AcquireRequest, Action, AuditEntry, BeginRequest, Begun, ChangesQuery, Column, ColumnKind, Commit,
-  CommitOutcome, CycleRecord, CycleReport, DatabaseInfo, Ear, Erased, Held, Landing, LandingCounts, Listening, LogEntry, Move, Occupied, Quarantined,
-  QuarantineEntry, Row, Signal, SlotRequest, Slots, Standing, Standings, StandingsQuery, StopReason, Store, Sweep, Trail, TrailEntry, TrailQuery, WrappedKey,
+  CommitOutcome, CycleRecord, CycleReport, DatabaseInfo, Ear, Erased, Held, Landing, LandingCounts, Listening, Listing, LogEntry, Move, Occupied, Pause, PauseRequest, Pauses, Quarantined,
+  QuarantineEntry, Row, SealedText, Signal, SlotRequest, Slots, Standing, Standings, StandingsQuery, StopReason, Store, Sweep, Trail, TrailEntry, TrailQuery, WrappedKey,
 } from './store.ts'
 export type { Consumer, ConsumerName } from './consumers.ts'
 export type {

@@ -13,8 +13,21 @@ export type Change =
       upstreamUpdatedAt?: string
       /** Another declared database than the sync's own. */
       database?: string
+      asOf?: AsOf
     }
   | { type: 'delete'; key: string; upstreamUpdatedAt?: string; database?: string }
+
+/**
+ * Set where `upstreamUpdatedAt` is not the time of the record's last change:
+ *
+ *   event  The record as it was at that time, from a log of changes. It may have changed since.
+ *   read   The record as it was when the page was read. It is not older than that time.
+ *
+ * Such a time orders the changes of one sync. It does not order them against a row that another sync wrote: an `event`
+ * may be older than any such row, a `read` than one that was committed after the page was asked for. The page is then
+ * read again, with those keys in `SyncContext.unordered`.
+ */
+export type AsOf = 'event' | 'read'
 
 /** What one call of a source returns. */
 export interface Page<State = unknown> {
@@ -34,12 +47,28 @@ export interface Page<State = unknown> {
   isLog?: boolean
   /** On the last page: why the source ends the cycle here, in a word of its own such as `reached_since`. Kept in the cycle's record. */
   stopWord?: string
+  /**
+   * RFC 3339, in the source's time: every change of the source up to this time, deletions included, has been returned once
+   * this page and the pages before it are committed (invariant 12). Set it on every page that can say so, the last one at
+   * least. Without it the engine derives an earlier time when the cycle completes; null claims nothing, and neither does
+   * the engine. In replace mode only the last page's counts.
+   */
+  tidemark?: string | null | undefined
   /** How many records follow this page, where the source counts them: only to say how long it will take. */
   left?: number
 }
 
 /** `state` is undefined on the very first call, and at the start of every replace cycle. */
-export type Execute<State = unknown> = (state: State | undefined, context: SyncContext) => Promise<Page<State>>
+export interface Execute<State = unknown> {
+  (state: State | undefined, context: SyncContext): Promise<Page<State>>
+  /**
+   * How long the source keeps changes and deletions, in ms. After a longer absence the delta may have missed some, so the
+   * engine does not ask it: it fails with HISTORY_LOST and, in a pair, orders the backfill. Unlimited when absent.
+   */
+  readonly retentionMs?: number
+  /** Without a state it begins at the end of the changes, so that nothing before the first cycle is read. */
+  readonly startsAtEnd?: boolean
+}
 
 /** What the source has under a key now, as a change; null when it has nothing there. Asked only when somebody misses a row. */
 export type Lookup = (key: string, context: SyncContext) => Promise<Change | null>
@@ -57,6 +86,11 @@ export interface SyncContext {
   readonly pacer: Pacing
   readonly secrets: Secrets
   readonly cycle: CycleFacts
+  /**
+   * Keys of this page that could not be ordered against the rows of another sync when it was read before. Return them
+   * as they are now (`asOf: 'read'`), on this page or a later one.
+   */
+  readonly unordered?: readonly string[]
 }
 
 export interface Pacing {

@@ -2,7 +2,7 @@ import type { Checkpoint, Inflight, Lease, Outline, StateText, SyncRef } from '.
 import type { Consumer, ConsumerName } from './consumers.ts'
 import type { ErrorCode } from './errors.ts'
 import type { ApiKey, Compacted, CompactRequest, CursorSecret, CursorSecretOffer, FeedPage, FeedQuery } from './feed.ts'
-import type { Mode } from './page.ts'
+import type { AsOf, Mode } from './page.ts'
 import type { Delivery, DeliveryNote, InboundClaim, InboundMessage, KeptMessage, Webhook, WebhookClaim, WebhookEdit, WebhookPlace, WebhookSettings } from './webhooks.ts'
 
 /**
@@ -30,7 +30,10 @@ export interface Store {
   close(): Promise<void>
 
   // ── the cycle ──────────────────────────────────────────────────────────────────────────────────────────────────────
-  /** Takes the sync if nobody holds it, or its holder's time is over. The epoch grows with every acquire. */
+  /**
+   * Takes the sync if nobody holds it, or its holder's time is over. The epoch grows with every acquire. Throws
+   * STATE_ROLLED_BACK as `read` does, and so does `begin`.
+   */
   acquire(ref: SyncRef, request: AcquireRequest): Promise<Acquired | Held>
   /** False when the lease is no longer ours. */
   renew(lease: Lease, request: { ttlMs: number; at: number }): Promise<boolean>
@@ -45,8 +48,11 @@ export interface Store {
   commit(commit: Commit): Promise<CommitOutcome>
 
   // ── the registry ───────────────────────────────────────────────────────────────────────────────────────────────────
-  /** Of a sync that never ran: version 0 and nothing else. */
-  read(ref: SyncRef): Promise<Checkpoint>
+  /**
+   * Of a sync that never ran: version 0 and nothing else. Throws STATE_ROLLED_BACK when the row contradicts the audit log or
+   * the record of cycles; with `forRepair` it is then shown at the version of the audit log, and without a state.
+   */
+  read(ref: SyncRef, options?: { forRepair?: boolean }): Promise<Checkpoint>
   /** Where all of them stand, or those that moved since; one question for any number of syncs. */
   standings(query: StandingsQuery): Promise<Standings>
   /**
@@ -62,10 +68,18 @@ export interface Store {
   audit(ref: SyncRef, options?: { limit?: number }): Promise<AuditEntry[]>
   /** The whole trail of the tenant, with the hashes that chain it; see registry/trail.ts. Oldest first, and newest first below `before`. */
   trail(query: TrailQuery): Promise<Trail>
+  /** The ids of the keys that wrap a data key of any tenant, sorted: beside `tenants`, the only look beyond its own. */
+  wrappingKeys(): Promise<string[]>
   /** The tenant's data keys, wrapped, oldest first. The newest seals; the others still open what they sealed. */
   dataKeys(): Promise<WrappedKey[]>
   /** False when a key of that id is there already, or is no longer wrapped by the one named in `replaces`. Audited. */
   putDataKey(key: WrappedKey, by: { actor: string; at: number; replaces?: string }): Promise<boolean>
+  /** Sealed texts at rest that another data key than `except` sealed. Those of the audit log are not among them: it is never rewritten. */
+  sealedTexts(query: { except: string; limit: number }): Promise<SealedText[]>
+  /** Replaces one with the same text under the newest key; false when it is no longer what was read. */
+  reseal(text: SealedText, sealed: string): Promise<boolean>
+  /** Audited. False while anything, the audit log included, is sealed with it, for the newest, and for one that is not there. */
+  removeDataKey(id: string, by: { actor: string; at: number }): Promise<boolean>
   /** Newest first; without a ref, of every sync. */
   cycles(ref: SyncRef | null, options?: { limit?: number }): Promise<CycleRecord[]>
   /**
@@ -75,6 +89,10 @@ export interface Store {
   takeSlots(request: SlotRequest): Promise<Slots>
   /** Where each pacer of a worker stands: pacer → ms of the last slot given. */
   pacers(worker: string): Promise<Record<string, number>>
+  /** Keeps a pause that a source has announced. Of two pauses of the same account the one that ends later stays. */
+  notePause(request: PauseRequest): Promise<void>
+  /** The pauses of a worker's accounts that are not over. */
+  pauses(query: { worker: string; at: number }): Promise<Pauses>
 
   // ── what has landed ────────────────────────────────────────────────────────────────────────────────────────────────
   /** The newest sequence; 0 when nothing has landed. */
@@ -82,7 +100,8 @@ export interface Store {
   /** Log entries with a sequence above `after`, ascending. */
   changes(query: ChangesQuery): Promise<LogEntry[]>
   /** Live rows in key order (by UTF-8 bytes), above `after`. */
-  rows(query: { database: string; after?: string; limit: number }): Promise<Row[]>
+  /** With `bytesMax` a page ends once its records have that many bytes, so a short page need not be the last. */
+  rows(query: { database: string; after?: string; limit: number; bytesMax?: number }): Promise<Row[]>
   row(database: string, key: string): Promise<Row | null>
   /** Every log entry of one key, ascending: why the row is as it is. */
   history(database: string, key: string): Promise<LogEntry[]>
@@ -108,10 +127,10 @@ export interface Store {
   apiKey(id: string): Promise<ApiKey | null>
   /** This tenant's, oldest first. */
   apiKeys(): Promise<ApiKey[]>
-  /** Belongs to this tenant, whatever it says. */
-  addApiKey(key: Omit<ApiKey, 'tenant'>): Promise<void>
-  /** False when this tenant has no such key, or it ends earlier. */
-  endApiKey(id: string, at: number): Promise<boolean>
+  /** Belongs to this tenant, whatever it says. Audited; `by` defaults to `program`. */
+  addApiKey(key: Omit<ApiKey, 'tenant'>, by?: string): Promise<void>
+  /** Audited. False when this tenant has no such key, or it ends earlier. */
+  endApiKey(id: string, endsAt: number, by: { actor: string; at: number; reason?: string }): Promise<boolean>
 
   /** In the order of their names. */
   consumers(): Promise<Consumer[]>
@@ -124,24 +143,31 @@ export interface Store {
   // ── webhooks ───────────────────────────────────────────────────────────────────────────────────────────────────────
   /** Oldest first. */
   webhooks(): Promise<Webhook[]>
-  /** Adds it at this place; of one that is there the settings are changed, and where it stands is left alone. */
-  putWebhook(settings: WebhookSettings, place: WebhookPlace): Promise<void>
+  /** Adds it at this place; of one that is there the settings are changed, and where it stands is left alone. Audited; `by` defaults to `program`. */
+  putWebhook(settings: WebhookSettings, place: WebhookPlace, by?: string): Promise<void>
   /**
    * Changes what is given of its settings. Its place and what waits stay, so that everything after its place is judged by the
    * new ones and nothing before it: whoever delivers has to claim anew. At a new URL earlier failures no longer count. Audited.
    * False when there is none.
    */
   editWebhook(id: string, edit: WebhookEdit, by: { actor: string; at: number }): Promise<boolean>
-  /** With all its deliveries. False when there is none. */
-  removeWebhook(id: string): Promise<boolean>
-  /** Enables it, makes every delivery due, and goes back or on to a place. How many dead ones are tried again; null without such a webhook. Whoever delivers has to claim anew. */
-  restartWebhook(id: string, request: { at: number; place?: WebhookPlace }): Promise<number | null>
-  /** Stops it for a reason, or lets it go on (null); what waits and what was given up stay as they are. False when there is none. Whoever delivers has to claim anew. */
-  switchWebhook(id: string, disabled: string | null): Promise<boolean>
+  /** Replaces its secrets and nothing else, if they still are `replaces`; false when they are not, or there is none. Audited. */
+  rotateWebhook(id: string, secrets: string, by: { actor: string; at: number; replaces: string }): Promise<boolean>
+  /** With all its deliveries. Audited. False when there is none. */
+  removeWebhook(id: string, by: { actor: string; at: number }): Promise<boolean>
+  /** Enables it, makes every delivery due, and goes back or on to a place. How many dead ones are tried again; null without such a webhook. Whoever delivers has to claim anew. Audited. */
+  restartWebhook(id: string, request: { actor: string; at: number; place?: WebhookPlace }): Promise<number | null>
+  /** Stops it for a reason, or lets it go on (null); what waits and what was given up stay as they are. False when there is none. Whoever delivers has to claim anew. Audited. */
+  switchWebhook(id: string, disabled: string | null, by: { actor: string; at: number }): Promise<boolean>
   /** As `acquire` does for a sync; null when somebody else has it, or it is disabled or gone. */
   claimWebhook(id: string, request: AcquireRequest): Promise<(WebhookClaim & { readonly webhook: Webhook }) | null>
   renewWebhook(claim: WebhookClaim, request: { ttlMs: number; at: number }): Promise<boolean>
   releaseWebhook(claim: WebhookClaim): Promise<void>
+  /**
+   * The secrets to sign the next message with; null when the claim is no longer ours. Read before every message, so that a
+   * rotation, an edit, a pause or a removal holds for every message sent after it was acknowledged.
+   */
+  webhookSecrets(claim: WebhookClaim): Promise<string | null>
   /** False, and nothing written, when the claim is no longer ours. */
   noteDeliveries(claim: WebhookClaim, note: DeliveryNote): Promise<boolean>
   /** In the order of the log. */
@@ -191,6 +217,30 @@ export interface Slots {
   readonly first: number
 }
 
+/** A source asked not to be asked for a while. */
+export interface PauseRequest {
+  readonly worker: string
+  /** The pacers that the refused request was paced by; empty for a sync without one. */
+  readonly pacers: readonly string[]
+  /** The origin of the refused request; empty when it is not known, and then every origin is meant. */
+  readonly origin: string
+  readonly ms: number
+  readonly at: number
+}
+
+export interface Pause {
+  /** Empty for a sync without a pacer. */
+  readonly pacer: string
+  readonly origin: string
+  readonly until: number
+}
+
+/** By the clock that says `now`: the store's own, or else the `at` of the query. */
+export interface Pauses {
+  readonly now: number
+  readonly pauses: readonly Pause[]
+}
+
 export interface Ear {
   /** Whose news to tell. */
   readonly tenants: readonly string[]
@@ -211,6 +261,8 @@ export interface AcquireRequest {
   readonly at: number
   /** A holder known to be dead: its lease need not run out first. Were it alive after all, its epoch is old. */
   readonly evict?: string
+  /** An operator sets the state anew: a row that contradicts the audit log is brought to its version, without a state. */
+  readonly forRepair?: boolean
   /** Nobody asked for it by hand: of a tenant that was erased since, and that nobody has brought back, it throws TENANT_ERASED. */
   readonly byItself?: boolean
 }
@@ -293,14 +345,34 @@ export interface Commit {
   /** A log read again (Page.isLog): `readFrom` is where the cycle began, and what was written later is not to be ordered but newer. */
   readonly isHistory?: boolean
   /**
-   * Where the backfill that runs beside this delta began: what changes nothing is put on record too, once, or the backfill would
-   * take what it read before for the newer.
+   * A listing that writes the same databases runs beside this sync, and began at this sequence. What changes nothing is put
+   * on record too, or the listing would take what it read before for the newer: with times, where only the time moves on
+   * or two times are equal; without, unless this sync has written it since.
    */
   readonly restateSince?: number
   /** Two source times this close count as equal (a source whose clock may step back). */
   readonly upstreamToleranceMs: number
+  /** Set for every page of a replace cycle: how its contested landings are resolved. */
+  readonly listing?: Listing
   /** How the records differ from those before, in words: put on record with them. */
   readonly drift?: string
+}
+
+/**
+ * A landing of a replace cycle is contested when it contradicts a stored version that has a later source time but was
+ * committed before the page was asked for. Either the page comes from a copy that lags, or the source's time went back.
+ * The lookup decides; without its answer, the landing wins when an earlier cycle contested the same version too.
+ */
+export interface Listing {
+  /**
+   * Versions up to this sequence were committed at least the source's lag before the cycle began. A later one may not
+   * show in the cycle's pages yet, so a second sighting does not decide against it.
+   */
+  readonly settledSequence: number
+  /** The database whose contested keys the source can be asked for. If there are any, the outcome is `contested`. */
+  readonly asks?: string
+  /** What the source's lookup said of contested keys of its database. */
+  readonly answers?: { readonly database: string; readonly confirmed: readonly string[]; readonly refuted: readonly string[] }
 }
 
 export type Move =
@@ -328,8 +400,17 @@ export type Move =
     }
   /** The last page of a cycle that must not count: its rows land, `inflight` is cleared, `committed` stays. */
   | { readonly kind: 'abandon'; readonly cycle: number; readonly page: number; readonly reason: string }
-  /** An operator's hand. `inflight` is cleared, and with it failures and the tidemark: what they told of is over. */
-  | { readonly kind: 'set'; readonly state: StateText; readonly actor: string; readonly reason: string }
+  /** Stores another state: an anchor, or an operator's choice. `inflight`, failures and the tidemark are cleared. */
+  | {
+      readonly kind: 'set'
+      readonly state: StateText
+      readonly actor: string
+      readonly reason: string
+      /** Everything up to this time is in the copy; see Checkpoint.completeSince. Unchanged when absent. */
+      readonly completeSince?: number
+      /** Orders a backfill in the same transaction: `sync`, of the same worker, gets Checkpoint.backfillNeeded. */
+      readonly needsBackfill?: { readonly sync: string; readonly reason: string }
+    }
   /**
    * Records out of quarantine, as of `readFrom`: those that pass now land and leave it, those that do not stay with the new
    * reason and their old time, and `superseded` entries leave it unlanded. The checkpoint and an unfinished cycle stay.
@@ -341,6 +422,12 @@ export interface Sweep {
   readonly maxShare: number
   /** Allow a sweep that deletes every one of them. */
   readonly allowEmpty: boolean
+  /** Keep rows with a later sequence: they are younger than the source's lag (invariant 5). */
+  readonly settledSequence?: number
+  /** Do not delete rows of this database yet: the outcome `absent` reports up to `limit` of them, evenly spaced by key. */
+  readonly asks?: { readonly database: string; readonly limit: number }
+  /** Who lifted the limit for this cycle: then the sweep is an entry of the audit log. */
+  readonly allowedBy?: string
 }
 
 /** A change ready to be landed: checked, serialised and hashed once, the same for every store. */
@@ -356,6 +443,7 @@ export type Landing =
       readonly cursor: string | null
       /** Canonical: UTC, six decimals, compares as text. */
       readonly upstreamAt: string | null
+      readonly asOf?: AsOf
     }
   | { readonly type: 'delete'; readonly database: string; readonly key: string; readonly upstreamAt: string | null }
 
@@ -393,6 +481,10 @@ export type CommitOutcome =
   | { readonly kind: 'conflict'; readonly checkpoint: Checkpoint }
   /** Another sync wrote these rows while the page was read, and the source's times do not tell which is newer. Nothing was written; read again. */
   | { readonly kind: 'overlap'; readonly keys: readonly string[] }
+  /** Landings of the database that `listing.asks` names are contested. Nothing was written; commit again with the answers. */
+  | { readonly kind: 'contested'; readonly keys: readonly string[] }
+  /** The sweep would delete `count` rows of the database that `sweep.asks` names. Nothing was written; commit again without `asks`. */
+  | { readonly kind: 'absent'; readonly keys: readonly string[]; readonly count: number }
   /** The sweep would delete too much. Nothing was written. */
   | { readonly kind: 'braked'; readonly database: string; readonly owned: number; readonly doomed: number }
 
@@ -448,8 +540,9 @@ export interface Row {
 
 export interface DatabaseInfo {
   readonly name: string
-  /** The relation people can select from. */
-  readonly view: string
+  /** The table people can select from, and the one with the versions it replaced. PostgreSQL names them with their schema, quoted. */
+  readonly table: string
+  readonly history: string
   readonly columns: readonly Column[]
   readonly rows: number
 }
@@ -458,7 +551,7 @@ export interface AuditEntry {
   readonly version: number
   readonly at: number
   readonly actor: string
-  /** complete, set, abandon, replay, drift, conflict, pause, resume; of the tenant: new-key, rewrap-key, edit-webhook, erase */
+  /** complete, set, abandon, replay, drift, conflict, pause, resume; of the tenant: new-key, rewrap-key, erase, and those of kit/audit-entries.ts for API keys and webhooks */
   readonly action: string
   readonly reason: string
   readonly cycle: number | null
@@ -483,6 +576,13 @@ export interface Trail {
   /** The hash of the newest entry, kept apart from it: an entry taken from the end is missed. '' before the first. */
   readonly head: string
   readonly count: number
+}
+
+/** A sealed text and where it is: a column of a sync, the secrets of the webhook `sync`, or the cursor secret of the time `column`. */
+export interface SealedText extends SyncRef {
+  readonly table: 'registry' | 'webhooks' | 'cursor_secrets'
+  readonly column: string
+  readonly text: string
 }
 
 /** A key for a tenant's states, itself encrypted with a key that is not in the store. */
@@ -527,6 +627,8 @@ export interface CycleReport {
   readonly error: { readonly code: ErrorCode; readonly message: string } | null
   /** Earliest next try; null when it may run on schedule. */
   readonly retryAt: number | null
+  /** A pause of the account kept the cycle from asking: the failure before it, if there was one, is not counted again. */
+  readonly isHeldBack?: boolean
 }
 
 export interface CycleRecord extends SyncRef {

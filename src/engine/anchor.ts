@@ -7,19 +7,20 @@ import type { SyncPlan } from './sync-plan.ts'
 
 /**
  * Before a backfill reads its first page, its delta must know where to start: were the place taken later, what changed in
- * between would be in neither. A delta that already stands somewhere stays there; a feed without a place yet leaves it
- * undefined, and the next backfill asks again.
+ * between would be in neither. A delta that already stands somewhere stays there. An anchor that is undefined means that
+ * the delta reads from the source's beginning.
  */
 export async function settleAnchor(plan: SyncPlan, options: CycleOptions, reader: PageReader, door: StoreDoor, cycle: CycleFacts): Promise<void> {
   if (plan.pair?.role !== 'backfill' || plan.pair.anchor === null) return
   const { delta, anchor } = plan.pair
   const ref = { worker: plan.worker, sync: delta }
   if (!(await isUnset(ref, door))) return
+  const { clock } = options.ports
+  const completeSince = clock.now()
   const place = await reader.ask(cycle, anchor)
   if (place === undefined) return
   const state = stateText(delta, place, plan.limits.stateBytesMax)
 
-  const { clock } = options.ports
   for (let attempt = 1; ; attempt++) {
     const taken = await door.call((store) => store.acquire(ref, { holder: options.holder, ttlMs: plan.limits.leaseTtlMs, at: clock.now() }))
     if (taken.kind === 'acquired') {
@@ -28,7 +29,7 @@ export async function settleAnchor(plan: SyncPlan, options: CycleOptions, reader
         if (standsSomewhere(checkpoint)) return
         await door.commit({
           lease, version: checkpoint.version, at: clock.now(), owner: plan.owner, landings: [], quarantined: [], columns: {}, readFrom: 0,
-          upstreamToleranceMs: 0, move: { kind: 'set', state, actor: 'engine', reason: `anchor taken before ${plan.sync} began` },
+          upstreamToleranceMs: 0, move: { kind: 'set', state, actor: 'engine', reason: `anchor taken before ${plan.sync} began`, completeSince },
         })
         return
       } finally {
@@ -42,16 +43,26 @@ export async function settleAnchor(plan: SyncPlan, options: CycleOptions, reader
   }
 }
 
-/** The source no longer tells what changed since the delta's position: give it up, on record, and ask for the backfill that makes up for it. */
-export async function orderBackfill(plan: SyncPlan, options: CycleOptions, door: StoreDoor, lease: Lease, version: number): Promise<void> {
-  if (plan.pair?.role !== 'delta') return
+/**
+ * The source no longer has the changes since the delta's state. One transaction gives the state up and orders the backfill,
+ * which takes a new anchor before it begins. Returns the error that says so.
+ */
+export async function orderBackfill(plan: SyncPlan, options: CycleOptions, door: StoreDoor, { lease, version, lost }: LostHistory): Promise<SyncError> {
+  if (plan.pair?.role !== 'delta') {
+    return new SyncError(lost.code, `${lost.message} ${plan.sync} has no backfill that could read it again: declare it with \`worker.track\`.`, { cause: lost })
+  }
   const { backfill } = plan.pair
-  const at = options.ports.clock.now()
   await door.commit({
-    lease, version, at, owner: plan.owner, landings: [], quarantined: [], columns: {}, readFrom: 0, upstreamToleranceMs: 0,
-    move: { kind: 'set', state: null, actor: 'engine', reason: `history lost; ${backfill} was asked to run` },
+    lease, version, at: options.ports.clock.now(), owner: plan.owner, landings: [], quarantined: [], columns: {}, readFrom: 0, upstreamToleranceMs: 0,
+    move: { kind: 'set', state: null, actor: 'engine', reason: `history lost; ${backfill} was ordered`, needsBackfill: { sync: backfill, reason: lost.message } },
   })
-  await door.call((store) => store.signal({ worker: plan.worker, sync: backfill }, { kind: 'trigger', actor: 'engine', at }))
+  return new SyncError('HISTORY_LOST', `${lost.message} ${backfill} was ordered and reads everything again.`, { cause: lost })
+}
+
+export interface LostHistory {
+  readonly lease: Lease
+  readonly version: number
+  readonly lost: SyncError
 }
 
 const ATTEMPTS_MAX = 60

@@ -1,4 +1,5 @@
 import { SyncError, type Change, type JsonValue, type Page, type StateText } from '../contract/index.ts'
+import { canonicalInstant } from '../values/instant.ts'
 
 /** A page whose shape is sound; its records are looked at later, one by one. */
 export interface CheckedPage {
@@ -9,6 +10,8 @@ export interface CheckedPage {
   readonly scope: string | null
   readonly stopWord: string | null
   readonly isLog: boolean
+  /** Canonical; see Page.tidemark. */
+  readonly tidemark: string | null | undefined
   /** Null when the source does not count. */
   readonly left: number | null
 }
@@ -22,11 +25,21 @@ export function checkPage(sync: string, page: Page, stateBytesMax: number): Chec
     throw invalid(sync, 'returned a page whose `stopWord` is not a word of small letters, digits and `_`')
   }
   if (page.left !== undefined && !(Number.isSafeInteger(page.left) && page.left >= 0)) throw invalid(sync, `returned a page whose \`left\` is no whole number from 0 up`)
+  const tidemark = page.tidemark === undefined || page.tidemark === null ? page.tidemark : tidemarkOf(sync, page.tidemark)
   if (page.hasMore && page.nextState === undefined) {
     throw new SyncError('STATE_MISSING', `${sync}: the page says \`hasMore: true\` but has no \`nextState\` to ask the next one with.`)
   }
   const state = page.nextState === undefined ? null : stateText(sync, page.nextState, stateBytesMax)
-  return { changes: page.changes, hasMore: page.hasMore, state, scope: page.scope ?? null, stopWord: page.hasMore ? null : (page.stopWord ?? null), isLog: page.isLog === true, left: page.left ?? null }
+  return {
+    changes: page.changes, hasMore: page.hasMore, state, scope: page.scope ?? null, tidemark,
+    stopWord: page.hasMore ? null : (page.stopWord ?? null), isLog: page.isLog === true, left: page.left ?? null,
+  }
+}
+
+function tidemarkOf(sync: string, tidemark: unknown): string {
+  const instant = typeof tidemark === 'string' ? canonicalInstant(tidemark) : null
+  if (instant === null) throw invalid(sync, 'returned a page whose `tidemark` is not an RFC 3339 instant with a zone')
+  return instant
 }
 
 /** State as JSON text, or the reason why it would not come back as it is. The message names the place, never the value. */

@@ -1,5 +1,6 @@
 import { isSyncError, SyncError } from '../contract/index.ts'
 import { maskSecrets } from '../redaction/known-secrets.ts'
+import { throwSite } from '../values/stack-frames.ts'
 
 /**
  * Whatever a connector threw, as an error with a code the engine can act on. Recognised by structure, never by text. What it
@@ -24,7 +25,8 @@ export function classify(thrown: unknown): SyncError {
     if (NETWORK.has(code)) return new SyncError('SOURCE_UNAVAILABLE', `${message} (${code})`, { cause: thrown })
   }
   if (error?.name === 'TimeoutError') return new SyncError('SOURCE_TIMEOUT', message, { cause: thrown })
-  return new SyncError('CONNECTOR_FAILED', message, { cause: thrown })
+  const site = throwSite(thrown)
+  return new SyncError('CONNECTOR_FAILED', site === null ? message : `${message} (at ${site})`, { cause: thrown })
 }
 
 const TIMEOUTS = new Set(['ETIMEDOUT', 'UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'])

@@ -1,4 +1,5 @@
 import type { ErrorCode, LandingCounts, Ports, Secrets, SpanIds, StopReason, Store, SyncRef } from '../contract/index.ts'
+import type { PauseStore } from './account-pauses.ts'
 
 export interface CycleOptions {
   readonly store: Store
@@ -6,6 +7,8 @@ export interface CycleOptions {
   /** The bare way out; the engine adds the pacer and the cycle's signal. */
   readonly fetch: (input: string | URL, init?: RequestInit) => Promise<Response>
   readonly secrets: Secrets
+  /** Where the pauses of the account are kept; the store unless given. */
+  readonly pauses?: PauseStore
   /** Who is running: shown to others as the holder of the sync. Different for every process, and for every cycle inside one. */
   readonly holder: string
   /** Why it runs: manual, schedule, trigger, library … */
@@ -17,6 +20,8 @@ export interface CycleOptions {
   readonly fresh?: boolean
   /** Confirms a sweep that the brake or a changed scope stopped. */
   readonly allowDeletes?: boolean
+  /** Who asked for this run, for the audit log; the trigger when absent. */
+  readonly actor?: string
   readonly onProgress?: (progress: Progress) => void
 }
 

@@ -1,4 +1,4 @@
-import type { CommitOutcome, Log } from '../contract/index.ts'
+import type { CommitOutcome, Landing, Log } from '../contract/index.ts'
 import { canonicalInstant, instantMs } from '../values/instant.ts'
 import type { StoreDoor } from './store-door.ts'
 import type { SyncPlan } from './sync-plan.ts'
@@ -31,8 +31,10 @@ export class LateRows {
   }
 
   /** After each page that landed: `after` is the sequence before it. */
-  async look({ counts, position }: Extract<CommitOutcome, { kind: 'landed' }>, after: number): Promise<void> {
+  async look({ counts, position }: Extract<CommitOutcome, { kind: 'landed' }>, after: number, landings: readonly Landing[]): Promise<void> {
     if (counts.created + counts.updated === 0) return
+    // Their times are no times of a change, so they say nothing about lateness.
+    if (landings.some((landing) => landing.type === 'upsert' && landing.asOf !== undefined)) return
     const { worker, sync } = this.#plan
     // The page has landed. Not to know how late its rows were is no reason to fail the cycle.
     const entries = await this.#door.call((store) => store.changes({ after, limit: position - after })).catch(() => [])

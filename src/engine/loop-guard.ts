@@ -30,7 +30,6 @@ interface Kept {
 export interface Passed {
   readonly mark: string
   readonly kept: Kept
-  readonly text: string
 }
 
 /** Invariant 9: a cycle that goes in circles, stands still or never gets anywhere fails instead, in however many runs. */
@@ -67,7 +66,7 @@ export class LoopGuard {
       emptyPages: isEmpty(page) ? emptyPages + 1 : 0,
       standstill: this.#standstill(asked, next, page),
     }
-    return { mark, kept, text: JSON.stringify(kept) }
+    return { mark, kept }
   }
 
   /** After it has landed. */

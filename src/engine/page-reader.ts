@@ -1,4 +1,5 @@
 import { SyncError, type CycleFacts, type Log, type Page, type StateText, type SyncContext } from '../contract/index.ts'
+import { originOf, withEndOfWait, type AccountPauses } from './account-pauses.ts'
 import { checkPage, parseState, type CheckedPage } from './check-page.ts'
 import { childLog } from './child-log.ts'
 import { classify } from './classify.ts'
@@ -18,6 +19,8 @@ export interface PageRequest {
   /** The tenant's sequence known now: whatever another sync lands from here on may be newer than what is read. */
   readonly readFrom: number
   readonly cycle: CycleFacts
+  /** See SyncContext.unordered. */
+  readonly unordered: readonly string[]
 }
 
 export interface ReadPage {
@@ -25,6 +28,15 @@ export interface ReadPage {
   readonly trace: PageTrace
   readonly checked: CheckedPage
   readonly prepared: PreparedPage
+  readonly times: AnswerTimes | null
+}
+
+/** What the `Date` headers of a page's answers say, in the source's time. */
+export interface AnswerTimes {
+  /** The earliest of them. */
+  readonly datedMs: number
+  /** The earliest time at which one of the answers was true: when it was sent for, or put into a cache. */
+  readonly readSinceMs: number
 }
 
 /** A page under way. Its failure waits for whoever takes the page; discarding it aborts what it is doing. */
@@ -38,16 +50,20 @@ export class PageReader {
   readonly #plan: SyncPlan
   readonly #options: CycleOptions
   readonly #pacer: Pacer
+  readonly #pauses: AccountPauses
   readonly #lease: KeptLease
   readonly #stopping: AbortSignal
   readonly #tally: Tally
   readonly #trace: CycleTrace
   readonly #preparer: PagePreparer
 
-  constructor(plan: SyncPlan, options: CycleOptions, pacer: Pacer, lease: KeptLease, stopping: AbortSignal, tally: Tally, trace: CycleTrace) {
+  constructor(
+    plan: SyncPlan, options: CycleOptions, pacer: Pacer, pauses: AccountPauses, lease: KeptLease, stopping: AbortSignal, tally: Tally, trace: CycleTrace,
+  ) {
     this.#plan = plan
     this.#options = options
     this.#pacer = pacer
+    this.#pauses = pauses
     this.#lease = lease
     this.#stopping = stopping
     this.#tally = tally
@@ -58,9 +74,12 @@ export class PageReader {
   read(request: PageRequest): Reading {
     const discarding = new AbortController()
     const trace = this.#trace.page(request.cycle)
-    const page = trace.span.within(() => this.#askWithRetries(trace, AbortSignal.any([this.#stopping, discarding.signal]), async (context) => {
-      const returned = await this.#plan.execute(parseState(this.#plan.sync, request.state), context)
-      return this.#take(request, trace, fromResult(returned))
+    const signal = AbortSignal.any([this.#stopping, discarding.signal])
+    const page = trace.span.within(() => this.#askWithRetries(trace, signal, async (context, asking) => {
+      const { unordered } = request
+      const asked = unordered.length === 0 ? context : { ...context, unordered }
+      const returned = await this.#plan.execute(parseState(this.#plan.sync, request.state), asked)
+      return this.#take(request, trace, fromResult(returned), asking.times)
     }))
     page.catch((thrown: unknown) => this.#trace.failed(trace, thrown))
     return {
@@ -74,25 +93,31 @@ export class PageReader {
 
   /** Anything else of the source, with the same patience. */
   ask<T>(cycle: CycleFacts, call: (context: SyncContext) => Promise<T>): Promise<T> {
-    return this.#askWithRetries(this.#trace.beside(cycle), this.#stopping, call)
+    // A source is asked with the context alone: more arguments would be taken for it by what wraps a source.
+    return this.#askWithRetries(this.#trace.beside(cycle), this.#stopping, (context) => call(context))
   }
 
   landed({ prepared }: ReadPage): void {
     this.#preparer.landed(prepared)
   }
 
-  async #askWithRetries<T>(trace: PageTrace, signal: AbortSignal, call: (context: SyncContext) => Promise<T>): Promise<T> {
+  async #askWithRetries<T>(
+    trace: PageTrace, signal: AbortSignal, call: (context: SyncContext, asking: Asking) => Promise<T>,
+  ): Promise<T> {
     const { clock, random, meter } = this.#options.ports
     const { retriesMax, waitMaxMs } = this.#plan.limits
-    const asking: Asking = { trace, log: childLog(this.#options.ports.log, { cycle: trace.facts.id, page: trace.facts.page }), requestId: undefined }
+    const asking: Asking = { trace, log: childLog(this.#options.ports.log, { cycle: trace.facts.id, page: trace.facts.page }), requestId: undefined, origin: null, times: null }
     for (let attempt = 1; ; attempt++) {
       try {
-        return await this.#askOnce(asking, signal, call)
+        asking.times = null
+        return await this.#askOnce(asking, signal, (context) => call(context, asking))
       } catch (thrown) {
         const error = classify(signal.aborted ? signal.reason : thrown)
-        if (signal.aborted || !isWorthRetrying(error) || attempt > retriesMax) throw error
+        if (signal.aborted || !isWorthRetrying(error)) throw error
+        await this.#pauses.noteError(asking.origin, error)
         const ms = pageDelayMs(error, attempt, random)
-        if (ms > waitMaxMs) throw error
+        if (attempt > retriesMax) throw await this.#pauses.noteGivenUp(asking.origin, error)
+        if (ms > waitMaxMs) throw withEndOfWait(error, clock.now())
         this.#tally.retried(ms)
         meter?.note('errors', 1, { 'error.type': error.code, 'tidemark.fate': 'retried' })
         meter?.note('waitDuration', ms / 1_000, { 'tidemark.reason': 'source' })
@@ -106,6 +131,7 @@ export class PageReader {
   async #askOnce<T>(asking: Asking, signal: AbortSignal, call: (context: SyncContext) => Promise<T>): Promise<T> {
     if (this.#lease.isOver()) await this.#lease.renew()
     signal.throwIfAborted()
+    await this.#pauses.check(null, signal)
     const { sync, limits } = this.#plan
     const timing = new AbortController()
     const context = this.#context(asking, AbortSignal.any([signal, timing.signal]))
@@ -123,9 +149,9 @@ export class PageReader {
     }
   }
 
-  async #take(request: PageRequest, trace: PageTrace, page: Page): Promise<ReadPage> {
+  async #take(request: PageRequest, trace: PageTrace, page: Page, times: AnswerTimes | null): Promise<ReadPage> {
     const checked = checkPage(this.#plan.sync, page, this.#plan.limits.stateBytesMax)
-    return { request, trace, checked, prepared: await this.#preparer.prepare(checked.changes) }
+    return { request, trace, checked, prepared: await this.#preparer.prepare(checked.changes), times }
   }
 
   #context(asking: Asking, signal: AbortSignal): SyncContext {
@@ -145,9 +171,18 @@ export class PageReader {
   async #request(asking: Asking, input: string | URL, init: RequestInit, signal: AbortSignal): Promise<Response> {
     await this.#pacer.wait()
     if (this.#lease.isOver()) await this.#lease.renew()
+    const origin = asking.origin = originOf(input)
+    await this.#pauses.check(origin, signal)
     signal.throwIfAborted()
+    const { clock } = this.#options.ports
+    const askedAt = clock.now()
     const response = await this.#trace.request(asking.trace, input, init, (sent) => this.#options.fetch(input, sent))
+    await this.#pauses.noteAnswer(origin, response)
     asking.requestId = requestIdOf(response)
+    const datedMs = Date.parse(response.headers.get('date') ?? '')
+    // A clock that was set back meanwhile does not tell how long it took: not longer than a page may take.
+    const tookMs = clock.now() >= askedAt ? clock.now() - askedAt : this.#plan.limits.deadlineMs
+    if (Number.isFinite(datedMs)) asking.times = earliest(asking.times, { datedMs, readSinceMs: datedMs - tookMs })
     const { 'http.request.method': method, 'server.address': host } = requestAttributes(input, init.method)
     asking.log.debug('the source answered', { method, host, status: response.status, requestId: asking.requestId })
     return response
@@ -160,6 +195,15 @@ interface Asking {
   readonly log: Log
   /** What the vendor calls the request that it answered last. */
   requestId: string | undefined
+  /** The origin that was asked last; null before the first request. */
+  origin: string | null
+  /** Of this attempt. */
+  times: AnswerTimes | null
+}
+
+function earliest(a: AnswerTimes | null, b: AnswerTimes): AnswerTimes {
+  if (a === null) return b
+  return { datedMs: Math.min(a.datedMs, b.datedMs), readSinceMs: Math.min(a.readSinceMs, b.readSinceMs) }
 }
 
 /** A connector may also return its failure instead of throwing it. */

@@ -14,8 +14,9 @@ export interface PreparedPage {
   readonly landings: Landing[]
   readonly quarantined: Quarantined[]
   readonly columns: Record<string, Column[]>
-  /** The newest time of the source on this page, or its last cursor. */
-  readonly tidemark: string | null
+  /** The newest source time among the upserts on this page. */
+  readonly newest: string | null
+  readonly lastCursor: string | null
 }
 
 /** Prepares the pages of one cycle; remembers the members that have landed, so that a page reports only new ones. */
@@ -57,8 +58,8 @@ export class PagePreparer {
         if (written === null) met.note(database.name, change.record, this.#landed)
         else met.noteColumns(database.name, written.shape.columns, this.#landed)
         if (change.cursor !== undefined) lastCursor = change.cursor
+        if (prepared.upstreamAt !== null && (newest === null || prepared.upstreamAt > newest)) newest = prepared.upstreamAt
       }
-      if (prepared.upstreamAt !== null && (newest === null || prepared.upstreamAt > newest)) newest = prepared.upstreamAt
 
       // The same key twice on a page: the newer wins, or the later when the source's times do not tell.
       let placeOf = places.get(database.name)
@@ -74,7 +75,7 @@ export class PagePreparer {
       const bad = quarantined.findIndex((item) => item.key === prepared.key && item.database === prepared.database)
       if (bad !== -1) quarantined.splice(bad, 1)
     }
-    return { landings: landings.filter((landing) => landing !== null), quarantined, columns: met.columns(), tidemark: newest ?? lastCursor }
+    return { landings: landings.filter((landing) => landing !== null), quarantined, columns: met.columns(), newest, lastCursor }
   }
 
   /** Only now: a page that is read again reports its members again. */
@@ -125,7 +126,7 @@ export class PagePreparer {
       }
     }
     const cursor = typeof change.cursor === 'string' ? change.cursor : null
-    return { type: 'upsert', database: database.name, key, text, hash: hash('sha1', text, 'base64').slice(0, HASH_LENGTH), cursor, upstreamAt }
+    return { type: 'upsert', database: database.name, key, text, hash: hash('sha1', text, 'base64').slice(0, HASH_LENGTH), cursor, upstreamAt, ...(change.asOf !== undefined && { asOf: change.asOf }) }
   }
 }
 

@@ -8,13 +8,13 @@ const CYCLE_BACKOFF_MS = [60_000, 300_000, 1_800_000, 7_200_000]
 /** How long to stay away after a failed try of one page: as long as the server asks or the backoff says, whichever is more. */
 export function pageDelayMs(error: SyncError, attempt: number, random: Random): number {
   const backoff = FIRST_DELAY_MS * 2 ** (attempt - 1)
-  return Math.max(hint(error), Math.round(backoff * (0.5 + random.next())))
+  return Math.max(waitHintMs(error), Math.round(backoff * (0.5 + random.next())))
 }
 
 /** The same between cycles. */
 export function cycleDelayMs(error: SyncError, failures: number, random: Random): number {
   const backoff = CYCLE_BACKOFF_MS[Math.min(failures, CYCLE_BACKOFF_MS.length) - 1] ?? 0
-  return Math.max(hint(error), Math.round(backoff * (0.9 + 0.2 * random.next())))
+  return Math.max(waitHintMs(error), Math.round(backoff * (0.9 + 0.2 * random.next())))
 }
 
 /** For a database that is busy: short, and different for everybody who waits. */
@@ -29,7 +29,8 @@ export function isWorthRetrying(error: SyncError): boolean {
 /** Garbage from a server (negative, NaN, ten years) must not stop the world. */
 const HINT_MAX_MS = 24 * 60 * 60_000
 
-function hint(error: SyncError): number {
+/** How long the source asked to be left alone; 0 when it did not say. */
+export function waitHintMs(error: SyncError): number {
   const ms = error.retryAfterMs
   return ms === undefined || !(ms > 0) ? 0 : Math.min(ms, HINT_MAX_MS)
 }

@@ -65,5 +65,6 @@ export class StoreDoor {
 function hasLanded(checkpoint: Checkpoint, { move, version }: Commit): boolean {
   if (move.kind === 'continue') return checkpoint.inflight?.cycle === move.cycle && checkpoint.inflight.page === move.page
   if (move.kind === 'complete') return checkpoint.version === version + 1 && checkpoint.committedBy === move.cycle
+  if (move.kind === 'set') return checkpoint.version === version + 1 && checkpoint.committedBy === null && checkpoint.committed === move.state
   return checkpoint.inflight === null && checkpoint.version === version
 }

@@ -14,12 +14,25 @@ export interface SyncPlan {
   readonly lookup?: Lookup | null
   readonly pacers: readonly PacerPlan[]
   readonly limits: Limits
-  readonly sweep: { readonly maxShare: number; readonly allowEmpty: boolean }
+  readonly sweep: SweepPlan
+  /** How long a change may take to show in everything the source answers; 0 unless given. */
+  readonly lagMs?: number
   /** Declared scope; joined with Page.scope. */
   readonly scope: string | null
   readonly upstreamToleranceMs: number
+  /** How long the source keeps changes and deletions; see Execute.retentionMs. Null for no limit. */
+  readonly retentionMs?: number | null
   /** The other half of a pair over one database. */
   readonly pair?: PairPlan
+  /** Replace syncs of the worker that write one of its databases; the other half of a pair when absent. See Commit.restateSince. */
+  readonly listings?: readonly string[]
+}
+
+export interface SweepPlan {
+  readonly maxShare: number
+  readonly allowEmpty: boolean
+  /** Absent rows that the source is asked for before a sweep; 0 for none. */
+  readonly lookupsMax?: number
 }
 
 export type PairPlan =
@@ -72,7 +85,25 @@ export const DEFAULT_LIMITS: Limits = {
   recordMembersMax: 10_000,
 }
 
+/** Where more rows are absent, so many of them stand for all. */
+export const ABSENT_LOOKUPS_MAX = 200
+
+/** The name that `track` gives to the backfill of a delta. */
+export function backfillNameOf(delta: string): string {
+  return `${delta}-backfill`
+}
+
+export function deltaNameOf(backfill: string): string {
+  return backfill.replace(/-backfill$/, '')
+}
+
 export const DEFAULT_SWEEP = { maxShare: 0.5, allowEmpty: false } as const
+
+/** The listings whose pages may be older than what this sync reads meanwhile. */
+export function listingsOf({ mode, listings, pair }: SyncPlan): readonly string[] {
+  if (mode === 'replace') return []
+  return listings ?? (pair?.role === 'delta' ? [pair.backfill] : [])
+}
 
 /** See Commit.owners. */
 export function ownersOf({ databases }: SyncPlan): Record<string, string> {

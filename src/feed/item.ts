@@ -1,6 +1,7 @@
 import type { FeedEntry, JsonObject, Row } from '../contract/index.ts'
 import { parseJson, stringifyJson } from '../values/json.ts'
 import { isoTime } from './read-page.ts'
+import { resourceTypeOf, type ResourceTypes } from './resource-type.ts'
 
 /**
  * Items as JSON text. A record goes from the store to the wire as the text it is: nothing is parsed, so that no number
@@ -9,6 +10,7 @@ import { isoTime } from './read-page.ts'
 export interface ItemOptions {
   /** Top-level members of the record to show; all when absent. */
   readonly fields?: readonly string[] | undefined
+  readonly resourceTypes?: ResourceTypes | undefined
 }
 
 /** What a change is called, for ever: its time makes it another after the store was set back. */
@@ -21,14 +23,14 @@ export function changeText(entry: FeedEntry, options: ItemOptions = {}): string 
 }
 
 /** Entries of one commit share their time, and most their database: each is written once. */
-export function changeTexts(entries: readonly FeedEntry[], { fields }: ItemOptions = {}): string[] {
+export function changeTexts(entries: readonly FeedEntry[], { fields, resourceTypes }: ItemOptions = {}): string[] {
   let [database, type, committedAt, time] = ['', '', -1, '']
   return entries.map((entry) => {
     const { key, action, text } = entry
-    if (entry.database !== database) [database, type] = [entry.database, JSON.stringify(entry.database)]
+    if (entry.database !== database) [database, type] = [entry.database, `"resourceType":${JSON.stringify(resourceTypeOf(entry.database, resourceTypes))},"database":${JSON.stringify(entry.database)}`]
     if (entry.committedAt !== committedAt) [committedAt, time] = [entry.committedAt, isoTime(entry.committedAt)]
     const snapshot = text === null ? 'null' : fields === undefined ? text : project(text, fields)
-    return `{"eventId":"${eventId(entry)}","resourceType":${type},"resourceId":${JSON.stringify(key)},"action":"${action}","updatedAt":"${time}","snapshot":${snapshot}}`
+    return `{"eventId":"${eventId(entry)}",${type},"resourceId":${JSON.stringify(key)},"action":"${action}","updatedAt":"${time}","snapshot":${snapshot}}`
   })
 }
 

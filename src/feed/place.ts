@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import type { FeedPage } from '../contract/index.ts'
 import { FeedError, FROM_START, FROM_TIME } from './feed-error.ts'
 import type { Seal } from './seal.ts'
@@ -6,8 +7,8 @@ import type { Seal } from './seal.ts'
 export interface Place {
   /** What it may be used for. */
   readonly endpoint: Endpoint
-  /** The databases it is about; null for all, also those that are yet to come. */
-  readonly databases: readonly string[] | null
+  /** The databases it is about; null for all, also those that are yet to come; a digest where they are too many to carry. */
+  readonly databases: readonly string[] | null | DatabasesDigest
   readonly sequence: number
   /** Of the entry at that sequence: a store that was set back gives the sequence out again, with another time. */
   readonly committedAt: number
@@ -19,20 +20,37 @@ export interface Place {
 
 export type Endpoint = 'changes' | 'list'
 
+/** A cursor travels in a URL and in headers. The request has to repeat a longer list, and the digest binds it. */
+export interface DatabasesDigest {
+  readonly digest: string
+}
+/** A cursor stays below 512 characters. */
+const DATABASES_BYTES_MAX = 256
+
 export const CURSOR_LIFE_MS = 7 * 24 * 3_600_000
 const VERSION = 1
 const MINUTE_MS = 60_000
 
 export function sealPlace(seal: Seal, place: Omit<Place, 'issuedAt'>, now: number): string {
   const { endpoint, databases, sequence, committedAt, floor } = place
-  return seal.seal(JSON.stringify([VERSION, endpoint, databases, sequence, committedAt, floor, Math.floor(now / MINUTE_MS)]))
+  return seal.seal(JSON.stringify([VERSION, endpoint, carried(databases), sequence, committedAt, floor, Math.floor(now / MINUTE_MS)]))
+}
+
+function carried(databases: Place['databases']): Place['databases'] {
+  const text = JSON.stringify(databases)
+  return Array.isArray(databases) && Buffer.byteLength(text) > DATABASES_BYTES_MAX ? { digest: hash('sha256', text, 'base64url') } : databases
+}
+
+/** The databases of a place: its own, or those of the request where it carries only their digest. */
+export function databasesOf({ databases }: Place, requested: readonly string[] | null | undefined): readonly string[] | null {
+  return databases !== null && 'digest' in databases ? requested! : databases
 }
 
 /** Refuses what is not a place of ours, or too old to be one. */
 export function openPlace(seal: Seal, cursor: string, now: number): Place {
   const content = seal.open(cursor)
   if (content === null) throw new FeedError('cursor_invalid', `The cursor cannot be read: it was cut, changed, or not issued to you. ${FROM_TIME}`, 'updatedSince')
-  const [version, endpoint, databases, sequence, committedAt, floor, minute] = JSON.parse(content) as [number, Endpoint, string[] | null, number, number, number, number]
+  const [version, endpoint, databases, sequence, committedAt, floor, minute] = JSON.parse(content) as [number, Endpoint, Place['databases'], number, number, number, number]
   if (version !== VERSION) throw new FeedError('cursor_unsupported', `The cursor is of version ${version}, and this server knows version ${VERSION}. ${FROM_TIME}`, 'updatedSince')
   const place = { endpoint, databases, sequence, committedAt, floor, issuedAt: minute * MINUTE_MS }
   if (now - place.issuedAt > CURSOR_LIFE_MS) throw new FeedError('cursor_expired', `The cursor is older than 7 days. ${FROM_TIME}`, 'updatedSince')
@@ -40,14 +58,22 @@ export function openPlace(seal: Seal, cursor: string, now: number): Place {
 }
 
 export function checkUse(place: Place, endpoint: Endpoint, databases: readonly string[] | null | undefined): void {
-  if (place.endpoint !== endpoint || (endpoint === 'list' && place.databases![0] !== databases![0])) {
-    const where = place.endpoint === 'changes' ? 'changes' : place.databases![0]
+  if (place.endpoint !== endpoint || (endpoint === 'list' && listed(place) !== databases![0])) {
+    const where = place.endpoint === 'changes' ? 'changes' : listed(place)
     throw new FeedError('cursor_misplaced', `The cursor was issued by /agents/v1/${where}: use it there, or start here without it.`, 'backfill')
   }
-  if (databases !== undefined && JSON.stringify(databases) !== JSON.stringify(place.databases)) {
-    const types = place.databases?.join(',')
-    throw new FeedError('cursor_filter', `The cursor was issued ${types === undefined ? 'without `types`' : `for types=${types}`}: repeat that or leave \`types\` out, or start without the cursor.`, 'backfill')
+  const isLong = place.databases !== null && 'digest' in place.databases
+  if (isLong && databases === undefined) {
+    throw new FeedError('cursor_filter', 'The cursor was issued for more `types` than it can carry: repeat the same `types` with it.')
   }
+  if (databases === undefined || JSON.stringify(carried(databases)) === JSON.stringify(place.databases)) return
+  const issued = place.databases === null ? 'without `types`' : isLong ? 'for other `types`' : `for types=${(place.databases as readonly string[]).join(',')}`
+  const remedy = isLong ? 'repeat those' : 'repeat that or leave `types` out'
+  throw new FeedError('cursor_filter', `The cursor was issued ${issued}: ${remedy}, or start without the cursor.`, 'backfill')
+}
+
+function listed({ databases }: Place): string | undefined {
+  return Array.isArray(databases) ? databases[0] : undefined
 }
 
 /** No silent gap: a place that the store can no longer continue from is expired. */

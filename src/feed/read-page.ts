@@ -1,7 +1,7 @@
 import type { FeedEntry, Store } from '../contract/index.ts'
 import { canonicalInstant, instantMs } from '../values/instant.ts'
 import { FeedError, FROM_START } from './feed-error.ts'
-import { checkContinuity, checkUse, openPlace, sealPlace, type Endpoint, type Place } from './place.ts'
+import { checkContinuity, checkUse, databasesOf, openPlace, sealPlace, type Endpoint, type Place } from './place.ts'
 import type { Seal } from './seal.ts'
 
 export interface PageRequest {
@@ -34,6 +34,8 @@ export interface Page {
 
 /** Entries looked through for one page: one that finds too little in them is short, and says that there is more. */
 const SCAN_MAX = 50_000
+/** Bytes of records in one page: one that reaches them is short, and says that there is more. */
+export const PAGE_BYTES_MAX = 8 * 1024 * 1024
 /** A reader that stands still keeps its cursor this long. */
 const KEEP_MS = 24 * 3_600_000
 
@@ -46,13 +48,13 @@ export async function readPage(store: Store, seal: Seal, request: PageRequest, n
   const { endpoint, cursor, updatedSince, limit } = request
   const opened = cursor === undefined ? null : openPlace(seal, cursor, now)
   if (opened !== null) checkUse(opened, endpoint, request.databases)
-  const databases = opened === null ? (request.databases ?? null) : opened.databases
+  const databases = opened === null ? (request.databases ?? null) : databasesOf(opened, request.databases)
   const since = opened !== null || updatedSince === undefined ? null : parseTime(updatedSince)
   const after = opened?.sequence ?? (since === null ? request.after ?? 0 : await store.sequenceBefore(since))
 
-  const page = await store.feed({ after, limit: limit + 1, scanMax: SCAN_MAX, ...(databases !== null && { databases }), ...(endpoint === 'list' && { live: true }) })
+  const page = await store.feed({ after, limit: limit + 1, scanMax: SCAN_MAX, bytesMax: PAGE_BYTES_MAX, ...(databases !== null && { databases }), ...(endpoint === 'list' && { live: true }) })
   // Not set back, as far as anybody can tell here, but not there yet: whoever asks again once it is finds all that follows.
-  if (opened !== null && opened.sequence > page.position && store.isReplica === true) return readNothing(seal, opened, cursor!, now)
+  if (opened !== null && opened.sequence > page.position && store.isReplica === true) return readNothing(seal, opened, databases, cursor!, now)
   if (opened !== null) checkContinuity(opened, page)
   if (endpoint === 'changes' && since !== null && page.floor > 0 && since <= page.floorCommittedAt) {
     throw new FeedError('time_expired', `The log no longer holds every change since ${updatedSince}; it does from ${isoTime(page.floorCommittedAt + 1)} on. ${FROM_START}`, 'backfill')
@@ -69,9 +71,9 @@ export async function readPage(store: Store, seal: Seal, request: PageRequest, n
 }
 
 /** The place stays as it is: what this store lacks, the cursor knows. */
-function readNothing(seal: Seal, opened: Place, cursor: string, now: number): Page {
+function readNothing(seal: Seal, opened: Place, databases: readonly string[] | null, cursor: string, now: number): Page {
   const nextCursor = isFresh(opened, now) ? cursor : sealPlace(seal, opened, now)
-  return { entries: [], nextCursor, hasMore: false, syncMode: 'incremental', databases: opened.databases, isSettled: false, position: opened.sequence, cursorAt: () => nextCursor }
+  return { entries: [], nextCursor, hasMore: false, syncMode: 'incremental', databases, isSettled: false, position: opened.sequence, cursorAt: () => nextCursor }
 }
 
 function isFresh({ issuedAt }: Place, now: number): boolean {

@@ -23,7 +23,7 @@ export const FAULTS = {
   'early-end': { severity: 'error', rule: 'N27', todo: 'Do not believe that flag alone: a page is the last when the source says so and the page is short, or when it is empty.' },
   'no-tie-break': { severity: 'warning', rule: 'N22', todo: 'Keep the id of the last record beside its time and filter by both (`keyset`); records of one time at a page border are lost otherwise.' },
   'no-lag': { severity: 'error', rule: 'N76', todo: 'End every cycle at `context.cycle.startedAt` minus a lag of 10 to 60 seconds, in the query and in the state; what shows later than its time is passed otherwise.' },
-  'missing-deletes': { severity: 'warning', rule: 'N87', todo: 'Use `worker.track`, or read deletions by turns with `flipFlop`. Where nothing is ever deleted, say so: `// tidemark-ignore <sync>: missing-deletes`.' },
+  'missing-deletes': { severity: 'warning', rule: 'N87', todo: 'Use `worker.track`, or read deletions with `streams`. Where nothing is ever deleted, say so: `// tidemark-ignore <sync>: missing-deletes`.' },
   'no-upstream-time': { severity: 'warning', rule: 'NX13', todo: 'Set `upstreamUpdatedAt` to the source’s own time of the record: it decides which of two syncs is newer.' },
   'key-not-unique': { severity: 'error', rule: 'NX12', todo: 'Take a key that names one record: the id, or the id with whatever tells its namesakes apart.' },
   'key-unstable': { severity: 'error', rule: 'NX12', todo: 'Take the source’s own id as key. A number of ours, a position or chance makes every reading new rows.' },

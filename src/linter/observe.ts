@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import type { Change, Page, Ports, Secrets, SyncContext } from '../contract/index.ts'
+import { NO_PAUSES, type PauseStore } from '../engine/account-pauses.ts'
 import { checkPage, stateText } from '../engine/check-page.ts'
 import { runCycle } from '../engine/cycle.ts'
 import type { CycleOptions } from '../engine/cycle-options.ts'
@@ -14,6 +15,8 @@ export interface ObserveOptions {
   readonly ports: Ports
   readonly fetch: CycleOptions['fetch']
   readonly secrets: Secrets
+  /** Where the pauses of the account are kept; nowhere unless given. */
+  readonly pauses?: PauseStore
   /** Of each cycle. */
   readonly pagesMax: number
   readonly workerFile: string
@@ -65,7 +68,7 @@ export async function observe(plan: SyncPlan, surroundings: Surroundings, option
   const run = async (number: number): Promise<void> => {
     pages = []
     const result = await runCycle(watched, {
-      store, ports: options.ports, secrets: options.secrets, holder: `check-${number}`, trigger: 'check',
+      store, pauses: options.pauses ?? NO_PAUSES, ports: options.ports, secrets: options.secrets, holder: `check-${number}`, trigger: 'check',
       ...(options.signal === undefined ? {} : { signal: options.signal }),
       fetch: (input, init) => {
         requests++

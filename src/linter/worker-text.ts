@@ -20,7 +20,7 @@ export function readWorkerText(text: string): WorkerText {
   const ignored = [...text.matchAll(/tidemark-ignore ([\w./-]+): ([a-z-]+(?:, *[a-z-]+)*)/g)].map(([, sync, words]) => ({ sync: sync!, words: words!.split(/, */) }))
   return {
     findings: lines.length === 0 ? [] : [finding('secret-in-code', `Line ${lines.slice(0, 3).join(', ')} of the worker holds what looks like a secret.`)],
-    speaksOfDeletes: /['"`]delete['"`]|\bflipFlop\b/.test(withoutComments(text)),
+    speaksOfDeletes: /['"`]delete['"`]|\b(?:flipFlop|streams)\b/.test(withoutComments(text)),
     isIgnored: (sync, word) => word in FAULTS && ignored.some((one) => one.sync === sync && one.words.includes(word)),
   }
 }

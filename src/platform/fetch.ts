@@ -1,9 +1,13 @@
+import type { LookupFunction } from 'node:net'
 import type { Dispatcher } from 'undici'
 import { SyncError } from '../contract/index.ts'
 import { answerBody, type BodyLimits } from './answer-body.ts'
 import { answerFailure, placeOf } from './answer-failure.ts'
+import { checkedLookup } from './checked-lookup.ts'
+import { isPublicAddress } from './public-address.ts'
 import { allowedRedirect, type Hop } from './redirect.ts'
 import { requestBody } from './request-body.ts'
+import { resolveBySystem, type Resolve } from './resolve.ts'
 
 export type Fetch = (input: string | URL, init?: RequestInit) => Promise<Response>
 
@@ -14,6 +18,8 @@ export interface FetchOptions extends Partial<BodyLimits> {
   /** Between two pieces of the body; its whole length is bounded by the caller's signal. */
   bodyIdleMs?: number
   redirectsMax?: number
+  /** Of the names that a redirect leads to. */
+  resolve?: Resolve
 }
 
 const DEFAULTS: Required<FetchOptions> = {
@@ -23,6 +29,7 @@ const DEFAULTS: Required<FetchOptions> = {
   headersTimeoutMs: 60_000,
   bodyIdleMs: 60_000,
   redirectsMax: 10,
+  resolve: resolveBySystem,
 }
 
 type Ask = (hop: Hop, signal: AbortSignal | null) => Promise<Dispatcher.ResponseData>
@@ -59,19 +66,24 @@ export const systemFetch: Fetch = createFetch()
 /** Not fetch of the same package: that one unfolds any chain of encodings by itself, up to the end, and is slower for a page. */
 async function connect(limits: Required<FetchOptions>): Promise<Ask> {
   const undici = await import('undici')
-  const dispatcher = new undici.Agent({
-    connect: { timeout: limits.connectTimeoutMs },
+  const agent = (connect: { lookup?: LookupFunction }): Dispatcher => new undici.Agent({
+    connect: { timeout: limits.connectTimeoutMs, ...connect },
     headersTimeout: limits.headersTimeoutMs,
     bodyTimeout: limits.bodyIdleMs,
     pipelining: 1,
     maxResponseSize: limits.wireBytesMax,
   })
-  return async ({ url, method, headers, body }, signal) => {
+  const own = agent({})
+  const foreign = agent({ lookup: checkedLookup(limits.resolve, isPublicAddress, () => Object.assign(new Error('not a public address'), { code: NOT_PUBLIC })) })
+  return async ({ url, method, headers, body, isForeign }, signal) => {
+    const dispatcher = isForeign ? foreign : own
     const sent = requestBody(body)
     for (const [name, value] of [...STANDARD_HEADERS, ...sent.headers]) if (!headers.has(name)) headers.set(name, value)
     return undici.request(url, { dispatcher, method: method as Dispatcher.HttpMethod, headers: [...headers].flat(), body: sent.body, signal })
   }
 }
+
+const NOT_PUBLIC = 'ADDRESS_NOT_PUBLIC'
 
 const STANDARD_HEADERS = [['accept', '*/*'], ['accept-encoding', 'gzip, br'], ['user-agent', 'tidemark']] as const
 
@@ -85,7 +97,7 @@ function firstHop(input: string | URL, init: RequestInit): Hop {
     throw new SyncError('CONNECTOR_FAILED', `The URL of a request to ${placeOf(url)} contains credentials. Send them in a header.`)
   }
   try {
-    return { url, method: init.method?.toUpperCase() ?? 'GET', headers: new Headers(init.headers), body: init.body ?? null }
+    return { url, method: init.method?.toUpperCase() ?? 'GET', headers: new Headers(init.headers), body: init.body ?? null, isForeign: false }
   } catch {
     // Without the cause: it quotes the value it refuses, and that may be a token.
     throw new SyncError('CONNECTOR_FAILED', `A header of the request to ${placeOf(url)} is not valid: check for line breaks and characters beyond Latin-1.`)
@@ -97,6 +109,9 @@ async function answer(hop: Hop, signal: AbortSignal | null, ask: Ask, limits: Bo
   try {
     data = await ask(hop, signal)
   } catch (error) {
+    if (hop.isForeign && (error as { code?: unknown } | null)?.code === NOT_PUBLIC) {
+      throw new SyncError('SOURCE_INVALID', `A redirect leads to ${hop.url.origin}, whose address is not public. It was not followed.`)
+    }
     throw answerFailure(error, hop.url, signal, 'head')
   }
   const { statusCode: status, statusText, body } = data

@@ -1,4 +1,5 @@
 import { SyncError } from '../contract/index.ts'
+import { isPublicHost } from './public-address.ts'
 
 /** One request on the way to an answer. */
 export interface Hop {
@@ -6,6 +7,8 @@ export interface Hop {
   readonly method: string
   readonly headers: Headers
   readonly body: RequestInit['body'] | null
+  /** Reached by a redirect from another origin: only public addresses are connected to. */
+  readonly isForeign: boolean
 }
 
 /** Says nothing about who is asking. Everything else, an `x-api-key` as much as Authorization, stays with its origin. */
@@ -26,8 +29,10 @@ export function allowedRedirect(response: Response, hop: Hop): Hop | null {
   const body = drops ? null : hop.body
   const headers = new Headers(hop.headers)
   if (drops) for (const name of ['content-type', 'content-length', 'content-encoding', 'content-language']) headers.delete(name)
-  if (url.origin === hop.url.origin) return { url, method, headers, body }
+  if (url.origin === hop.url.origin) return { url, method, headers, body, isForeign: hop.isForeign }
   // A body may hold a client secret as well as a header may.
   if (body !== null) throw new SyncError('SOURCE_INVALID', `${hop.url.origin} redirects a ${method} with its body to ${url.origin}.`)
-  return { url, method, headers: new Headers([...headers].filter(([name]) => ANONYMOUS_HEADERS.has(name))), body }
+  // A source must not point us into a private network and read what lives there through the rows that land.
+  if (!isPublicHost(url.hostname)) throw new SyncError('SOURCE_INVALID', `${hop.url.origin} redirects to ${url.origin}, whose address is not public. It was not followed.`)
+  return { url, method, headers: new Headers([...headers].filter(([name]) => ANONYMOUS_HEADERS.has(name))), body, isForeign: true }
 }

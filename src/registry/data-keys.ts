@@ -1,6 +1,7 @@
 import { SyncError, type Store } from '../contract/index.ts'
 import type { KeyRing } from './key-ring.ts'
 import { KEY_BYTES, seal, unseal, type RandomBytes } from './seal.ts'
+import { openText, partsOf, sealText } from './sealed-text.ts'
 
 export interface DataKey {
   readonly id: string
@@ -41,9 +42,18 @@ export class DataKeys {
   /** Seals from now on, in every process that hears of it; what the others sealed stays readable. */
   async add(actor: string, at: number): Promise<void> {
     const id = `d${this.#random(4).toString('hex')}`
+    await this.#refuseForeignRing()
     const { id: wrappedBy, bytes } = this.#ring.current
     await this.#store.putDataKey({ id, wrappedBy, wrapped: seal(bytes, this.#random(KEY_BYTES), placeOf(this.#store.tenant, id), this.#random) }, { actor, at })
     await this.load()
+  }
+
+  /** A ring that opens nothing in the store is not the store's: a key wrapped by it would hide that the right one is missing. */
+  async #refuseForeignRing(): Promise<void> {
+    const wrapping = await this.#store.wrappingKeys()
+    if (wrapping.length === 0 || wrapping.some((id) => this.#ring.find(id) !== undefined)) return
+    const have = this.#ring.keys.map((key) => key.id).join(', ')
+    throw new SyncError('KEYS_MISSING', `The states in this store are sealed with ${wrapping.join(', ')}; this process has ${have}. Nothing was changed.`)
   }
 
   /** Wraps what another key wraps with the ring's current one, one at a time: to be stopped and begun again at will. */
@@ -57,6 +67,44 @@ export class DataKeys {
       if (await this.#store.putDataKey({ id, wrappedBy: current.id, wrapped }, { actor, at, replaces: wrappedBy })) count++
     }
     return count
+  }
+
+  /**
+   * Puts a new data key in the place of the others and seals anew what is at rest, while everything goes on: the store takes
+   * no text of an older key any more. A run that was cut off is continued by the next, with the key it had made. Keys that
+   * seal nothing any more are deleted; those that the audit log needs stay, wrapped by the ring's current key.
+   */
+  async replace(actor: string, at: number, progress: (resealed: number) => void = () => {}): Promise<{ resealed: number; removed: readonly string[]; kept: readonly string[] }> {
+    const stored = await this.#store.dataKeys()
+    const newest = stored.at(-1)
+    if (newest === undefined) return { resealed: 0, removed: [], kept: [] }
+    const isUnfinished = newest.wrappedBy === this.#ring.current.id && (await this.#store.sealedTexts({ except: newest.id, limit: 1 })).length > 0
+    if (!isUnfinished) await this.add(actor, at)
+    await this.load()
+    const resealed = await this.#resealAll(this.#newest!, progress)
+    const old = (await this.#store.dataKeys()).map(({ id }) => id).filter((id) => id !== this.#newest!.id)
+    const removed: string[] = []
+    for (const id of old) if (await this.#store.removeDataKey(id, { actor, at })) removed.push(id)
+    await this.load()
+    return { resealed, removed, kept: old.filter((id) => !removed.includes(id)) }
+  }
+
+  async #resealAll(key: DataKey, progress: (resealed: number) => void): Promise<number> {
+    let resealed = 0
+    for (;;) {
+      const texts = await this.#store.sealedTexts({ except: key.id, limit: RESEAL_BATCH })
+      if (texts.length === 0) return resealed
+      for (const sealed of texts) {
+        const { worker, sync, column, text } = sealed
+        const parts = partsOf(text)
+        const opener = parts === null ? undefined : await this.find(parts.keyId)
+        const bytes = parts === null || opener === undefined ? null : openText(opener, this.#store.tenant, { worker, sync }, parts)
+        if (bytes === null) throw new SyncError('STATE_UNREADABLE', `What is stored of ${sync || 'the cursors'} (${column}) cannot be opened. What was sealed anew before it stays so; nothing else was changed.`)
+        // What changed meanwhile was sealed with the new key by whoever changed it.
+        if (await this.#store.reseal(sealed, sealText(key, this.#store.tenant, { worker, sync }, bytes, parts!.place, this.#random))) resealed++
+      }
+      progress(resealed)
+    }
   }
 
   /** What the store has now: another process may have added some, or erased the tenant and all of them. */
@@ -78,6 +126,8 @@ export class DataKeys {
     return { id, bytes }
   }
 }
+
+const RESEAL_BATCH = 200
 
 function placeOf(tenant: string, id: string): string {
   return JSON.stringify(['tidemark data key', 1, tenant, id])

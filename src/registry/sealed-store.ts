@@ -1,8 +1,12 @@
-import { SyncError, type Begun, type Checkpoint, type Commit, type CommitOutcome, type Inflight, type Lease, type Standing, type StateText, type Store, type SyncRef, type Webhook } from '../contract/index.ts'
+import { isSyncError, SyncError, type Begun, type Checkpoint, type Commit, type CommitOutcome, type Inflight, type Lease, type Standing, type StateText, type Store, type SyncRef, type Webhook } from '../contract/index.ts'
 import { canonicalInstant } from '../values/instant.ts'
 import { DataKeys, type DataKey } from './data-keys.ts'
 import type { KeyRing } from './key-ring.ts'
-import { seal, unseal, type RandomBytes } from './seal.ts'
+import type { RandomBytes } from './seal.ts'
+import { FORMAT, openText, partsOf, sealText } from './sealed-text.ts'
+
+/** As many processes may replace the key between reading it and writing with it. */
+const KEY_ATTEMPTS_MAX = 32
 
 /**
  * A store whose states are sealed before they reach it: in its tables, its log files and its backups they cannot be read,
@@ -12,6 +16,17 @@ import { seal, unseal, type RandomBytes } from './seal.ts'
 export function sealStore(store: Store, ring: KeyRing, random: RandomBytes): Store {
   const keys = new DataKeys(store, ring, random)
   const states = new States(store, keys, random)
+  /** Again when another process has replaced the data key since it was read. Processes that open a new store all make a first one. */
+  const withNewestKey = async <T>(write: () => Promise<T>): Promise<T> => {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await write()
+      } catch (error) {
+        if (!isSyncError(error) || error.code !== 'DATA_KEY_REPLACED' || attempt === KEY_ATTEMPTS_MAX) throw error
+        await keys.load()
+      }
+    }
+  }
   return {
     ...methodsOf(store),
     tenant: store.tenant,
@@ -23,7 +38,7 @@ export function sealStore(store: Store, ring: KeyRing, random: RandomBytes): Sto
       try {
         // What never ran may belong to a tenant that was erased since: what is sealed with keys that are gone never opens again.
         if (taken.checkpoint.version === 0 && taken.checkpoint.inflight === null) await keys.load()
-        return { ...taken, checkpoint: await states.openCheckpoint(ref, taken.checkpoint) }
+        return { ...taken, checkpoint: await states.openCheckpoint(ref, taken.checkpoint, request.forRepair) }
       } catch (error) {
         await store.release(taken.lease)
         throw error
@@ -34,8 +49,11 @@ export function sealStore(store: Store, ring: KeyRing, random: RandomBytes): Sto
       return begun === null ? null : states.openBegun(lease, begun)
     },
     // Nothing is waited for once the key is known: the next page, already being read, would be prepared before this one is sent off.
-    commit: async (commit) => states.openOutcome(commit.lease.ref, await store.commit(states.sealCommit(commit, keys.newest ?? (await keys.current(commit.at))))),
-    read: async (ref) => states.openCheckpoint(ref, await store.read(ref)),
+    commit: async (commit) => {
+      const send = async (): Promise<CommitOutcome> => store.commit(states.sealCommit(commit, keys.newest ?? (await keys.current(commit.at))))
+      return states.openOutcome(commit.lease.ref, await withNewestKey(send))
+    },
+    read: async (ref, options) => states.openCheckpoint(ref, await store.read(ref, options), options?.forRepair),
     standings: async (query) => {
       const { syncs, ...rest } = await store.standings(query)
       return { ...rest, syncs: await Promise.all(syncs.map((standing) => states.openStanding(standing))) }
@@ -43,16 +61,25 @@ export function sealStore(store: Store, ring: KeyRing, random: RandomBytes): Sto
     // Whoever could read these in a backup could make cursors of their own.
     cursorSecrets: async (offer) => {
       await keys.load()
-      // A replica takes no offer, and has perhaps no key yet to seal one with.
-      const secret = store.isReplica === true ? '' : await states.seal(OF_TENANT, offer.secret, CURSOR_SECRET, offer.createdAt)
-      const secrets = await store.cursorSecrets({ ...offer, secret })
+      const secrets = await withNewestKey(async () => {
+        // A replica takes no offer, and has perhaps no key yet to seal one with.
+        const secret = store.isReplica === true ? '' : await states.seal(OF_TENANT, offer.secret, CURSOR_SECRET, offer.createdAt)
+        return store.cursorSecrets({ ...offer, secret })
+      })
       return Promise.all(secrets.map(async (known) => ({ ...known, secret: (await states.open(OF_TENANT, known.secret, [CURSOR_SECRET]))! })))
     },
     // Whoever could read these could sign in our name.
-    putWebhook: async (settings, place) => {
+    putWebhook: async (settings, place, by) => {
       await keys.load()
-      await store.putWebhook({ ...settings, secrets: await states.seal(ofWebhook(settings.id), settings.secrets, WEBHOOK_SECRETS, settings.createdAt) }, place)
+      await withNewestKey(async () => store.putWebhook({ ...settings, secrets: await states.seal(ofWebhook(settings.id), settings.secrets, WEBHOOK_SECRETS, settings.createdAt) }, place, by))
     },
+    rotateWebhook: async (id, secrets, by) => {
+      await keys.load()
+      const stored = (await store.webhooks()).find((webhook) => webhook.id === id)
+      if (stored === undefined || (await states.openWebhook(stored)).secrets !== by.replaces) return false
+      return withNewestKey(async () => store.rotateWebhook(id, await states.seal(ofWebhook(id), secrets, WEBHOOK_SECRETS, by.at), { ...by, replaces: stored.secrets }))
+    },
+    webhookSecrets: async (claim) => states.open(ofWebhook(claim.id), await store.webhookSecrets(claim), [WEBHOOK_SECRETS]),
     webhooks: async () => Promise.all((await store.webhooks()).map((webhook) => states.openWebhook(webhook))),
     claimWebhook: async (id, request) => {
       const claim = await store.claimWebhook(id, request)
@@ -91,8 +118,6 @@ const OF_TENANT: SyncRef = { worker: '', sync: '' }
 const WEBHOOK_SECRETS: Place = 'webhook'
 /** No worker has an empty name. */
 const ofWebhook = (id: string): SyncRef => ({ worker: '', sync: id })
-const PREFIX = 'sealed'
-const FORMAT = '1'
 
 class States {
   readonly #store: Store
@@ -111,8 +136,8 @@ class States {
     const place = move.kind === 'continue' ? inflightAt(move.cycle, move.page) : committedAt(version + 1)
     const state = this.#sealWith(key, ref, move.state, place)
     if (move.kind === 'set') return { ...commit, move: { ...move, state } }
-    // A time is for everybody to see; the cursor of a source without times is a piece of its state.
-    const tidemark = move.tidemark === null || canonicalInstant(move.tidemark) !== null ? move.tidemark : this.#sealWith(key, ref, move.tidemark, TIDEMARK)
+    // Also a time: for many sources it is the very cursor of their state.
+    const tidemark = this.#sealWith(key, ref, move.tidemark, TIDEMARK)
     const scope = this.#sealWith(key, ref, move.scope, SCOPE)
     if (move.kind === 'complete') return { ...commit, move: { ...move, state, tidemark, scope } }
     // Few states are so hard to guess that a digest would not tell them.
@@ -124,11 +149,20 @@ class States {
   }
 
   #sealWith(key: DataKey, ref: SyncRef, text: string | null, place: Place): string | null {
-    if (text === null) return null
-    return [PREFIX, FORMAT, key.id, place, seal(key.bytes, text, this.#proof(ref, key.id, place), this.#random)].join('.')
+    return text === null ? null : sealText(key, this.#store.tenant, ref, text, place, this.#random)
   }
 
-  async openCheckpoint(ref: SyncRef, checkpoint: Checkpoint): Promise<Checkpoint> {
+  /** `forRepair`: a state that cannot be opened is left out, because it is about to be replaced. */
+  async openCheckpoint(ref: SyncRef, checkpoint: Checkpoint, forRepair = false): Promise<Checkpoint> {
+    try {
+      return await this.#openWhole(ref, checkpoint)
+    } catch (error) {
+      if (!forRepair || !isSyncError(error) || error.code !== 'STATE_UNREADABLE') throw error
+      return { ...checkpoint, committed: null, inflight: null, scope: null, tidemark: null }
+    }
+  }
+
+  async #openWhole(ref: SyncRef, checkpoint: Checkpoint): Promise<Checkpoint> {
     const { version, committed, inflight } = checkpoint
     return {
       ...checkpoint,
@@ -139,7 +173,7 @@ class States {
     }
   }
 
-  /** Only what is a cursor has to be opened: of thousands of syncs that have times nothing is. */
+  /** Of an outline only the tidemark is sealed. */
   async openStanding(standing: Standing): Promise<Standing> {
     const { checkpoint } = standing
     const tidemark = await this.#openTidemark(standing, checkpoint.tidemark)
@@ -172,25 +206,22 @@ class States {
     }
   }
 
+  /** Times were not sealed before, and stay as they are until they move. */
   async #openTidemark(ref: SyncRef, tidemark: string | null): Promise<string | null> {
     return tidemark === null || canonicalInstant(tidemark) !== null ? tidemark : this.open(ref, tidemark, [TIDEMARK])
   }
 
   async open(ref: SyncRef, text: StateText, places: readonly Place[]): Promise<StateText> {
     if (text === null) return null
-    const [prefix, format, keyId, place, body, ...rest] = text.split('.')
+    const parts = partsOf(text)
     const fail = (what: string): SyncError => new SyncError('STATE_UNREADABLE', `The stored state of ${ref.sync} (worker ${ref.worker}) ${what}. Nothing was changed.`)
-    if (prefix !== PREFIX || keyId === undefined || place === undefined || body === undefined || rest.length > 0) throw fail('is not sealed: something other than tidemark wrote it')
-    if (format !== FORMAT) throw fail(`is sealed in format ${format}, which this tidemark does not know`)
-    if (!places.includes(place)) throw fail('belongs to another moment: it was put back or moved')
-    const key = await this.#keys.find(keyId)
-    if (key === undefined) throw fail(`is sealed with data key ${keyId}, which is not in the store`)
-    const bytes = unseal(key.bytes, body, this.#proof(ref, keyId, place))
+    if (parts === null) throw fail('is not sealed: something other than tidemark wrote it')
+    if (parts.format !== FORMAT) throw fail(`is sealed in format ${parts.format}, which this tidemark does not know`)
+    if (!places.includes(parts.place)) throw fail('belongs to another moment: it was put back or moved')
+    const key = await this.#keys.find(parts.keyId)
+    if (key === undefined) throw fail(`is sealed with data key ${parts.keyId}, which is not in the store`)
+    const bytes = openText(key, this.#store.tenant, ref, parts)
     if (bytes === null) throw fail('was changed, or belongs to another sync')
     return bytes.toString()
-  }
-
-  #proof({ worker, sync }: SyncRef, keyId: string, place: Place): string {
-    return JSON.stringify(['tidemark state', FORMAT, this.#store.tenant, worker, sync, keyId, place])
   }
 }

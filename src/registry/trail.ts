@@ -1,4 +1,4 @@
-import type { Store } from '../contract/index.ts'
+import { isSyncError, type Store, type SyncRef } from '../contract/index.ts'
 import { linkHash, linkText } from './chain.ts'
 
 export interface TrailVerdict {
@@ -10,6 +10,8 @@ export interface TrailVerdict {
   readonly brokenAt: { readonly id: number; readonly why: string } | null
   /** Whether the head that was expected is in the trail; null when none was. */
   readonly holdsExpected: boolean | null
+  /** Syncs whose stored state contradicts the audit log, or cannot be opened. */
+  readonly states: ReadonlyArray<SyncRef & { readonly why: string }>
 }
 
 const PAGE = 1_000
@@ -18,15 +20,20 @@ const PAGE = 1_000
 export async function verifyTrail(store: Store, expect?: string): Promise<TrailVerdict> {
   let [previous, entries, after] = ['', 0, 0]
   let holdsExpected = expect === undefined ? null : expect === ''
-  const verdict = (brokenAt: TrailVerdict['brokenAt'], head: string): TrailVerdict => ({ intact: brokenAt === null && holdsExpected !== false, entries, head, brokenAt, holdsExpected })
+  const refs = new Map<string, SyncRef>()
+  const verdict = async (brokenAt: TrailVerdict['brokenAt'], head: string): Promise<TrailVerdict> => {
+    const states = await faultsOf(store, refs)
+    return { intact: brokenAt === null && holdsExpected !== false && states.length === 0, entries, head, brokenAt, holdsExpected, states }
+  }
   for (;;) {
     const page = await store.trail({ after, limit: PAGE })
     for (const entry of page.entries) {
       after = entry.id
+      if (entry.worker !== null && entry.sync !== null) refs.set(JSON.stringify([entry.worker, entry.sync]), { worker: entry.worker, sync: entry.sync })
       // From before there was a chain. Were a later one made to look so, the next would no longer follow.
       if (entries === 0 && entry.hash === '') continue
       const link = linkHash(previous, linkText(entry))
-      if (link !== entry.hash) return verdict({ id: entry.id, why: 'It was changed, or the one before it is another than it was.' }, previous)
+      if (link !== entry.hash) return await verdict({ id: entry.id, why: 'It was changed, or the one before it is another than it was.' }, previous)
       if (link === expect) holdsExpected = true
       previous = link
       entries++
@@ -35,7 +42,22 @@ export async function verifyTrail(store: Store, expect?: string): Promise<TrailV
     // Others may have added some since the page was read: then the end is not the end yet.
     const now = await store.trail({ after, limit: 1 })
     if (now.entries.length > 0) continue
-    if (now.head !== previous || now.count !== entries) return verdict({ id: after, why: `${now.count - entries} entries are missing after it.` }, previous)
-    return verdict(null, previous)
+    if (now.head !== previous || now.count !== entries) return await verdict({ id: after, why: `${now.count - entries} entries are missing after it.` }, previous)
+    return await verdict(null, previous)
   }
+}
+
+/** Each state is compared with the audit log by the store that reads it, also of syncs whose row is gone. */
+async function faultsOf(store: Store, refs: Map<string, SyncRef>): Promise<TrailVerdict['states']> {
+  for (const ref of await store.syncs()) refs.set(JSON.stringify([ref.worker, ref.sync]), ref)
+  const faults: Array<SyncRef & { why: string }> = []
+  for (const ref of refs.values()) {
+    try {
+      await store.read(ref)
+    } catch (error) {
+      if (!isSyncError(error) || (error.code !== 'STATE_ROLLED_BACK' && error.code !== 'STATE_UNREADABLE')) throw error
+      faults.push({ ...ref, why: error.message })
+    }
+  }
+  return faults
 }

@@ -1,4 +1,5 @@
 import { NEVER_RUN, type Store } from '../contract/index.ts'
+import { NO_PAUSES, type PauseStore } from '../engine/account-pauses.ts'
 import { classify } from '../engine/classify.ts'
 import type { SyncPlan } from '../engine/sync-plan.ts'
 import type { AbsenceFacts, Coverage, SourceSays } from './absence.ts'
@@ -12,18 +13,20 @@ export interface AskedKey {
   readonly tenant: string
   /** Null where there is none yet. */
   readonly store: Store | null
+  /** Where the pauses of the account are kept; in the store unless given. */
+  readonly pauses?: PauseStore
   readonly plans: readonly SyncPlan[]
   readonly database: string
   readonly key: string
 }
 
 /** What the source says of one key, by the first of its syncs that can tell. */
-export async function askForKey(outside: Outside, stopping: AbortSignal, { tenant, store, plans, database, key }: AskedKey): Promise<SourceSays> {
+export async function askForKey(outside: Outside, stopping: AbortSignal, { tenant, store, pauses = store ?? NO_PAUSES, plans, database, key }: AskedKey): Promise<SourceSays> {
   const plan = plans.find(({ databases, lookup }) => lookup != null && databases[0]!.name === database)
   if (plan === undefined) return { kind: 'unasked', reason: 'it cannot be asked for one record.' }
   try {
     const pacers = (await store?.pacers(plan.worker)) ?? {}
-    const change = await askSource(outside, stopping, { tenant, plan, pacers }, (context) => plan.lookup!(key, context))
+    const change = await askSource(outside, stopping, { tenant, plan, pacers, pauses }, (context) => plan.lookup!(key, context))
     return change?.type === 'upsert' ? { kind: 'has', sync: plan.sync, updatedAt: change.upstreamUpdatedAt ?? null } : { kind: 'has_not', sync: plan.sync }
   } catch (error) {
     const { code, message } = classify(error)

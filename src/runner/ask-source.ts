@@ -1,7 +1,9 @@
-import { SyncError, type Ports, type Secrets, type SyncContext } from '../contract/index.ts'
+import { SyncError, type ErrorCode, type Ports, type Secrets, type SyncContext } from '../contract/index.ts'
+import { AccountPauses, originOf, withEndOfWait, type PauseStore } from '../engine/account-pauses.ts'
 import { childLog } from '../engine/child-log.ts'
 import { classify } from '../engine/classify.ts'
 import { Pacer, type TakeSlots } from '../engine/pacer.ts'
+import { isWorthRetrying, pageDelayMs } from '../engine/retry.ts'
 import type { SyncPlan } from '../engine/sync-plan.ts'
 import { abortable, rejectAfter } from '../engine/waiting.ts'
 import type { Fetch } from '../platform/fetch.ts'
@@ -13,31 +15,76 @@ export interface Outside {
   readonly secrets: Secrets
 }
 
-/** Asks a source outside of any cycle, as the engine would: paced, bounded in time, and once. Nothing is written. */
-export async function askSource<Answer>(
-  { ports, secrets, ...outside }: Outside, stopping: AbortSignal, { tenant, plan, pacers }: { readonly tenant: string; readonly plan: SyncPlan; readonly pacers: Readonly<Record<string, number>> }, ask: (context: SyncContext) => Promise<Answer>,
+export interface Asking {
+  readonly tenant: string
+  readonly plan: SyncPlan
+  readonly pacers: Readonly<Record<string, number>>
+  /** Where the pauses of the account are kept. */
+  readonly pauses: PauseStore
+  /**
+   * Given, the source is asked again after a passing failure, as in a cycle, and this is called before each wait. Without
+   * it the source is asked once.
+   */
+  readonly onWait?: (wait: { readonly ms: number; readonly code: ErrorCode }) => void
+}
+
+/** Asks a source outside of any cycle, as the engine would: paced, outside of its pauses, and bounded in time. */
+export async function askSource<Answer>(outside: Outside, stopping: AbortSignal, asking: Asking, ask: (context: SyncContext) => Promise<Answer>): Promise<Answer> {
+  const { plan: { sync, limits }, onWait } = asking
+  const { clock, random } = outside.ports
+  const pauses = new AccountPauses(asking.plan, outside.ports, asking.pauses)
+  for (let attempt = 1; ; attempt++) {
+    const last: LastRequest = { origin: null }
+    try {
+      return await askOnce(outside, stopping, asking, pauses, last, ask)
+    } catch (thrown) {
+      if (stopping.aborted) throw new SyncError('CANCELLED', `${sync}: the request was stopped.`)
+      const error = classify(thrown)
+      await pauses.noteError(last.origin, error)
+      const ms = pageDelayMs(error, attempt, random)
+      if (onWait === undefined || !isWorthRetrying(error) || attempt > limits.retriesMax || ms > limits.waitMaxMs) {
+        const final = onWait !== undefined && attempt > limits.retriesMax ? await pauses.noteGivenUp(last.origin, error) : withEndOfWait(error, clock.now())
+        await pauses.keep(random)
+        throw final
+      }
+      onWait({ ms, code: error.code })
+      await clock.sleep(ms, stopping).catch(() => {})
+    }
+  }
+}
+
+interface LastRequest {
+  /** Null before the first request. */
+  origin: string | null
+}
+
+async function askOnce<Answer>(
+  { ports, secrets, ...outside }: Outside, stopping: AbortSignal, { tenant, plan, pacers }: Asking, pauses: AccountPauses, last: LastRequest, ask: (context: SyncContext) => Promise<Answer>,
 ): Promise<Answer> {
   const ending = new AbortController()
   const signal = AbortSignal.any([stopping, ending.signal])
   const pacer = new Pacer(ports, signal, plan.pacers, takeAside(pacers))
+  await pauses.check(null, signal)
   const late = rejectAfter(ports.clock, plan.limits.deadlineMs, signal, () =>
     new SyncError('SOURCE_TIMEOUT', `${plan.sync}: the source took longer than ${plan.limits.deadlineMs} ms.`))
   try {
-    const asking = Promise.resolve().then(() => ask({
+    const answer = Promise.resolve().then(() => ask({
       clock: ports.clock, random: ports.random, signal, secrets, pacer,
       log: childLog(ports.log, { tenant, worker: plan.worker, sync: plan.sync }),
       fetch: async (input, init = {}) => {
         await pacer.wait()
-        return outside.fetch(input, { ...init, signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal })
+        const origin = last.origin = originOf(input)
+        await pauses.check(origin, signal)
+        const response = await outside.fetch(input, { ...init, signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal })
+        await pauses.noteAnswer(origin, response)
+        return response
       },
       cycle: { id: 0, mode: plan.mode, startedAt: ports.clock.now(), page: 1 },
     }))
-    return await Promise.race([abortable(asking, signal), late.promise])
-  } catch (error) {
-    throw stopping.aborted ? new SyncError('CANCELLED', `${plan.sync}: the asking was stopped.`) : classify(error)
+    return await Promise.race([abortable(answer, signal), late.promise])
   } finally {
     late.cancel()
-    ending.abort(new SyncError('CANCELLED', 'The asking is over.'))
+    ending.abort(new SyncError('CANCELLED', 'The request is over.'))
   }
 }
 

@@ -27,23 +27,26 @@ export interface CoverageFacts {
   /** What the state tells, when it is one of a list that comes newest first. */
   readonly frontier: Frontier | null
   readonly pair: PairPlan | undefined
+  /** Changes were lost; see backfillOf. An order in the store says so too. */
+  readonly isLacking?: boolean
   /** The standings of the same worker, by name: of a pair, both halves tell. */
   readonly others: ReadonlyMap<string, Standing>
 }
 
-export function coverageOf(standing: Standing, { mode, frontier, pair, others }: CoverageFacts): Coverage {
-  if (pair?.role === 'delta') return pairCoverage(standing, others.get(pair.backfill))
+export function coverageOf(standing: Standing, { mode, frontier, pair, isLacking = false, others }: CoverageFacts): Coverage {
+  if (pair?.role === 'delta') return pairCoverage(standing, others.get(pair.backfill), isLacking)
   if (frontier !== null) return frontierCoverage(standing, frontier)
   const kind = mode === 'replace' ? 'snapshot' : 'stream'
-  const { parts, words } = wholeOf(standing, kind === 'snapshot' ? 'the list' : 'history')
+  const { parts, words } = wholeOf(standing, kind === 'snapshot' ? 'the list' : 'history', isLacking)
   return { kind, parts, words, progress: progressOf(standing) }
 }
 
 type Told = Pick<Coverage, 'parts' | 'words'>
 
-function wholeOf(standing: Standing, what: string): Told {
-  const { lastSuccessAt, inflight, failures } = standing.checkpoint
+function wholeOf(standing: Standing, what: string, isLacking: boolean): Told {
+  const { lastSuccessAt, inflight, failures, backfillNeeded } = standing.checkpoint
   const one = (state: CoveragePart['state'], words: string): Told => ({ parts: [{ state, share: 1, what: words }], words })
+  if (isLacking || backfillNeeded !== null) return one('hole', `Changes were lost, so all of ${what} has to be read again.`)
   if (lastSuccessAt !== null) return one('proven', `All of ${what} has been read.`)
   if (inflight === null) return one('hole', 'Nothing has been read yet.')
   if (failures > 0) return one('hole', `Reading broke off after ${pagesOf(inflight)}; it goes on from there.`)
@@ -51,9 +54,9 @@ function wholeOf(standing: Standing, what: string): Told {
   return { parts: filling(progressOf(standing), words, `The rest of ${what} has not been read yet.`), words }
 }
 
-function pairCoverage(delta: Standing, backfill: Standing | undefined): Coverage {
-  const past = backfill === undefined ? NEVER : wholeOf(backfill, 'the list')
-  const recent = wholeOf(delta, 'what changed since')
+function pairCoverage(delta: Standing, backfill: Standing | undefined, isLacking: boolean): Coverage {
+  const past = backfill === undefined ? NEVER : wholeOf(backfill, 'the list', isLacking)
+  const recent = wholeOf(delta, 'what changed since', false)
   const parts: CoveragePart[] = [
     ...past.parts.map((part) => ({ ...part, share: part.share / 2, what: `Backfill: ${part.what}` })),
     ...recent.parts.map((part) => ({ ...part, share: part.share / 2, what: `Delta: ${part.what}` })),

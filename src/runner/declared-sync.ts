@@ -8,5 +8,7 @@ export interface DeclaredSync extends Declared {
 }
 
 export function syncsOf(worker: WorkerLike, defaults: PlanDefaults = {}): DeclaredSync[] {
-  return worker.manifest.syncs.map(({ name, mode, schedule, priority }) => ({ plan: worker.plan(name, defaults), mode, schedule, priority }))
+  return worker.manifest.syncs.map(({ name, mode, schedule, priority, pair, retentionMs }) => ({
+    plan: worker.plan(name, defaults), mode, schedule, priority, pair, ...(retentionMs !== undefined && { retentionMs }),
+  }))
 }

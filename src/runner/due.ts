@@ -1,6 +1,7 @@
 import { nextDue, type Schedule } from '../config/schedule.ts'
 import { ERROR_CODES, type CycleRecord, type Mode, type Outline, type Standing } from '../contract/index.ts'
 import { AFTER_FAILURE } from './health.ts'
+import { isBackfillNeeded, type PairRole } from './pair-backfill.ts'
 
 /** What a worker says about when a sync runs. */
 export interface Declared {
@@ -8,6 +9,10 @@ export interface Declared {
   readonly schedule: Schedule
   /** 0 when the worker says nothing. */
   readonly priority: number
+  /** Which half of a pair it is. */
+  readonly pair?: PairRole
+  /** See ManifestSync. */
+  readonly retentionMs?: number
 }
 
 /** Where it stands, with its last cycles: one, and for a continuous sync `RECENT_CYCLES`. */
@@ -26,15 +31,18 @@ export type Due =
   | { readonly kind: 'at'; readonly at: number; readonly why: Why }
   | { readonly kind: 'never'; readonly why: 'paused' | 'manual' | 'stopped' }
 
-/** `unfinished`: a cycle that a crash, a budget or a stop interrupted goes on. `retry`: it failed, and its wait is over. */
-export type Why = 'trigger' | 'unfinished' | 'retry' | 'schedule'
+/**
+ * `unfinished`: a cycle that a crash, a budget or a stop interrupted goes on. `retry`: it failed, and its wait is over.
+ * `needed`: a backfill that its pair is not complete without, whatever its schedule.
+ */
+export type Why = 'trigger' | 'unfinished' | 'retry' | 'needed' | 'schedule'
 
 /**
  * When a sync should run next. A pure function of what is stored, so every process of a fleet comes to the same answer.
  * Times from a clock that was ahead are brought back to `now`, so the answer is to be kept until the standing changes
  * and not asked for again and again: it would move along with `now`.
  */
-export function dueOf({ schedule }: Declared, { checkpoint, recent }: Facts, options: DueOptions): Due {
+export function dueOf({ schedule, pair = null }: Declared, { checkpoint, recent }: Facts, options: DueOptions): Due {
   const { now } = options
   if (checkpoint.paused) return { kind: 'never', why: 'paused' }
   const earliest = retryAt(checkpoint, now)
@@ -46,10 +54,16 @@ export function dueOf({ schedule }: Declared, { checkpoint, recent }: Facts, opt
   }
   if (isStopped(checkpoint)) return { kind: 'never', why: 'stopped' }
   const failed = checkpoint.failures > 0
-  if (checkpoint.inflight !== null && (schedule.kind !== 'manual' || isOwed(checkpoint, recent))) {
+  // A first backfill keeps to the schedule it has; one that was ordered repairs the copy and does not wait.
+  const isNeeded = pair === 'backfill' && (checkpoint.backfillNeeded !== null || (schedule.kind === 'manual' && isBackfillNeeded(checkpoint)))
+  if (checkpoint.inflight !== null && (schedule.kind !== 'manual' || isNeeded || isOwed(checkpoint, recent))) {
     const { cycle, startedAt } = checkpoint.inflight
     const leftAt = recent[0]?.cycle === cycle ? recent[0].endedAt ?? startedAt : startedAt
     return { kind: 'at', at: Math.max(Math.min(leftAt, now), earliest), why: failed ? 'retry' : 'unfinished' }
+  }
+  if (isNeeded) {
+    const since = Math.min(checkpoint.backfillNeeded?.since ?? options.since, now)
+    return { kind: 'at', at: Math.max(since, earliest), why: failed ? 'retry' : 'needed' }
   }
   const slot = slotOf(schedule, recent, options)
   if (slot === null) return { kind: 'never', why: 'manual' }
@@ -64,8 +78,9 @@ export const RECENT_CYCLES = 5
  * whoever paused, resumed, triggered or set the state.
  */
 export function markOf(checkpoint: Outline): string {
-  const { version, inflight, paused, triggeredAt, failures, lastError, retryAt: retry, lastSuccessAt } = checkpoint
-  return [version, inflight?.cycle, inflight?.page, paused, triggeredAt, failures, lastError?.at, retry, lastSuccessAt].join('/')
+  const { version, inflight, paused, triggeredAt, failures, lastError, retryAt: retry, lastSuccessAt, backfillNeeded } = checkpoint
+  const need = [backfillNeeded?.since, backfillNeeded?.cycle]
+  return [version, inflight?.cycle, inflight?.page, paused, triggeredAt, failures, lastError?.at, retry, lastSuccessAt, ...need].join('/')
 }
 
 /** Never before its time, counted from the failure as our clock would have seen it. */

@@ -1,21 +1,33 @@
 import { ERROR_CODES, type Checkpoint, type Remedy } from '../contract/index.ts'
+import { isBackfillNeeded, type PairBackfill } from './pair-backfill.ts'
 
 /**
  *   INITIALIZING ──success──▶ HEALTHY ──failure──▶ WARNING ──third failure, or one that waits for a person──▶ ERROR
  *                                ▲                    │                                                        │
  *                                └──────success───────┴────────────────success, resume─────────────────────────┘
  *   PAUSED covers all of them until somebody resumes.
+ *
+ * A pair is INITIALIZING until its first backfill is complete. While one is ordered, and as soon as the source has
+ * forgotten what a sync has to read, it is WARNING at best: a sync that may lack changes is never HEALTHY.
  */
 export type Health = 'HEALTHY' | 'INITIALIZING' | 'WARNING' | 'ERROR' | 'PAUSED'
 
 export type HealthFacts = Pick<Checkpoint, 'paused' | 'failures' | 'lastError' | 'lastSuccessAt'>
 
-/** The word for where a sync stands. The first cycle counts as initializing while it waits and while it runs. */
-export function healthOf({ paused, failures, lastError, lastSuccessAt }: HealthFacts): Health {
+/** The first cycle counts as initializing while it waits and while it runs. `backfill`: see backfillOf. */
+export function healthOf({ paused, failures, lastError, lastSuccessAt }: HealthFacts, backfill: PairBackfill | null): Health {
   if (paused) return 'PAUSED'
-  if (failures === 0) return lastSuccessAt === null ? 'INITIALIZING' : 'HEALTHY'
+  const isLacking = backfill !== null && backfill.backfillNeeded !== null
+  const isOrdered = isLacking && backfill.isForeseen !== true
   if (failures >= FAILURES_OF_AN_ERROR) return 'ERROR'
-  return lastError !== null && AFTER_FAILURE[ERROR_CODES[lastError.code].remedy].needsPerson ? 'ERROR' : 'WARNING'
+  if (failures > 0) {
+    const remedy = lastError === null ? null : ERROR_CODES[lastError.code].remedy
+    // Lost history waits for no person once the backfill is ordered.
+    const needsPerson = remedy !== null && AFTER_FAILURE[remedy].needsPerson && !(remedy === 'restart' && isOrdered)
+    return needsPerson ? 'ERROR' : 'WARNING'
+  }
+  if (isLacking) return 'WARNING'
+  return lastSuccessAt === null || (backfill !== null && isBackfillNeeded(backfill)) ? 'INITIALIZING' : 'HEALTHY'
 }
 
 const FAILURES_OF_AN_ERROR = 3

@@ -1,6 +1,11 @@
 import type { Checkpoint, CycleRecord } from '../contract/index.ts'
+import { canonicalInstant, instantMs } from '../values/instant.ts'
 
-/** When the last complete cycle began: what changed in the source after that may be missing from the copy. Null when none ever was. */
-export function completeSince({ lastSuccessAt }: Pick<Checkpoint, 'lastSuccessAt'>, recent: readonly CycleRecord[]): number | null {
-  return recent.find(({ stopReason }) => stopReason === 'complete')?.startedAt ?? lastSuccessAt
+/**
+ * Up to when the copy is complete: the tidemark where it is a time, else the start of the last complete cycle. Changes of the
+ * source after it may be missing. Null when no cycle has completed.
+ */
+export function completeSince({ tidemark, lastSuccessAt }: Pick<Checkpoint, 'tidemark' | 'lastSuccessAt'>, recent: readonly CycleRecord[]): number | null {
+  const instant = tidemark === null ? null : canonicalInstant(tidemark)
+  return instant === null ? (recent.find(({ stopReason }) => stopReason === 'complete')?.startedAt ?? lastSuccessAt) : instantMs(instant)
 }

@@ -1,4 +1,5 @@
 import { SyncError, type Checkpoint, type Clock, type StateText, type Store, type SyncRef } from '../contract/index.ts'
+import type { SyncPlan } from '../engine/sync-plan.ts'
 import { maskSecrets } from '../redaction/known-secrets.ts'
 
 export interface StateMove {
@@ -7,6 +8,8 @@ export interface StateMove {
   readonly owner: string
   /** The version the decision was made on. */
   readonly version: number
+  /** Orders the backfill of the pair in the same transaction. */
+  readonly needsBackfill?: Reset['needsBackfill'] | undefined
 }
 
 export interface Mover {
@@ -19,8 +22,28 @@ export interface Mover {
 
 const LEASE_MS = 10_000
 
-/** What the next cycle of a sync without state does. */
-export const READS_ANEW = 'reads everything from the start; rows that did not change are not written again'
+/** A move to no state, and what the next cycle does then, as the end of a sentence. */
+export interface Reset {
+  readonly next: string
+  readonly needsBackfill?: { readonly sync: string; readonly reason: string }
+}
+
+/**
+ * A delta of a pair cannot read by itself what it has missed: its backfill is ordered with the reset. Null for a sync that
+ * no worker declares.
+ */
+export function resetOf(plan: Pick<SyncPlan, 'mode' | 'pair' | 'execute'> | null, reason: string): Reset {
+  if (plan?.pair?.role === 'delta') {
+    const { backfill } = plan.pair
+    return { next: `comes after ${backfill}, which the next run starts: it takes a new anchor, then reads everything again`, needsBackfill: { sync: backfill, reason: `The state was reset: ${reason}` } }
+  }
+  if (plan?.mode === 'replace') return { next: 'reads everything from the start; rows that did not change are not written again' }
+  return {
+    next: plan?.execute.startsAtEnd === true
+      ? 'begins at the end of the changes: what changed or was deleted since the last complete cycle is not read. Declare the sync with `worker.track` to have it read again'
+      : 'begins without a state, as the first one did. Rows that were deleted meanwhile stay if the source no longer tells of them',
+  }
+}
 
 /**
  * An operator's hand on a checkpoint, through the door every page goes through: with the lease, so that no runner is in
@@ -32,7 +55,10 @@ export async function moveState(store: Store, ref: SyncRef, move: StateMove, mov
     if (checkpoint.version !== move.version) throw moved(ref, move.version, checkpoint.version)
     const outcome = await store.commit({
       lease, version: move.version, at: mover.clock.now(), owner: move.owner,
-      move: { kind: 'set', state: move.state, actor: mover.actor, reason: maskSecrets(move.reason) },
+      move: {
+        kind: 'set', state: move.state, actor: mover.actor, reason: maskSecrets(move.reason),
+        ...(move.needsBackfill !== undefined && { needsBackfill: { ...move.needsBackfill, reason: maskSecrets(move.needsBackfill.reason) } }),
+      },
       landings: [], quarantined: [], columns: {}, readFrom: await store.position(), upstreamToleranceMs: 0,
     })
     if (outcome.kind === 'conflict') throw moved(ref, move.version, outcome.checkpoint.version)
@@ -44,7 +70,7 @@ export async function moveState(store: Store, ref: SyncRef, move: StateMove, mov
 }
 
 async function take(store: Store, ref: SyncRef, { clock, holder, isDead }: Mover): Promise<Extract<Awaited<ReturnType<Store['acquire']>>, { kind: 'acquired' }>> {
-  const request = { holder, ttlMs: LEASE_MS, at: clock.now() }
+  const request = { holder, ttlMs: LEASE_MS, at: clock.now(), forRepair: true }
   let taken = await store.acquire(ref, request)
   if (taken.kind === 'held' && isDead(taken.by)) taken = await store.acquire(ref, { ...request, evict: taken.by })
   if (taken.kind === 'acquired') return taken

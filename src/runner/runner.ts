@@ -1,11 +1,13 @@
+import type { Outline } from '../contract/index.ts'
 import { classify } from '../engine/classify.ts'
 import { runCycle } from '../engine/cycle.ts'
 import type { Progress } from '../engine/cycle-options.ts'
 import { Agenda } from './agenda.ts'
-import { markOf, type Why } from './due.ts'
+import { markOf, type Facts, type Why } from './due.ts'
 import { Job } from './job.ts'
 import { oncePerSlot } from './once-per-slot.ts'
 import type { Shares } from './order.ts'
+import { backfillOf, type PairBackfill } from './pair-backfill.ts'
 import type { CycleEvent, Places, RunnerEvent, RunnerOptions, RunnerStatus, RunningCycle } from './runner-options.ts'
 import { PAUSE_MS, statusOf } from './status.ts'
 import { guardStrayRejections } from '../platform/stray-rejections.ts'
@@ -105,8 +107,14 @@ export class Runner {
       state: this.#state,
       running: [...this.#running.values()].map(({ cycle }) => ({ ...cycle })),
       waiting: this.#agenda.waiting(this.#clock.now()),
-      syncs: this.#jobs.flatMap((job) => (job.standing === null ? [] : [statusOf(job.tenant, job.sync, job.standing, job.due)])),
+      syncs: this.#jobs.flatMap((job) => (job.standing === null ? [] : [statusOf(job.tenant, job.sync, { ...job.standing, backfill: this.#backfillOf(job, job.standing) }, job.due)])),
     }
+  }
+
+  #backfillOf({ tenant, name: { worker, sync }, sync: declared }: Job, { checkpoint }: Facts): PairBackfill | null {
+    const find = (other: string): Outline | undefined =>
+      this.#jobs.find((job) => job.tenant === tenant && job.name.worker === worker && job.name.sync === other)?.standing?.checkpoint
+    return backfillOf({ sync, checkpoint }, declared, { find, now: this.#clock.now() })
   }
 
   #jobsOf(tenant: string): Job[] {

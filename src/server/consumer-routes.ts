@@ -87,7 +87,7 @@ async function put({ caller, hall, request, reply }: Ask): Promise<unknown> {
   if (place !== null) checkUse(place, isList ? 'list' : 'changes', isList ? [resource] : undefined)
   const sequence = place?.sequence ?? (updatedSince === undefined ? 0 : await store.sequenceBefore(parseTime(updatedSince)))
   const consumer: Consumer = {
-    owner: caller.name, name, resource, databases: place?.databases ?? (isList ? [resource] : null), sequence, cursor: cursor ?? null,
+    owner: caller.name, name, resource, databases: place === null || (place.databases !== null && 'digest' in place.databases) ? (isList ? [resource] : null) : (place.databases ?? (isList ? [resource] : null)), sequence, cursor: cursor ?? null,
     checkpointAt: checkpointAt === undefined ? now : parseTime(checkpointAt, 'checkpointAt'), reportedAt: now, metadata: text,
   }
   if (!(await store.putConsumer(consumer, { ownedMax: CONSUMERS_MAX }))) throw new HttpError('INVALID_REQUEST', `This key has ${CONSUMERS_MAX} consumers already. Forget one with DELETE.`, { details: { reason: 'too_many_consumers' } })

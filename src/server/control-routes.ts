@@ -1,9 +1,11 @@
-import type { AuditEntry, CycleRecord, QuarantineEntry, Signal, Standing, Store, SyncRef } from '../contract/index.ts'
+import type { AuditEntry, BackfillNeed, CycleRecord, QuarantineEntry, Signal, Store, SyncRef } from '../contract/index.ts'
 import { fatesOf, replay } from '../engine/replay.ts'
 import { dueOf } from '../runner/due.ts'
 import { healthOf } from '../runner/health.ts'
-import { PAUSE_MS, readStandings, statusOf, type SyncStatus } from '../runner/status.ts'
+import { PAUSE_MS, readStandings, statusOf, type KnownSync, type SyncStatus } from '../runner/status.ts'
 import { canonicalInstant } from '../values/instant.ts'
+import { allows, readScope } from './api-key.ts'
+import type { Caller } from './callers.ts'
 import { HttpError } from './http-error.ts'
 import { sendJson, type Ask, type Hall, type Route } from './route.ts'
 import { object, RECENT_QUERY, SYNC_PARAMS, type JsonSchema } from './schemas.ts'
@@ -18,6 +20,7 @@ const SYNC = object({
   worker: TEXT, sync: TEXT, health: TEXT, mode: TEXT_OR_NULL, schedule: { type: ['object', 'null'], additionalProperties: true }, version: { type: 'integer' },
   tidemark: TEXT_OR_NULL, paused: { type: 'boolean' }, failures: { type: 'integer' }, lastError: { type: ['object', 'null'], additionalProperties: true },
   lastSuccessAt: TEXT_OR_NULL, triggeredAt: TEXT_OR_NULL, heldBy: TEXT_OR_NULL, due: { type: ['object', 'null'], additionalProperties: true },
+  backfillNeeded: { type: ['object', 'null'], additionalProperties: true },
   unfinished: { type: ['object', 'null'], additionalProperties: true }, lastCycle: { type: ['object', 'null'], additionalProperties: true },
 })
 const CYCLE = object({
@@ -26,9 +29,9 @@ const CYCLE = object({
 })
 const AUDIT = object({ version: { type: 'integer' }, at: TEXT, actor: TEXT, action: TEXT, reason: TEXT, cycle: { type: ['integer', 'null'] } })
 const QUARANTINE = object({
-  id: { type: 'integer' }, worker: TEXT, sync: TEXT, database: TEXT, key: TEXT_OR_NULL, code: TEXT, message: TEXT, text: TEXT, cycle: { type: 'integer' }, page: { type: 'integer' }, at: TEXT,
+  id: { type: 'integer' }, worker: TEXT, sync: TEXT, database: TEXT, key: TEXT_OR_NULL, code: TEXT, message: TEXT, text: TEXT_OR_NULL, cycle: { type: 'integer' }, page: { type: 'integer' }, at: TEXT,
 })
-const DATABASE = object({ name: TEXT, view: TEXT, rows: { type: 'integer' }, columns: { type: 'array', items: { type: 'object', additionalProperties: true } } })
+const DATABASE = object({ name: TEXT, table: TEXT, history: TEXT, rows: { type: 'integer' }, columns: { type: 'array', items: { type: 'object', additionalProperties: true } } })
 
 const REPLAYED = object(Object.fromEntries(['landed', 'refused', 'superseded', 'lost'].map((fate) => [fate, { type: 'integer' }])))
 
@@ -65,8 +68,8 @@ export const controlRoutes: readonly Route[] = [
     handle: async ({ caller, query, reply }) => sendList(reply, (await caller.store.cycles(null, { limit: Number(query['limit']) })).map(cycleDocument)),
   },
   {
-    method: 'GET', path: '/api/quarantine', id: 'listQuarantine', access: read, query: RECENT_QUERY, answer: listOf(QUARANTINE), summary: 'Records that could not be landed, newest first.',
-    handle: async ({ caller, query, reply }) => sendList(reply, (await caller.store.quarantined({ limit: Number(query['limit']) })).map(quarantineDocument)),
+    method: 'GET', path: '/api/quarantine', id: 'listQuarantine', access: read, query: RECENT_QUERY, answer: listOf(QUARANTINE), summary: 'Records that could not be landed, newest first. Key, message and text only of databases that the key may read.',
+    handle: async ({ caller, query, reply }) => sendList(reply, (await caller.store.quarantined({ limit: Number(query['limit']) })).map((entry) => quarantineDocument(entry, caller))),
   },
   {
     method: 'POST', path: '/api/syncs/:worker/:sync/quarantine/replay', id: 'replayQuarantine', access: write, params: SYNC_PARAMS, answer: object({ data: REPLAYED }),
@@ -118,20 +121,25 @@ async function replayQuarantine(ask: Ask): Promise<unknown> {
 }
 
 function declaredDocument(status: SyncStatus) {
-  const { worker, sync, health, mode, schedule, version, failures, heldBy, tidemark, triggeredAt, lastSuccessAt, lastError, due, unfinished, lastCycle } = status
+  const { worker, sync, health, mode, schedule, version, failures, heldBy, tidemark, triggeredAt, lastSuccessAt, lastError, due, unfinished, lastCycle, backfillNeeded } = status
   return {
     worker, sync, health, mode, schedule, version, failures, heldBy, paused: health === 'PAUSED', tidemark: shownTidemark(tidemark), triggeredAt: iso(triggeredAt), lastSuccessAt: iso(lastSuccessAt),
     lastError: lastError === null ? null : { ...lastError, at: iso(lastError.at) },
     due: due === null ? null : due.kind === 'at' ? { ...due, at: iso(due.at) } : due,
     unfinished: unfinished === null ? null : { ...unfinished, startedAt: iso(unfinished.startedAt) },
     lastCycle: lastCycle === null ? null : cycleDocument(lastCycle),
+    backfillNeeded: needDocument(backfillNeeded),
   }
 }
 
-function undeclaredDocument({ worker, sync, checkpoint, recent: [last] }: Standing) {
+function needDocument(need: BackfillNeed | null) {
+  return need === null ? null : { since: iso(need.since), reason: need.reason }
+}
+
+function undeclaredDocument({ worker, sync, checkpoint, backfill, recent: [last] }: Omit<KnownSync, 'declared'>) {
   const { version, paused, failures, lastError, heldBy, inflight, tidemark, triggeredAt, lastSuccessAt } = checkpoint
   return {
-    worker, sync, health: healthOf(checkpoint), mode: null, schedule: null, version, paused, failures, heldBy, tidemark: shownTidemark(tidemark),
+    worker, sync, health: healthOf(checkpoint, backfill), backfillNeeded: needDocument(backfill?.backfillNeeded ?? null), mode: null, schedule: null, version, paused, failures, heldBy, tidemark: shownTidemark(tidemark),
     triggeredAt: iso(triggeredAt), lastSuccessAt: iso(lastSuccessAt), lastError: lastError === null ? null : { ...lastError, at: iso(lastError.at) }, due: null,
     unfinished: inflight === null ? null : { cycle: inflight.cycle, page: inflight.page, startedAt: iso(inflight.startedAt) },
     lastCycle: last === undefined ? null : cycleDocument(last),
@@ -149,8 +157,11 @@ function auditDocument(audited: AuditEntry) {
   return { ...entry, at: iso(at) }
 }
 
-function quarantineDocument({ at, ...entry }: QuarantineEntry) {
-  return { ...entry, at: iso(at) }
+/** The record, its key and the reason why it was refused are content: they take the right to read its database. */
+function quarantineDocument({ at, ...entry }: QuarantineEntry, { scopes }: Caller) {
+  const scope = readScope(entry.database)
+  const withheld = allows(scopes, scope) ? {} : { key: null, text: null, message: `Withheld: the key lacks the scope \`${scope}\`.` }
+  return { ...entry, ...withheld, at: iso(at) }
 }
 
 /** A time is for everybody; the last cursor of a source without times is a piece of state. */

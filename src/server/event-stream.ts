@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { changeText } from '../feed/item.ts'
 import type { PageRequest } from '../feed/read-page.ts'
+import { keyEnded } from './callers.ts'
 import { HttpError } from './http-error.ts'
 import { readFeed } from './read-feed.ts'
 import { logOf, type Ask } from './route.ts'
@@ -32,14 +33,14 @@ export async function streamChanges(ask: Ask, asked: PageRequest, fields: readon
   reply.hijack()
   const { raw } = reply
   const left = new AbortController()
+  const followed = hall.callers.follow(caller, 'changes:read')
+  const over = AbortSignal.any([left.signal, followed.signal])
   let drained = new AbortController()
   raw.on('drain', () => drained.abort())
-  raw.once('close', () => {
-    left.abort()
-    drained.abort()
-  })
+  raw.once('close', () => left.abort())
+  over.addEventListener('abort', () => drained.abort())
   const say = async (text: string): Promise<void> => {
-    if (left.signal.aborted || raw.write(text)) return
+    if (over.aborted || raw.write(text)) return
     // A reader that does not keep up is waited for, not remembered for; one that takes nothing at all is left.
     drained = new AbortController()
     await hall.ports.clock.sleep(hall.patienceMs, drained.signal).then(() => raw.destroy()).catch(() => {})
@@ -48,20 +49,24 @@ export async function streamChanges(ask: Ask, asked: PageRequest, fields: readon
     raw.writeHead(200, { ...outgoing(reply.getHeaders()), 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' })
     raw.flushHeaders()
     for (;;) {
-      for (const entry of page.entries) await say(`id: ${page.cursorAt(entry)}\nevent: change\ndata: ${changeText(entry, { fields })}\n\n`)
+      for (const entry of page.entries) await say(`id: ${page.cursorAt(entry)}\nevent: change\ndata: ${changeText(entry, { fields, resourceTypes: hall.resourceTypes })}\n\n`)
       if (!page.hasMore) {
         // No event, but the reader's place, and that there is no more: so a quiet stretch is not read again after a break.
         await say(`: up to date\nid: ${page.nextCursor}\n\n`)
-        await hall.tide.wait(caller.store, page.position, BEAT_MS, left.signal)
+        await hall.tide.wait(caller.store, page.position, BEAT_MS, over)
       }
-      if (left.signal.aborted || hall.stopping.aborted || !(await hall.callers.isStillValid(caller))) break
+      if (left.signal.aborted || hall.stopping.aborted) break
+      if (!(await hall.callers.isStillValid(caller, 'changes:read'))) throw keyEnded()
       page = await readFeed(hall, caller.store, { ...start, cursor: page.nextCursor, updatedSince: undefined })
     }
   } catch (thrown) {
     const error = toHttpError(thrown)
     if (error.status >= 500) logOf(ask).warn('a stream of changes ended', { code: error.code })
-    await say(`event: error\ndata: ${error.body(request.id)}\n\n`)
+    // A reader that is not taking anything is not waited for once its key has ended.
+    if (followed.signal.aborted && raw.writableNeedDrain) raw.destroy()
+    else raw.write(`event: error\ndata: ${error.body(request.id)}\n\n`)
   } finally {
+    followed.close()
     const count = (hall.streams.get(who) ?? 1) - 1
     if (count === 0) hall.streams.delete(who)
     else hall.streams.set(who, count)

@@ -4,6 +4,8 @@ import type { Store } from '../contract/index.ts'
 import { FeedError } from '../feed/feed-error.ts'
 import { changeTexts, eventId, rowText } from '../feed/item.ts'
 import type { Page, PageRequest } from '../feed/read-page.ts'
+import { resourceTypeOf, type ResourceTypes } from '../feed/resource-type.ts'
+import { keyEnded } from './callers.ts'
 import { encodingFor } from './encoding.ts'
 import { streamChanges, wantsStream } from './event-stream.ts'
 import { HttpError } from './http-error.ts'
@@ -67,9 +69,10 @@ async function sendPage({ caller: { store }, request, reply, hall }: Ask, body: 
 
 /** Without a cursor and a time, from `after` on. */
 export async function readChanges(ask: Ask, after = 0): Promise<unknown> {
-  const { caller: { store }, query, reply, request, hall } = ask
+  const { caller, query, reply, request, hall } = ask
+  const { store } = caller
   const given = names(query['types'])
-  const types = given === undefined ? undefined : await knownTypes(store, given)
+  const types = given === undefined ? undefined : await knownTypes(store, given, hall.resourceTypes)
   const asked: PageRequest = {
     endpoint: 'changes', databases: types?.toSorted(), cursor: text(query['cursor']), updatedSince: text(query['updatedSince']), limit: Number(query['limit']), after,
   }
@@ -80,14 +83,21 @@ export async function readChanges(ask: Ask, after = 0): Promise<unknown> {
   if (waitMs > 0 && page.entries.length === 0 && !page.hasMore) {
     const left = new AbortController()
     reply.raw.once('close', () => left.abort())
+    const followed = hall.callers.follow(caller, 'changes:read')
+    const over = AbortSignal.any([left.signal, followed.signal])
     const until = hall.ports.clock.now() + waitMs
-    // What moved may be of another type: then on from where the look ended.
-    for (let now = hall.ports.clock.now(); now < until && page.entries.length === 0 && !left.signal.aborted && !hall.stopping.aborted; now = hall.ports.clock.now()) {
-      await hall.tide.wait(store, page.position, until - now, left.signal)
-      page = await readFeed(hall, store, { ...asked, cursor: page.nextCursor, updatedSince: undefined })
+    try {
+      // What moved may be of another type: then on from where the look ended.
+      for (let now = hall.ports.clock.now(); now < until && page.entries.length === 0 && !over.aborted && !hall.stopping.aborted; now = hall.ports.clock.now()) {
+        await hall.tide.wait(store, page.position, until - now, over)
+        page = await readFeed(hall, store, { ...asked, cursor: page.nextCursor, updatedSince: undefined })
+      }
+    } finally {
+      followed.close()
     }
+    if (!(await hall.callers.isStillValid(caller, 'changes:read'))) throw keyEnded()
   }
-  const items = changeTexts(page.entries, { fields })
+  const items = changeTexts(page.entries, { fields, resourceTypes: hall.resourceTypes })
   const more = `"types":${JSON.stringify(page.databases)}`
   if (!page.isSettled) return send(reply, request.headers['if-none-match'], page, items, more, asked.limit)
   const body = Buffer.from(bodyOf(page, items, more, asked.limit))
@@ -114,10 +124,10 @@ function isKnown(header: string | undefined, tag: string): boolean {
   return header !== undefined && header.split(',').some((one) => one.trim().replace(/^W\//, '') === tag)
 }
 
-/** Each once; a database may also be named in the singular. */
-async function knownTypes(store: Store, types: readonly string[]): Promise<string[]> {
+/** Each once; by the name of the database or by its resource type. */
+async function knownTypes(store: Store, types: readonly string[], declared: ResourceTypes): Promise<string[]> {
   const known = await store.databaseNames()
-  const meant = types.map((type) => (!known.includes(type) && known.includes(`${type}s`) ? `${type}s` : type))
+  const meant = types.map((type) => (known.includes(type) ? type : (known.find((name) => resourceTypeOf(name, declared) === type) ?? type)))
   const unknown = meant.find((type) => !known.includes(type))
   if (unknown !== undefined) throw new FeedError('type_unknown', `There is no type ${JSON.stringify(unknown.slice(0, 63))}; there are: ${known.join(', ') || 'none yet'}.`)
   return [...new Set(meant)]

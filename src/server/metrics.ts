@@ -10,6 +10,7 @@ import type { SyncFigures } from './sync-figures.ts'
 export const GAUGES = {
   tidemark_syncs: { about: 'Syncs by health.', labels: ['health'] },
   tidemark_sync_lag_seconds: { about: 'Since the last complete cycle of the sync began: what changed in the source since may be missing. Absent before the first, and of the backfill of a pair, whose delta tells what came after.', labels: ['worker', 'sync'] },
+  tidemark_sync_backfill_needed: { about: '1 while a backfill is ordered for the sync or its pair: changes were lost, and the copy may lack them until it is complete.', labels: ['worker', 'sync'] },
   tidemark_sync_failures: { about: 'Cycles of the sync that failed in a row.', labels: ['worker', 'sync'] },
   tidemark_sync_running: { about: 'Whether a process is at work on the sync.', labels: ['worker', 'sync'] },
   tidemark_feed_position: { about: 'The newest sequence of the feed.', labels: [] },
@@ -111,6 +112,7 @@ export class Metrics implements Meter {
     const one = (name: keyof typeof GAUGES, value: number): void => gauges.set(name, GAUGES[name], [[{}, value]])
     by('tidemark_syncs', figures.healths)
     ofSyncs('tidemark_sync_lag_seconds', ({ lagSeconds }) => lagSeconds)
+    ofSyncs('tidemark_sync_backfill_needed', ({ backfillNeeded }) => backfillNeeded)
     ofSyncs('tidemark_sync_failures', ({ failures }) => failures)
     ofSyncs('tidemark_sync_running', ({ running }) => running)
     one('tidemark_feed_position', position)

@@ -5,6 +5,7 @@ import type { Outside } from '../runner/ask-source.ts'
 import type { DeclaredSync } from '../runner/declared-sync.ts'
 import type { Places } from '../runner/runner-options.ts'
 import type { TenantInbound } from '../webhooks/tenant-inbound.ts'
+import type { Resolve } from '../platform/resolve.ts'
 import type { Send } from '../webhooks/send.ts'
 import type { Caller, Callers } from './callers.ts'
 import type { StateNotes } from './console/state-notes.ts'
@@ -12,6 +13,7 @@ import { COMPRESS_MIN_BYTES } from './encoding.ts'
 import type { Metrics } from './metrics.ts'
 import type { PageCache } from './page-cache.ts'
 import type { JsonSchema } from './schemas.ts'
+import type { ResourceTypes } from '../feed/resource-type.ts'
 import type { Seals } from './seals.ts'
 import type { TideWatch } from './tide-watch.ts'
 
@@ -60,10 +62,13 @@ export interface Hall {
   readonly outside: Outside | null
   /** Of the records of its databases, where they are declared. */
   readonly schemas: Readonly<Record<string, JsonSchema>>
+  readonly resourceTypes: ResourceTypes
   /** Null when the worker takes no webhooks. */
   readonly inbound: TenantInbound | null
   /** Sends a message to a webhook, for a try. */
   readonly send: Send
+  /** Resolves the name of a webhook's URL when it is registered. */
+  readonly resolve: Resolve
   readonly callers: Callers
   readonly seals: Seals
   readonly tide: TideWatch

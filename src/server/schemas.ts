@@ -20,7 +20,7 @@ export const BODY = { cursor, updatedSince }
 export const LIST_QUERY = object({ cursor, updatedSince, limit, fields }, [])
 export const ROW_QUERY = object({ fields }, [])
 export const CHANGES_QUERY = object({
-  types: { type: 'string', minLength: 1, maxLength: 4_096, description: 'Comma-separated names of databases; all when absent. With a cursor: the same as when it was issued, or absent.', examples: ['people,orders'] },
+  types: { type: 'string', minLength: 1, maxLength: 4_096, description: 'Comma-separated names of databases, or resource types; all when absent. With a cursor: the same as when it was issued, or absent.', examples: ['people,orders'] },
   cursor, updatedSince, limit, fields,
   wait: { type: 'integer', minimum: 0, maximum: WAIT_MAX_S, default: 0, description: 'When there is nothing yet, wait this many seconds for the next change (long poll).' },
 }, [])
@@ -48,7 +48,7 @@ export const COMPONENTS: Readonly<Record<string, JsonSchema>> = {
   Row: object({ id: { type: 'string' }, updatedAt: TIME, record }),
   Change: object({
     eventId: { type: 'string', description: 'Unique for ever: by it a consumer knows a change that it has already seen.' },
-    resourceType: { type: 'string', description: 'The database.' }, resourceId: { type: 'string', description: 'The key.' },
+    resourceType: { type: 'string', description: 'What a row of the database is: the singular of its name unless declared.' }, database: { type: 'string', description: 'The database.' }, resourceId: { type: 'string', description: 'The key.' },
     action: { type: 'string', enum: ['created', 'updated', 'deleted'] }, updatedAt: TIME,
     snapshot: { ...record, type: ['object', 'null'], description: 'The record after the change; null for a tombstone.' },
   }),

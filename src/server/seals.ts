@@ -13,8 +13,8 @@ const REFRESH_MS = 600_000
 const RIPE_MS = 3_600_000
 
 /** For whoever adds a key: with it comes a secret for the cursors it will be given, since a replica, which may be the first one asked, can make none. */
-export async function addApiKey(store: Store, key: Omit<ApiKey, 'tenant'>): Promise<void> {
-  await store.addApiKey(key)
+export async function addApiKey(store: Store, key: Omit<ApiKey, 'tenant'>, by: string): Promise<void> {
+  await store.addApiKey(key, by)
   await readSecrets(store, key.createdAt)
 }
 

@@ -4,10 +4,12 @@ import type { Socket } from 'node:net'
 import compress from '@fastify/compress'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, type HTTPMethods } from 'fastify'
 import type { Ports, Store } from '../contract/index.ts'
+import type { ResourceTypes } from '../feed/resource-type.ts'
 import type { Outside } from '../runner/ask-source.ts'
 import type { DeclaredSync } from '../runner/declared-sync.ts'
 import type { Places } from '../runner/runner-options.ts'
 import type { TenantInbound } from '../webhooks/tenant-inbound.ts'
+import { resolveBySystem, type Resolve } from '../platform/resolve.ts'
 import { createSender } from '../webhooks/send.ts'
 import { allows, readScope } from './api-key.ts'
 import { Callers, type Caller } from './callers.ts'
@@ -24,10 +26,11 @@ import { HttpError } from './http-error.ts'
 import { isFromThisMachine, isLoopback, isMeant } from './loopback.ts'
 import { metaRoutes } from './meta-routes.ts'
 import { Metrics } from './metrics.ts'
+import { oneAtATime } from './one-at-a-time.ts'
 import { PageCache } from './page-cache.ts'
 import { rateHeaders } from './rate-limit.ts'
 import { noteAnswer, type Access, type Hall, type Route } from './route.ts'
-import type { JsonSchema } from './schemas.ts'
+import { object, type JsonSchema } from './schemas.ts'
 import { Seals } from './seals.ts'
 import { TideWatch } from './tide-watch.ts'
 import { toHttpError } from './to-http-error.ts'
@@ -44,6 +47,8 @@ export interface ServerOptions {
   readonly outside?: Outside
   /** JSON Schemas of the records, by database. */
   readonly schemas?: Readonly<Record<string, JsonSchema>>
+  /** What rows are called on the wire, by database; the singular of its name otherwise. */
+  readonly resourceTypes?: ResourceTypes
   /** What takes the webhooks of vendors. */
   readonly inbound?: TenantInbound
   /** Whose syncs the worker runs; the store's own tenant unless said otherwise. */
@@ -59,6 +64,8 @@ export interface ServerOptions {
   /** What else is told at /metrics is noted here. */
   readonly metrics?: Metrics
   readonly places?: () => Places
+  /** Resolves the names of webhooks that are registered; the system's resolver by default. */
+  readonly resolve?: Resolve
 }
 
 export interface Server {
@@ -76,21 +83,21 @@ const BODY_MAX_BYTES = 65_536
 /** A key has at most 1024 bytes, each of which may be written as three. */
 const PATH_PART_MAX = 3_200
 
-export function createServer({ store, ports, version, syncs = [], outside, schemas = {}, inbound, host = '127.0.0.1', corsOrigins = [], keysOnly = false, isOwn = (tenant) => tenant === store.tenant, patienceMs = 30_000, metrics = new Metrics(), places }: ServerOptions): Server {
+export function createServer({ store, ports, version, syncs = [], outside, schemas = {}, resourceTypes = {}, inbound, host = '127.0.0.1', corsOrigins = [], keysOnly = false, isOwn = (tenant) => tenant === store.tenant, patienceMs = 30_000, metrics = new Metrics(), places, resolve = resolveBySystem }: ServerOptions): Server {
   const cors = new Cors(corsOrigins)
   const stop = new AbortController()
-  const send = createSender()
+  const send = createSender({ resolve })
   const routes = store.isReplica === true ? ROUTES.filter(({ method }) => method === 'GET') : ROUTES
   const hall: Hall = {
-    ports, version, tenant: store.tenant, isOwn, syncs, outside: outside ?? null, schemas, inbound: inbound ?? null, routes, send, patienceMs, stopping: stop.signal, streams: new Map(),
+    ports, version, tenant: store.tenant, isOwn, syncs, outside: outside ?? null, schemas, resourceTypes, inbound: inbound ?? null, routes, send, resolve, patienceMs, stopping: stop.signal, streams: new Map(),
     callers: new Callers(store, ports.clock, stop.signal), seals: new Seals(ports.clock), tide: new TideWatch(ports.clock, stop.signal), metrics, places: () => places?.() ?? null, notes: new StateNotes(), pages: new PageCache(),
   }
   const callers: WhoAsks = new WeakMap()
   const nextId = requestIds()
   const app = fastify({
-    serverFactory: (handle) => createHttpServer({ maxHeaderSize: HEADERS_MAX_BYTES, headersTimeout: patienceMs, requestTimeout: patienceMs, connectionsCheckingInterval: Math.min(patienceMs, 5_000) }, (request, response) => {
+    serverFactory: (handle) => createHttpServer({ maxHeaderSize: HEADERS_MAX_BYTES, headersTimeout: patienceMs, requestTimeout: patienceMs, connectionsCheckingInterval: Math.min(patienceMs, 5_000) }, oneAtATime((request, response) => {
       if (!sendHotPage(hall, request, response, nextId)) handle(request, response)
-    }),
+    })),
     logger: false, trustProxy: false, bodyLimit: BODY_MAX_BYTES, routerOptions: { maxParamLength: PATH_PART_MAX }, genReqId: nextId,
     forceCloseConnections: true, return503OnClosing: false,
     ajv: { customOptions: { coerceTypes: true, removeAdditional: false, strict: false } },
@@ -149,10 +156,13 @@ function register(app: FastifyInstance, route: Route, hall: Hall, callers: WhoAs
 function addRoute(app: FastifyInstance, route: Route, hall: Hall, callers: WhoAsks, onlyThisMachine: boolean): void {
   app.route({
     method: route.method, url: route.path, ...(route.rawBytesMax !== undefined && { bodyLimit: route.rawBytesMax }),
-    schema: { ...(route.params && { params: route.params }), ...(route.query && { querystring: route.query }), ...(route.body && { body: route.body }) },
+    schema: { ...(route.params && { params: route.params }), ...querySchema(route), ...(route.body && { body: route.body }) },
     preValidation: (request, _reply, next) => {
       if (route.body !== undefined) request.body ??= {}
-      next()
+      // A cursor is opened here and refused in its own words.
+      const { cursor: _, ...query } = (request.query ?? {}) as Record<string, unknown>
+      const isRefused = route.rawBytesMax === undefined && [request.params, query, request.body].some(hasNul)
+      next(isRefused ? new HttpError('INVALID_REQUEST', 'A text of the request contains a NUL character.', { details: { reason: 'parameter_invalid' } }) : undefined)
     },
     // Before anything is parsed: who may not ask learns nothing about what would be valid.
     onRequest: (request, reply, next) => {
@@ -179,6 +189,21 @@ function addRoute(app: FastifyInstance, route: Route, hall: Hall, callers: WhoAs
       return handled instanceof Promise ? handled : undefined
     },
   })
+}
+
+/**
+ * A misspelt parameter would be ignored in silence, and the answer would be to another question. Vendors' webhooks bring their
+ * own, and the lists stay valid for calls of older clients (A29).
+ */
+function querySchema({ id, query = object({}, []), rawBytesMax }: Route): { querystring?: JsonSchema } {
+  if (rawBytesMax !== undefined) return {}
+  return { querystring: id === 'listRows' ? query : { ...query, additionalProperties: false } }
+}
+
+/** No store keeps one, and PostgreSQL fails on it. */
+function hasNul(value: unknown): boolean {
+  if (typeof value === 'string') return value.includes('\0')
+  return typeof value === 'object' && value !== null && Object.entries(value).some(([name, member]) => name.includes('\0') || hasNul(member))
 }
 
 function admit(access: Access, request: FastifyRequest, hall: Hall, onlyThisMachine: boolean): Caller | Promise<Caller> {

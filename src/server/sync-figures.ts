@@ -12,6 +12,8 @@ export interface SyncFigure {
   /** Null when there was no complete cycle yet, and of a backfill: what changes after it is told by its delta. */
   readonly lagSeconds: number | null
   readonly failures: number
+  /** 1 while a backfill is ordered for the sync or its pair: the copy may lack changes. Of many, how many. */
+  readonly backfillNeeded: number
   /** How many of them are being run, by whichever process. */
   readonly running: number
 }
@@ -25,18 +27,18 @@ export interface SyncFigures {
 export async function readSyncFigures(hall: Hall, store: Store): Promise<SyncFigures> {
   const { now, syncs } = await readStandings(store, hall.syncs, hall.ports.clock.now())
   const healths: Record<Health, number> = { HEALTHY: 0, INITIALIZING: 0, WARNING: 0, ERROR: 0, PAUSED: 0 }
-  for (const { checkpoint } of syncs) healths[healthOf(checkpoint)]++
+  for (const { checkpoint, backfill } of syncs) healths[healthOf(checkpoint, backfill)]++
   const figures = syncs.map((sync) => figureOf(sync, now))
   const rest = figures.slice(LABEL_MAX.syncs)
-  return { healths, syncs: [...figures.slice(0, LABEL_MAX.syncs), ...(rest.length === 0 ? [] : [rest.reduce(worst, { worker: OTHER, sync: OTHER, lagSeconds: null, failures: 0, running: 0 })])] }
+  return { healths, syncs: [...figures.slice(0, LABEL_MAX.syncs), ...(rest.length === 0 ? [] : [rest.reduce(worst, { worker: OTHER, sync: OTHER, lagSeconds: null, failures: 0, backfillNeeded: 0, running: 0 })])] }
 }
 
-function figureOf({ worker, sync, declared, checkpoint, recent }: KnownSync, now: number): SyncFigure {
+function figureOf({ worker, sync, declared, checkpoint, backfill, recent }: KnownSync, now: number): SyncFigure {
   const since = declared?.plan.pair?.role === 'backfill' ? null : completeSince(checkpoint, recent)
-  return { worker, sync, lagSeconds: since === null ? null : Math.max(0, now - since) / 1_000, failures: checkpoint.failures, running: (checkpoint.heldUntil ?? 0) > now ? 1 : 0 }
+  return { worker, sync, lagSeconds: since === null ? null : Math.max(0, now - since) / 1_000, failures: checkpoint.failures, backfillNeeded: (backfill?.backfillNeeded ?? null) === null ? 0 : 1, running: (checkpoint.heldUntil ?? 0) > now ? 1 : 0 }
 }
 
 function worst(a: SyncFigure, b: SyncFigure): SyncFigure {
   const lags = [a.lagSeconds, b.lagSeconds].filter((lag) => lag !== null)
-  return { ...a, lagSeconds: lags.length === 0 ? null : Math.max(...lags), failures: Math.max(a.failures, b.failures), running: a.running + b.running }
+  return { ...a, lagSeconds: lags.length === 0 ? null : Math.max(...lags), failures: Math.max(a.failures, b.failures), backfillNeeded: a.backfillNeeded + b.backfillNeeded, running: a.running + b.running }
 }

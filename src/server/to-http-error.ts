@@ -42,6 +42,8 @@ const BY_STATUS: Readonly<Record<number, readonly [HttpErrorCode, string]>> = {
 }
 
 function describe({ instancePath, message, params }: NonNullable<FrameworkError['validation']>[number], context: string): string {
+  const unknown = params['additionalProperty']
+  if (context === 'querystring' && typeof unknown === 'string') return `There is no parameter \`${unknown.slice(0, 63)}\` here. /openapi.json lists those there are.`
   const name = instancePath.slice(1) || String(params['missingProperty'] ?? params['additionalProperty'] ?? '')
   const where = context === 'querystring' ? 'parameter' : context === 'params' ? 'path part' : 'body member'
   return name === '' ? `The ${context} ${message}.` : `The ${where} \`${name}\` ${message}.`

@@ -2,7 +2,7 @@ import type { Action, Webhook, WebhookAllowance, WebhookEdit } from '../contract
 import { parseTime } from '../feed/read-page.ts'
 import type { EditPlan } from '../webhooks/edit-plan.ts'
 import {
-  ACTIONS, addWebhook, ALLOWANCES, deliveryDocument, editWebhook, findWebhook, pauseWebhook, replayWebhook, resumeWebhook, rotateWebhook, testWebhook, webhookDocument,
+  ACTIONS, addWebhook, ALLOWANCES, deliveryDocument, editWebhook, findWebhook, pauseWebhook, removeWebhook, replayWebhook, resumeWebhook, rotateWebhook, testWebhook, webhookDocument, type WebhookActor,
 } from '../webhooks/manage.ts'
 import { HttpError } from './http-error.ts'
 import { sendData, type Ask, type Route } from './route.ts'
@@ -60,7 +60,7 @@ export const webhookControlRoutes: readonly Route[] = [
     async handle(ask) {
       const { url, databases = null, actions = null, allow = [], all = false } = ask.request.body as NewWebhookBody
       checkAllow(ask, allow)
-      const { webhook, secret } = await addWebhook(ask.caller.store, { url, databases, actions, allow, all }, ask.hall.ports.clock.now())
+      const { webhook, secret } = await addWebhook(ask.caller.store, { url, databases, actions, allow, all }, byOf(ask))
       return await sendWebhook(ask, webhook, { secret })
     },
   },
@@ -78,7 +78,7 @@ export const webhookControlRoutes: readonly Route[] = [
     async handle(ask) {
       const { dryRun = false, ...edit } = ask.request.body as WebhookEdit & { dryRun?: boolean }
       checkAllow(ask, edit.allow ?? [])
-      const { webhook, plan } = await editWebhook(ask.caller.store, ask.params['webhook']!, edit, { actor: `api:${ask.caller.name}`, at: ask.hall.ports.clock.now(), isDone: !dryRun })
+      const { webhook, plan } = await editWebhook(ask.caller.store, ask.params['webhook']!, edit, { ...byOf(ask), isDone: !dryRun })
       return await sendWebhook(ask, webhook, { plan })
     },
   },
@@ -100,18 +100,18 @@ export const webhookControlRoutes: readonly Route[] = [
   },
   {
     method: 'POST', path: '/api/webhooks/:webhook/pause', id: 'pauseWebhook', access, params, answer: ONE, summary: 'Sends nothing until somebody resumes it.',
-    handle: async (ask) => sendWebhook(ask, await pauseWebhook(ask.caller.store, ask.params['webhook']!, `api:${ask.caller.name}`)),
+    handle: async (ask) => sendWebhook(ask, await pauseWebhook(ask.caller.store, ask.params['webhook']!, byOf(ask))),
   },
   {
     method: 'POST', path: '/api/webhooks/:webhook/resume', id: 'resumeWebhook', access, params, answer: ONE, summary: 'Goes on where it was paused or disabled; what was given up stays so.',
-    handle: async (ask) => sendWebhook(ask, await resumeWebhook(ask.caller.store, ask.params['webhook']!)),
+    handle: async (ask) => sendWebhook(ask, await resumeWebhook(ask.caller.store, ask.params['webhook']!, byOf(ask))),
   },
   {
     method: 'POST', path: '/api/webhooks/:webhook/replay', id: 'replayWebhook', access, params, answer: ONE, summary: 'Enables it and tries again what waits or was given up; with a time or `all`, everything from there once more, with the same ids.',
     body: bodyOf({ since: { ...TEXT, maxLength: 64, description: 'RFC 3339 with a zone, inclusive.' }, all: { type: 'boolean', default: false, description: 'Everything the log holds.' } }),
     async handle(ask) {
       const { since, all } = ask.request.body as { since?: string; all?: boolean }
-      const { webhook } = await replayWebhook(ask.caller.store, ask.params['webhook']!, { all, since: since === undefined ? undefined : parseTime(since, 'since') }, ask.hall.ports.clock.now())
+      const { webhook } = await replayWebhook(ask.caller.store, ask.params['webhook']!, { all, since: since === undefined ? undefined : parseTime(since, 'since') }, byOf(ask))
       return await sendWebhook(ask, webhook)
     },
   },
@@ -120,17 +120,13 @@ export const webhookControlRoutes: readonly Route[] = [
     body: bodyOf({ overlapHours: { ...COUNT, minimum: 0, maximum: 720, default: 24, description: 'How long both sign.' } }),
     async handle(ask) {
       const { overlapHours } = ask.request.body as { overlapHours: number }
-      const { webhook, secret } = await rotateWebhook(ask.caller.store, ask.params['webhook']!, overlapHours * 3_600_000, ask.hall.ports.clock.now())
+      const { webhook, secret } = await rotateWebhook(ask.caller.store, ask.params['webhook']!, overlapHours * 3_600_000, byOf(ask))
       return await sendWebhook(ask, webhook, { secret })
     },
   },
   {
     method: 'DELETE', path: '/api/webhooks/:webhook', id: 'removeWebhook', access, params, answer: ONE, summary: 'Removes it and everything that waits for it; tells what it was.',
-    async handle(ask) {
-      const webhook = await found(ask)
-      await ask.caller.store.removeWebhook(webhook.id)
-      return await sendWebhook(ask, webhook)
-    },
+    handle: async (ask) => sendWebhook(ask, await removeWebhook(ask.caller.store, ask.params['webhook']!, byOf(ask))),
   },
 ]
 
@@ -145,6 +141,10 @@ interface NewWebhookBody {
 /** A key may belong to somebody who must not reach what this machine reaches. */
 function checkAllow({ caller }: Ask, allow: readonly WebhookAllowance[]): void {
   if (allow.length > 0 && caller.id !== null) throw new HttpError('FORBIDDEN', 'With a key `allow` cannot be given. `tidemark webhooks` takes --allow, on the machine of the store.')
+}
+
+function byOf({ caller, hall }: Ask): WebhookActor {
+  return { actor: `api:${caller.name}`, at: hall.ports.clock.now(), resolve: hall.resolve }
 }
 
 function found({ caller, params: { webhook } }: Ask): Promise<Webhook> {

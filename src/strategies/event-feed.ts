@@ -1,14 +1,17 @@
-import { SyncError, type Change, type SyncContext } from '../contract/index.ts'
+import { ERROR_CODES, isSyncError, SyncError, type Change, type Execute, type Remedy, type SyncContext } from '../contract/index.ts'
 import { canonicalInstant, instantMs } from '../values/instant.ts'
 import type { Anchored } from './kit/anchored.ts'
 import { lowerHorizon, pinHorizon, timed, type ServerClock } from './kit/horizon.ts'
-import { instantOf, instantOfMs } from './kit/instants.ts'
+import { instantOf, instantOfMs, justBefore } from './kit/instants.ts'
 import { invalid, requireMode, requireNumber, unreadable } from './kit/refusals.ts'
 
 export interface EventFeedOptions<Event> {
-  /** The newest event there is, or nothing when the log is empty. One younger than `lagMs` is waited for, so prefer one that is older. */
+  /** The newest event there is, or nothing when the log is empty: then all that comes later is new. One younger than `lagMs` is waited for, so prefer one that is older. */
   anchor(context: SyncContext): Promise<Event | undefined | null>
-  /** The events that follow directly after the one named, on a page of the source's own size. */
+  /**
+   * The events that follow directly after the one named, on a page of the source's own size. `after` is empty for the log
+   * from its beginning: it held no event when the anchor was taken.
+   */
   read(query: { readonly after: string }, context: SyncContext): Promise<EventFeedAnswer<Event>>
   /** When it happened, RFC 3339 with a zone. */
   time(event: Event): string
@@ -19,7 +22,7 @@ export interface EventFeedOptions<Event> {
   lagMs: number
   /** How the source orders the events of one page. */
   order: 'newest-first' | 'oldest-first'
-  /** How long the source keeps events; a position older than that has lost its place in the log. */
+  /** How long the source keeps events; see Execute.retentionMs. */
   retentionMs?: number
 }
 
@@ -29,7 +32,10 @@ export interface EventFeedAnswer<Event> extends ServerClock {
   readonly hasMore: boolean
 }
 
-export interface EventFeedState {
+/** `cursor` is null while the log has never held an event. That is a place too: everything that comes is new. */
+export type EventFeedState = EventFeedCursor | { readonly cursor: null }
+
+export interface EventFeedCursor {
   /** The id of the newest event that was applied, or of the anchor. */
   readonly cursor: string
   readonly cursorTime: string
@@ -66,39 +72,80 @@ export function eventFeed<Event>(options: EventFeedOptions<Event>): Anchored<Eve
   requireNumber('eventFeed', 'lagMs', options.lagMs, 0)
   if (options.retentionMs !== undefined) requireNumber('eventFeed', 'retentionMs', options.retentionMs, 1)
 
-  const execute: Anchored<EventFeedState> = async (state, context) => {
+  const read: Execute<EventFeedState> = async (state, context) => {
     requireMode('eventFeed', 'incremental', context, 'a log of events does not list everything there is')
-    if (state === undefined) {
-      const anchor = await execute.anchor(context)
-      // An empty log has no position: without state, the next cycle asks again.
-      return { changes: [], hasMore: false, nextState: anchor }
-    }
+    if (state === undefined) return { changes: [], hasMore: false, nextState: await anchor(context) }
     checkState(state)
-    checkRetention(state, options.retentionMs, context)
-    const { answer, tookMs } = await timed(context, () => options.read({ after: state.cursor }, context))
+    if (state.cursor === null && isNothing(await options.anchor(context))) return { changes: [], hasMore: false, nextState: state }
+    const after = isForgotten(state, options, context) ? null : state.cursor
+    const { answer, tookMs } = await timed(context, () => (after === null ? readFirst(options, context) : options.read({ after }, context)))
     const untilMs = lowerHorizon(pinHorizon('eventFeed', context.cycle, options.lagMs, undefined), options.lagMs, answer, tookMs)
 
     const events = oldestFirst(answer.events, state, options)
     const unsafe = events.findIndex(({ instant }) => instant >= instantOfMs(untilMs))
     // Not beyond the first that is too young, whatever follows it: the cursor would pass it.
     const safe = unsafe === -1 ? events : events.slice(0, unsafe)
+    const hasMore = answer.hasMore && safe.length === events.length && safe.length > 0
     return {
+      tidemark: tidemarkOf(safe, events, state, untilMs, answer.hasMore),
       changes: safe.flatMap(({ event, instant, rank }) => options.toChanges(event).map((change) => stamp(change, instant, rank))),
-      hasMore: answer.hasMore && safe.length === events.length && safe.length > 0,
+      hasMore,
       nextState: safe.length === 0 ? state : stateAt(safe.at(-1)!),
     }
   }
-  execute.anchor = async (context) => {
+  const anchor = async (context: SyncContext): Promise<EventFeedState> => {
     const event = await options.anchor(context)
-    if (event === undefined || event === null) return undefined
-    const anchor = place(event, 0, options)
+    if (isNothing(event)) return { cursor: null }
+    const newest = place(event, 0, options)
     // Others may still show below it, where nobody who follows it would see them. Once it is old enough, all of those are there, and a
     // backfill that begins now lists what they tell.
-    const youngMs = Math.min(options.lagMs, instantMs(anchor.instant) + options.lagMs - context.clock.now()) + 1
+    const youngMs = Math.min(options.lagMs, instantMs(newest.instant) + options.lagMs - context.clock.now()) + 1
     if (youngMs > 1) await context.clock.sleep(youngMs, context.signal)
-    return stateAt(anchor)
+    return stateAt(newest)
   }
-  return execute
+  return Object.assign(read, { anchor, startsAtEnd: true, ...(options.retentionMs !== undefined && { retentionMs: Math.max(1, options.retentionMs - options.lagMs) }) })
+}
+
+/**
+ * In a quiet log the event of the cursor is dropped although no cycle was missed: the engine has checked that (see
+ * Execute.retentionMs). Then everything that the log still holds is newer.
+ */
+function isForgotten<Event>(state: EventFeedState, { retentionMs = Infinity }: EventFeedOptions<Event>, { cycle }: SyncContext): boolean {
+  return state.cursor !== null && cycle.startedAt - instantMs(canonicalInstant(state.cursorTime)!) > retentionMs
+}
+
+/**
+ * The log was empty when it was last read, so all that it holds now is new. Newest first, a page that others follow is
+ * the end of the log and not its beginning: then only a backfill can tell what the events before it said.
+ */
+async function readFirst<Event>(options: EventFeedOptions<Event>, context: SyncContext): Promise<EventFeedAnswer<Event>> {
+  const lost = (why: string, cause?: unknown): SyncError => new SyncError('HISTORY_LOST', `The log of events held nothing to go on from, and ${why}.`, { cause })
+  const answer = await options.read({ after: '' }, context).catch((error: unknown) => {
+    // A source that has no such question refuses it in a way of its own. Anything that may pass is tried again.
+    const mayPass = context.signal.aborted || (isSyncError(error) && PASSING.has(ERROR_CODES[error.code].remedy))
+    throw mayPass ? error : lost('the source cannot be asked for it from its beginning', error)
+  })
+  if (options.order === 'newest-first' && answer.hasMore) throw lost('now holds more than a page')
+  return answer
+}
+
+const PASSING: ReadonlySet<Remedy> = new Set(['retry', 'wait', 'reauth'])
+
+function isNothing(event: unknown): event is undefined | null {
+  return event === undefined || event === null
+}
+
+/**
+ * At the end of the log everything below the horizon has been read. Elsewhere everything below the last event; and an
+ * event that is left for the next cycle may be older than its neighbours.
+ */
+function tidemarkOf<Event>(safe: readonly Placed<Event>[], events: readonly Placed<Event>[], state: EventFeedState, untilMs: number, hasMore: boolean): string | null {
+  const left = events.slice(safe.length)
+  const isAtEnd = left.length > 0 || !hasMore
+  const last = safe.at(-1)?.instant ?? (state.cursor === null ? null : canonicalInstant(state.cursorTime))
+  const reached = isAtEnd ? instantOfMs(untilMs) : last
+  if (reached === null) return null
+  return justBefore(left.reduce((earliest, { instant }) => (instant < earliest ? instant : earliest), reached))
 }
 
 interface Placed<Event> {
@@ -120,7 +167,7 @@ function place<Event>(event: Event, rank: number, options: EventFeedOptions<Even
 function oldestFirst<Event>(events: readonly Event[], state: EventFeedState, options: EventFeedOptions<Event>): Placed<Event>[] {
   const ordered = options.order === 'newest-first' ? events.toReversed() : events
   const placed: Placed<Event>[] = []
-  let previous: { instant: string; rank: number } = { instant: canonicalInstant(state.cursorTime)!, rank: state.cursorRank ?? 0 }
+  let previous = state.cursor === null ? { instant: '', rank: 0 } : { instant: canonicalInstant(state.cursorTime)!, rank: state.cursorRank ?? 0 }
   for (const event of ordered) {
     const { instant, id } = place(event, 0, options)
     if (id === state.cursor) continue
@@ -136,7 +183,7 @@ function oldestFirst<Event>(events: readonly Event[], state: EventFeedState, opt
   return placed
 }
 
-function stateAt<Event>({ id, time, rank }: Placed<Event>): EventFeedState {
+function stateAt<Event>({ id, time, rank }: Placed<Event>): EventFeedCursor {
   return { cursor: id, cursorTime: time, ...(rank > 0 && { cursorRank: rank }) }
 }
 
@@ -150,17 +197,9 @@ function stamp(change: Change, instant: string, rank: number): Change {
   return { ...change, upstreamUpdatedAt: `${instant.slice(0, 20)}${String(micros).padStart(6, '0')}Z` }
 }
 
-function checkState({ cursor, cursorTime }: EventFeedState): void {
+function checkState(state: EventFeedState): void {
+  if (state.cursor === null) return
+  const { cursor, cursorTime } = state
   if (typeof cursor !== 'string' || cursor === '') throw unreadable('eventFeed', '`cursor` is not an id')
   if (typeof cursorTime !== 'string' || canonicalInstant(cursorTime) === null) throw unreadable('eventFeed', '`cursorTime` is not an instant')
-}
-
-function checkRetention({ cursorTime }: EventFeedState, retentionMs: number | undefined, { cycle }: SyncContext): void {
-  const ageMs = cycle.startedAt - instantMs(canonicalInstant(cursorTime)!)
-  if (retentionMs === undefined || ageMs <= retentionMs) return
-  throw new SyncError('HISTORY_LOST', `The last event read is ${days(ageMs)} old, and the source keeps events for ${days(retentionMs)}: what happened in between may be gone. Reset the state, let the sync take a new anchor, then run a backfill.`)
-}
-
-function days(ms: number): string {
-  return ms >= 2 * 86_400_000 ? `${Math.floor(ms / 86_400_000)} days` : `${Math.floor(ms / 3_600_000)} hours`
 }

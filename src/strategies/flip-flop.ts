@@ -1,4 +1,7 @@
 import type { Execute, Page } from '../contract/index.ts'
+import { anchorOf, type Anchored } from './kit/anchored.ts'
+import { earliestTidemark } from './kit/earliest-tidemark.ts'
+import { historyOf } from './kit/history.ts'
 import { requireMode, unreadable } from './kit/refusals.ts'
 
 export interface FlipFlopOptions<Delta, Deletes> {
@@ -7,13 +10,19 @@ export interface FlipFlopOptions<Delta, Deletes> {
   deletes: Execute<Deletes>
 }
 
-/** Both cursors are always there, each moved only by its own stream; none before its stream has run. */
-export type FlipFlopState<Delta, Deletes> =
-  | { readonly phase: 'delta'; readonly deltaCursor?: Delta; readonly deletesCursor?: Deletes }
-  | { readonly phase: 'deletes'; readonly deltaCursor?: Delta; readonly deletesCursor?: Deletes }
+/** Each cursor is moved only by its own stream; absent before its stream has run. */
+export interface FlipFlopState<Delta, Deletes> {
+  readonly phase: 'delta' | 'deletes'
+  readonly deltaCursor?: Delta
+  readonly deletesCursor?: Deletes
+  /** What each stream stated last: a turn of one says nothing of the other. */
+  readonly deltaTidemark?: string
+  readonly deletesTidemark?: string
+}
 
 /**
- * For sources that tell deletions elsewhere than changes: an audit log, a trash, an archived filter.
+ * Changes and deletions by turns, one stream per cycle. Prefer `streams`, which reads both in every cycle: a flipFlop is
+ * only as fresh as two cycles, and its tidemark says so.
  *
  *   delta ──caught up, end of cycle──▶ deletes
  *     ▲                                   │
@@ -43,31 +52,48 @@ export type FlipFlopState<Delta, Deletes> =
  * })
  * ```
  */
-export function flipFlop<Delta, Deletes>({ delta, deletes }: FlipFlopOptions<Delta, Deletes>): Execute<FlipFlopState<Delta, Deletes>> {
-  return async (state, context) => {
+export function flipFlop<Delta, Deletes>({ delta, deletes }: FlipFlopOptions<Delta, Deletes>): Anchored<FlipFlopState<Delta, Deletes>> {
+  const execute: Anchored<FlipFlopState<Delta, Deletes>> = async (stored, context) => {
     requireMode('flipFlop', 'incremental', context, 'a replace cycle finds deletions by itself')
-    const { phase, deltaCursor, deletesCursor } = state ?? { phase: 'delta' }
-    switch (phase) {
+    const state: FlipFlopState<Delta, Deletes> = stored ?? { phase: 'delta' }
+    switch (state.phase) {
       case 'delta': {
-        const page = await delta(deltaCursor, context)
-        return flipped(page, stateOf(page.hasMore ? 'delta' : 'deletes', page.nextState ?? deltaCursor, deletesCursor))
+        const page = await delta(state.deltaCursor, context)
+        return flipped(page, {
+          ...state,
+          phase: page.hasMore ? 'delta' : 'deletes',
+          ...(page.nextState !== undefined && { deltaCursor: page.nextState }),
+          ...(typeof page.tidemark === 'string' && { deltaTidemark: page.tidemark }),
+        })
       }
       case 'deletes': {
-        const page = await deletes(deletesCursor, context)
-        return flipped(page, stateOf(page.hasMore ? 'deletes' : 'delta', deltaCursor, page.nextState ?? deletesCursor))
+        const page = await deletes(state.deletesCursor, context)
+        return flipped(page, {
+          ...state,
+          phase: page.hasMore ? 'deletes' : 'delta',
+          ...(page.nextState !== undefined && { deletesCursor: page.nextState }),
+          ...(typeof page.tidemark === 'string' && { deletesTidemark: page.tidemark }),
+        })
       }
       default:
-        phase satisfies never
+        state.phase satisfies never
         throw unreadable('flipFlop', '`phase` is neither "delta" nor "deletes"')
     }
   }
+  execute.anchor = async (context) => {
+    const deltaCursor = await anchorOf(delta, context)
+    const deletesCursor = await anchorOf(deletes, context)
+    if (deltaCursor === undefined && deletesCursor === undefined) return undefined
+    return { phase: 'delta', ...(deltaCursor !== undefined && { deltaCursor }), ...(deletesCursor !== undefined && { deletesCursor }) }
+  }
+  const { retentionMs, ...history } = historyOf(delta, deletes)
+  // A stream is read in every second cycle: half as long between two cycles is as long between two of its turns.
+  return Object.assign(execute, history, retentionMs !== undefined && { retentionMs: retentionMs / 2 })
 }
 
-function flipped<State>(page: Page, nextState: State): Page<State> {
-  // A stream that says there is more and forgets its state is told so by the engine; the old state would only hide it.
-  return { ...page, nextState: page.hasMore && page.nextState === undefined ? undefined : nextState }
-}
-
-function stateOf<Delta, Deletes>(phase: 'delta' | 'deletes', deltaCursor: Delta | undefined, deletesCursor: Deletes | undefined): FlipFlopState<Delta, Deletes> {
-  return { phase, ...(deltaCursor !== undefined && { deltaCursor }), ...(deletesCursor !== undefined && { deletesCursor }) }
+/** The minimum of both streams, or no claim at all: after a turn of one, the engine must not derive a time from it alone. */
+function flipped<Delta, Deletes>(page: Page, nextState: FlipFlopState<Delta, Deletes>): Page<FlipFlopState<Delta, Deletes>> {
+  const tidemark = earliestTidemark([nextState.deltaTidemark, nextState.deletesTidemark]) ?? null
+  // A stream that says there is more without a state fails in the engine; its old state would hide that.
+  return { ...page, tidemark, nextState: page.hasMore && page.nextState === undefined ? undefined : nextState }
 }

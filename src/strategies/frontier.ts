@@ -1,5 +1,7 @@
 import { isSyncError, SyncError, type Change, type Execute, type Page, type SyncContext } from '../contract/index.ts'
 import { compare, isAnchors, isCaughtUp, isReached, markOf, NEWEST, NOTHING_MET, remember, type Anchors, type Mark, type Search } from './kit/anchors.ts'
+import { claimAgain, isConfirmed, type ClaimedEnd } from './kit/claimed-end.ts'
+import { isoOf } from './kit/instants.ts'
 import { invalid, requireNumber, unreadable } from './kit/refusals.ts'
 import type { Changes } from './kit/to-changes.ts'
 
@@ -15,7 +17,7 @@ export interface FetchContext extends SyncContext {
 export interface FrontierPage<Item> {
   /** Newest first. */
   readonly items: readonly Item[]
-  /** Null at the true end of the list, and only there. */
+  /** Null at the true end of the list, and only there. The page is asked for again before it is believed. */
   readonly nextCursor: string | null
   /** The source itself was asked for what is newer than `sinceItemId` and has told all of it. Needed when it leaves that item out. */
   readonly reachedSince?: boolean
@@ -50,6 +52,8 @@ export interface FrontierState {
   readonly tailComplete: boolean
   /** When a pass was last begun anew because the source had forgotten its place. */
   readonly restartedAt?: number
+  /** The page that is asked for next has claimed to be the last one. */
+  readonly ending?: ClaimedEnd
 }
 
 /** What becomes the head once the pass has ended, and not before: until then the old anchors are in force. */
@@ -74,6 +78,10 @@ interface Placed {
  *               │  ▲                                                          ▲
  *               │  └──────────every `refreshMs`───────────┐                   │
  *               └──the first page, or the pass, is done──▶ backfill ──the list ends (end_of_data)
+ *
+ * The end of the list needs evidence, or a page that broke off would hide the rest of the list for good: the source
+ * claims it in two answers in a row, after the same item. If a pass arrives there without a known item, its items do not become anchors: the
+ * next cycle has none and reads the whole list.
  *
  * An interruption, be it a crash, an error, a cancel or a budget of the engine, leaves the state of the last landed page:
  * the pass goes on from its `headCursor`, and the anchors are still the old ones.
@@ -121,33 +129,57 @@ export function frontier<Item>(fetchPage: (context: FetchContext) => Promise<Fro
 /** Without an anchor there is nothing to reach: the first page makes the head, and backfill goes on where it ends. */
 async function begin<Item>(list: List<Item>, context: SyncContext): Promise<Page<FrontierState>> {
   const checkedAt = context.clock.now()
-  const { newest, marks, changes, nextCursor } = await list.read({ cursor: null, sinceItemId: null, phase: 'forward' }, context)
-  return pageOf(changes, nextCursor === null ? 'end_of_data' : null, {
-    phase: nextCursor === null ? 'forward' : 'backfill', ...headOf(newest), anchors: list.remember(marks), checkedAt, ...tailAt(nextCursor),
+  const query = { cursor: null, sinceItemId: null, phase: 'forward' } as const
+  const { newest, marks, changes, nextCursor } = await list.read(query, context)
+  return pageOf(changes, null, {
+    phase: 'backfill', ...headOf(newest), anchors: list.remember(marks), checkedAt,
+    // Backfill without a cursor asks for the top of the list.
+    ...(nextCursor === null ? { tailComplete: false, ending: claimOf(marks, undefined, context) } : tailAt(nextCursor)),
   })
 }
 
-async function forward<Item>({ pass, ...state }: FrontierState, list: List<Item>, context: SyncContext): Promise<Page<FrontierState>> {
+function claimOf(marks: readonly Mark[], before: ClaimedEnd | undefined, { clock }: SyncContext): ClaimedEnd {
+  return { mark: lastOf(marks), ...claimAgain(before, clock.now()) }
+}
+
+function lastOf(marks: readonly Mark[]): string {
+  return marks.at(-1)?.mark ?? ''
+}
+
+async function forward<Item>(
+  { pass, ending: claimed, ...state }: FrontierState, list: List<Item>, context: SyncContext,
+): Promise<Page<FrontierState>> {
   const now = context.clock.now()
-  const { newest, marks, changes, nextCursor, reachedSince, restart } = await list.read(
-    { cursor: pass?.headCursor ?? null, sinceItemId: state.headItemId ?? null, phase: 'forward' }, context, state,
-  )
+  const query = { cursor: pass?.headCursor ?? null, sinceItemId: state.headItemId ?? null, phase: 'forward' } as const
+  const { newest, marks, changes, nextCursor, reachedSince, restart } = await list.read(query, context, state)
   const before = restart === undefined ? pass : undefined
+  const ending = restart === undefined ? claimed : undefined
   const search = compare(state.anchors, marks, before ?? NOTHING_MET)
   const anchors = list.remember(before?.anchors ?? '', marks)
   const pending = before?.pending ?? newest
   const startedAt = before?.startedAt ?? now
   const reason = reachedSince || isReached(search) ? 'reached_since' : nextCursor === null ? 'end_of_data' : isCaughtUp(search) ? 'caught_up' : null
   if (nextCursor !== null && reason === null) {
-    return pageOf(changes, null, { ...state, ...restart, pass: { headCursor: nextCursor, startedAt, ...(pending && { pending }), anchors, ...search } })
+    const under = { headCursor: nextCursor, startedAt, ...(pending && { pending }), anchors, ...search }
+    const isOpen = ending !== undefined && marks.length === 0
+    return pageOf(changes, null, { ...state, ...restart, pass: under, ...(isOpen && { ending }) })
+  }
+  if (reason === 'end_of_data' && !isConfirmed(ending, lastOf(marks))) {
+    return pageOf(changes, null, { ...state, ...restart, ...(before && { pass: before }), ending: claimOf(marks, ending, context) })
   }
 
   const { headItemId, headOrder, ...rest } = state
+  // Known items stood below the last one of the pass. If all of them are gone, the list may also have broken off.
+  if (reason === 'end_of_data' && state.anchors !== '' && search.rank === -1) {
+    if (!state.tailComplete) return pageOf(changes, null, { ...state, ...restart, phase: 'backfill' })
+    return pageOf(changes, context.cycle.mode === 'incremental' ? reason : null, { ...rest, ...restart, anchors: '' })
+  }
   const head = headItemId === undefined ? undefined : { id: headItemId, ...(headOrder !== undefined && { order: headOrder }) }
-  // The end of the list without a known item: the anchors are gone, and those of this pass take their place.
+  // The end of the list without enough known items: those of this pass take the place of the anchors.
   const isMet = reason !== 'end_of_data'
   const settled: FrontierState = {
-    ...rest, ...restart, phase: state.tailComplete ? 'forward' : 'backfill', ...headOf(newerOf(pending, head, isMet)), anchors: list.remember(anchors, isMet ? state.anchors : ''), checkedAt: startedAt,
+    ...rest, ...restart, phase: state.tailComplete ? 'forward' : 'backfill', ...headOf(newerOf(pending, head, isMet)),
+    anchors: list.remember(anchors, isMet ? state.anchors : ''), checkedAt: startedAt,
   }
   // What moved to the top while a replace cycle was reading below is not gone: it has seen all when a look at the top, in
   // one page or without anything new, follows.
@@ -155,16 +187,32 @@ async function forward<Item>({ pass, ...state }: FrontierState, list: List<Item>
   return pageOf(changes, state.tailComplete && isSettled ? reason : null, settled)
 }
 
-async function backfill<Item>({ tailCursor, ...state }: FrontierState, list: List<Item>, refreshMs: number, context: SyncContext): Promise<Page<FrontierState>> {
-  const { marks, changes, nextCursor, restart } = await list.read({ cursor: tailCursor ?? null, sinceItemId: null, phase: 'backfill' }, context, state)
-  const isDone = nextCursor === null && context.cycle.mode === 'incremental'
+async function backfill<Item>(
+  { tailCursor, ending: claimed, ...state }: FrontierState, list: List<Item>, refreshMs: number, context: SyncContext,
+): Promise<Page<FrontierState>> {
+  const query = { cursor: tailCursor ?? null, sinceItemId: null, phase: 'backfill' } as const
+  const { marks, changes, nextCursor, restart } = await list.read(query, context, state)
+  const anchors = list.remember(state.anchors, marks)
+  const ending = restart === undefined ? claimed : undefined
+  if (nextCursor === null && !isConfirmed(ending, lastOf(marks))) {
+    const asked = restart === undefined && tailCursor !== undefined ? { tailCursor } : {}
+    return pageOf(changes, null, { ...state, ...restart, anchors, ...asked, tailComplete: false, ending: claimOf(marks, ending, context) })
+  }
+  // An empty page in between neither confirms the end nor refutes it.
+  const isOpen = ending !== undefined && nextCursor !== null && marks.length === 0
+  // In replace mode a look at the top follows, unless this page was the top and the end at once.
+  const isDone = nextCursor === null && (context.cycle.mode === 'incremental' || tailCursor === undefined)
   // Decided after a page and not before it: where a page takes longer than that, both still have their turns.
-  const phase = nextCursor !== null && isWithin(refreshMs, state.checkedAt, context) ? 'backfill' : 'forward'
-  return pageOf(changes, isDone ? 'end_of_data' : null, { ...state, ...restart, phase, anchors: list.remember(state.anchors, marks), ...tailAt(nextCursor) })
+  const isNext = isOpen || (nextCursor !== null && isWithin(refreshMs, state.checkedAt, context))
+  const phase = isNext ? 'backfill' : 'forward'
+  return pageOf(changes, isDone ? 'end_of_data' : null, {
+    ...state, ...restart, phase, anchors, ...tailAt(nextCursor), ...(isOpen && { ending }),
+  })
 }
 
 function pageOf(changes: Change[], stopWord: string | null, nextState: FrontierState): Page<FrontierState> {
-  return { changes, hasMore: stopWord === null, nextState, ...(stopWord !== null && { stopWord }) }
+  // At the end of a cycle nothing is missing that was on the list when the last complete pass began.
+  return { changes, hasMore: stopWord === null, nextState, ...(stopWord !== null && { stopWord, tidemark: isoOf(nextState.checkedAt) }) }
 }
 
 function tailAt(nextCursor: string | null): Pick<FrontierState, 'tailCursor' | 'tailComplete'> {

@@ -1,16 +1,20 @@
-import type { SyncContext } from '../contract/index.ts'
+import type { Change, SyncContext } from '../contract/index.ts'
 import { canonicalInstant, instantMs } from '../values/instant.ts'
 import type { Anchored } from './kit/anchored.ts'
+import { claimAgain, type Claims } from './kit/claimed-end.ts'
 import { binaryIds, type CompareIds } from './kit/compare-ids.ts'
 import { lowerHorizon, pinHorizon, timed, type ServerClock } from './kit/horizon.ts'
-import { instantOf, instantOfMs, isoOf } from './kit/instants.ts'
+import { instantOf, instantOfMs, isoOf, justBefore } from './kit/instants.ts'
 import { invalid, requireNumber, unreadable } from './kit/refusals.ts'
 import { toChanges, type Changes } from './kit/to-changes.ts'
 
 export interface KeysetOptions<Item> {
   /** Asks the source for items strictly above `after`, up to and including `until`, sorted by (timestamp, id). */
   read(query: KeysetQuery, context: SyncContext): Promise<KeysetAnswer<Item>>
-  /** RFC 3339 with a zone. Kept as the source wrote it, compared to the microsecond. */
+  /**
+   * RFC 3339 with a zone. Kept as the source wrote it, compared to the microsecond. For a list that is swept it must be one that
+   * no write sets back, such as the creation: a row that moves in front of the position is not seen, and deleted.
+   */
   timestamp(item: Item): string
   id(item: Item): string
   toChange(item: Item): Changes
@@ -23,6 +27,12 @@ export interface KeysetOptions<Item> {
   since?: string | ((context: SyncContext) => string)
   /** Every incremental cycle begins this far before its position, which is then read again; 0 reads only its instant again. */
   overlapMs?: number
+  /**
+   * Ask for the first page of every cycle twice, and land what either answer holds. Nothing proves that a first answer follows
+   * the position: one that is empty by mistake, or was meant for another question, would pass rows over or end the cycle.
+   * It needs `compareIds` to be the source's order.
+   */
+  confirms?: boolean
 }
 
 export interface KeysetQuery {
@@ -33,6 +43,8 @@ export interface KeysetQuery {
   readonly limit: number
   /** Given when the answer before was empty and named it. */
   readonly locator: string | undefined
+  /** What the answer before said of `left`; undefined on a cycle's first page. */
+  readonly left?: number | undefined
 }
 
 export interface Place {
@@ -60,11 +72,19 @@ export interface KeysetState {
   /** Where the cycle's overlap ends: a cycle that finds nothing there leaves the cursor here, not at the overlap's beginning. */
   readonly frontier?: Place
   readonly locator?: string
+  /** In replace mode: the source has claimed the end at the cursor. An item up to `horizonMs` that follows denies it. */
+  readonly ending?: Claims & { readonly horizonMs: number }
+  /** How many items the source said are left behind the cursor. */
+  readonly left?: number
+  /** The cycle's first answer, which has not moved the cursor: whether it was at the end, and its last item. */
+  readonly first?: { readonly isAtEnd: boolean; readonly last?: Place }
 }
 
 /**
  * For sources that filter and sort by (timestamp, id): no row is skipped and none read twice, however many share a timestamp.
- * Incremental cycles stay behind a horizon that is fixed when they begin; replace cycles read to the end.
+ * Incremental cycles stay behind a horizon that is fixed when they begin; replace cycles read to the end, which the source
+ * has to claim in two answers in a row, after the same item: after an end that came too early, the sweep would delete
+ * rows that exist. Items that are newer than the first claim do not contradict it.
  *
  * ```ts
  * import { keyset } from 'tidemark'
@@ -92,26 +112,46 @@ export function keyset<Item>(options: KeysetOptions<Item>): Anchored<KeysetState
   if (options.overlapMs !== undefined) requireNumber('keyset', 'overlapMs', options.overlapMs, 0)
   const { lagMs, limit, compareIds = binaryIds } = options
 
+  const changesOf = (items: readonly Placed<Item>[]): Change[] => toChanges(items, ({ item }) => options.toChange(item), ({ place }) => place.timestamp)
+
   const execute: Anchored<KeysetState> = async (state, context) => {
     const bounded = context.cycle.mode === 'incremental'
     const pinnedMs = bounded ? pinHorizon('keyset', context.cycle, lagMs, state?.untilMs) : Number.POSITIVE_INFINITY
     const { after, frontier } = state?.untilMs === undefined && bounded ? begin(state, pinnedMs, options, context) : goOn(state)
 
-    const query = { after, until: bounded ? isoOf(pinnedMs) : undefined, limit, locator: state?.locator }
+    const query = { after, until: bounded ? isoOf(pinnedMs) : undefined, limit, locator: state?.locator, left: state?.left }
     const { answer, tookMs } = await timed(context, () => options.read(query, context))
+    const now = context.clock.now()
     const untilMs = bounded ? lowerHorizon(pinnedMs, lagMs, answer, tookMs) : pinnedMs
 
     const items = inOrder(answer.items, after, options, compareIds)
     const safe = bounded ? items.filter(({ instant }) => instant <= instantOfMs(untilMs)) : items
     // Sorted, so nothing below the horizon can follow an item above it.
-    const end = answer.end || safe.length < items.length
-    if (!end && items.length === 0 && typeof answer.locator !== 'string') {
+    const isAtEnd = answer.end || safe.length < items.length
+    const isFirst = bounded ? state?.untilMs === undefined : state === undefined
+    // The position stays, so the same question is asked again.
+    if (isFirst && options.confirms === true && (isAtEnd || items.length > 0)) {
+      const kept = { cursorTimestamp: after?.timestamp ?? null, cursorId: after?.id ?? null, ...(bounded && { untilMs }), ...(frontier !== undefined && { frontier }) }
+      const first = { isAtEnd, ...(safe.length > 0 && { last: safe.at(-1)!.place }) }
+      return { changes: changesOf(safe), hasMore: true, ...(answer.left !== undefined && { left: answer.left }), nextState: { ...kept, first } }
+    }
+    const { first } = state ?? {}
+    const isClaimed = isAtEnd && first?.isAtEnd !== false
+    // The cursor is the last item above the claimed end: nothing follows it, or only what came since.
+    const [next] = items
+    const ending = state?.ending
+    const isConfirmed = ending !== undefined && (next === undefined || next.instant > instantOfMs(ending.horizonMs))
+    const end = isClaimed && (bounded || isConfirmed)
+    if (!isAtEnd && items.length === 0 && typeof answer.locator !== 'string') {
       throw invalid('The source sent an empty page that is not the end, and no locator to go on with.')
     }
     // The position moves only to an item that was seen; an empty page proves nothing.
-    const last = safe.at(-1)?.place ?? after
+    const last = reached(safe.at(-1)?.place, isAtEnd, first, compareIds) ?? after
+    const horizonMs = bounded ? untilMs : lowerHorizon(pinHorizon('keyset', context.cycle, lagMs, undefined), lagMs, answer, tookMs)
     return {
-      changes: toChanges(safe, ({ item }) => options.toChange(item), ({ place }) => place.timestamp),
+      // Rows of the cursor's own moment may follow it.
+      tidemark: end ? isoOf(horizonMs) : last === undefined ? undefined : justBefore(canonicalInstant(last.timestamp)!),
+      changes: changesOf(safe),
       hasMore: !end,
       ...(answer.left !== undefined && { left: answer.left }),
       nextState: end ? endState(state, later(last, frontier, compareIds), bounded) : {
@@ -119,7 +159,12 @@ export function keyset<Item>(options: KeysetOptions<Item>): Anchored<KeysetState
         cursorId: last?.id ?? null,
         ...(bounded && { untilMs }),
         ...(frontier !== undefined && { frontier }),
-        ...(items.length === 0 && typeof answer.locator === 'string' && { locator: answer.locator }),
+        ...(!isAtEnd && items.length === 0 && typeof answer.locator === 'string' && { locator: answer.locator }),
+        ...(isClaimed && {
+          ending: { ...claimAgain(ending, now), horizonMs: lowerHorizon(now - tookMs - lagMs, lagMs, answer, tookMs) },
+        }),
+        // A count belongs to the position it was told with.
+        ...(answer.left !== undefined && first === undefined && { left: answer.left }),
       },
     }
   }
@@ -197,6 +242,14 @@ function comparePlaces(a: Place, b: Place, compareIds: CompareIds): number {
   if (x !== y) return x < y ? -1 : 1
   if (a.id === '' || b.id === '') return a.id.length - b.id.length
   return compareIds(a.id, b.id)
+}
+
+/** Of two answers to one question, what both have come to: the end, or the place where the first of them stopped. */
+function reached(last: Place | undefined, isAtEnd: boolean, first: KeysetState['first'], compareIds: CompareIds): Place | undefined {
+  if (first?.last === undefined) return last
+  if (isAtEnd !== first.isAtEnd) return isAtEnd ? first.last : (last ?? first.last)
+  const furthest = later(last, first.last, compareIds)
+  return isAtEnd || last === undefined ? furthest : furthest === last ? first.last : last
 }
 
 function later(a: Place | undefined, b: Place | undefined, compareIds: CompareIds): Place | undefined {

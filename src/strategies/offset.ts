@@ -42,7 +42,7 @@ export function offset({ read, limit }: OffsetOptions): Execute<OffsetState> {
     const after = addPage(pass, answer)
     const changes = [...answer.changes]
     if (!isEnd(answer, after.count)) return { changes, hasMore: true, nextState: { offset: after.count, pass: after } }
-    const again = nextPass(after)
+    const again = nextPass(after, answer.total)
     return again === null ? { changes, hasMore: false } : { changes, hasMore: true, nextState: { offset: 0, pass: again } }
   }
 }

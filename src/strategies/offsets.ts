@@ -91,6 +91,8 @@ export function offsets<Message>(options: OffsetsOptions<Message>): Anchored<Off
       hasMore,
       nextState: { offsets: reached, readAt, ...marksOf(begun.marks, next, marks), ...(hasMore && { until }), ...(waits && { added }) },
       isLog: true,
+      // Where the partitions ended was asked after this moment, so all that was in the log by then is below.
+      ...(!hasMore && { tidemark: readAt }),
       left: leftOf({ ...added, ...reached }, until),
     } satisfies Page<OffsetsState>
   }
@@ -98,18 +100,15 @@ export function offsets<Message>(options: OffsetsOptions<Message>): Anchored<Off
     const bounds = await options.bounds(context)
     return { offsets: mapOf(bounds, ({ end }) => end), readAt: momentOf(context) }
   }
-  return execute
+  return Object.assign(execute, options.tombstonesMs !== undefined && { retentionMs: options.tombstonesMs })
 }
 
 type CycleState = OffsetsState & { readonly until: Offsets }
 
-async function begin<Message>(state: OffsetsState | undefined, { bounds: boundsNow, tombstonesMs }: OffsetsOptions<Message>, context: SyncContext): Promise<CycleState> {
+async function begin<Message>(state: OffsetsState | undefined, { bounds: boundsNow }: OffsetsOptions<Message>, context: SyncContext): Promise<CycleState> {
   const bounds = await boundsNow(context)
   const known = state?.offsets ?? {}
   for (const [partition, offset] of Object.entries(known)) checkPlace(partition, offset, bounds[partition])
-  if (state !== undefined && tombstonesMs !== undefined && context.cycle.startedAt - Date.parse(state.readAt) > tombstonesMs) {
-    throw new SyncError('HISTORY_LOST', `The log was last read at ${state.readAt}, and forgets what was deleted after ${Math.round(tombstonesMs / 3_600_000)} hours.`)
-  }
   const added = mapOf(bounds, ({ low }) => low)
   for (const partition of Object.keys(known)) delete added[partition]
   return { offsets: known, added, until: mapOf(bounds, ({ end }) => end), readAt: momentOf(context), ...(state?.marks !== undefined && { marks: state.marks }) }

@@ -39,7 +39,7 @@ export function pageNumber({ read, firstPage = 1 }: PageNumberOptions): Execute<
     const after = addPage(pass, answer)
     const changes = [...answer.changes]
     if (!isEnd(answer, after.count)) return { changes, hasMore: true, nextState: { page: page + 1, pass: after } }
-    const again = nextPass(after)
+    const again = nextPass(after, answer.total)
     return again === null ? { changes, hasMore: false } : { changes, hasMore: true, nextState: { page: firstPage, pass: again } }
   }
 }

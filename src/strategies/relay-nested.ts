@@ -1,5 +1,6 @@
 import { SyncError, type Change, type Execute, type SyncContext } from '../contract/index.ts'
 import { keepPace, paceOf, type Budget, type Pace } from './kit/budget.ts'
+import { FIRST_TALLY, stepOf, type ListTally } from './kit/list-end.ts'
 import { nextCursor, type PageInfo } from './kit/page-info.ts'
 import { invalid, requireNumber, unreadable } from './kit/refusals.ts'
 
@@ -17,13 +18,25 @@ export interface RelayNestedOptions {
 export interface InnerAnswer {
   readonly changes: readonly Change[]
   /** Of every parent asked for; null for one that no longer exists. */
-  readonly parents: readonly { readonly id: string; readonly pageInfo: PageInfo | null }[]
+  readonly parents: readonly NestedPage[]
   /** Kept in the state; later pages are paced by it. */
   readonly budget?: Budget | null
 }
 
+/** What an answer holds of one parent. */
+export interface NestedPage {
+  readonly id: string
+  readonly pageInfo: PageInfo | null
+  /** How many nodes of the parent are on this page, and its `totalCount`: where both are given, a replace cycle that read fewer does not end. */
+  readonly count?: number
+  readonly total?: number | null
+}
+
 export interface OuterAnswer extends InnerAnswer {
   readonly pageInfo: PageInfo
+  /** How many parents are on this page and in all, likewise. */
+  readonly count?: number
+  readonly total?: number | null
 }
 
 export interface RelayNestedState {
@@ -33,6 +46,10 @@ export interface RelayNestedState {
   readonly outerDone?: boolean
   /** Of every parent that still has more: its id, and where its next page begins. */
   readonly nestedCursors?: Readonly<Record<string, string>>
+  /** How many nodes of each of them were read, where the source counts. */
+  readonly nestedTallies?: Readonly<Record<string, ListTally>>
+  /** Of the parents. */
+  readonly tally?: ListTally
   readonly pace?: Pace
 }
 
@@ -67,21 +84,26 @@ export function relayNested({ readOuter, readInner, parentsPerRequest = 20, pare
   requireNumber('relayNested', 'parentsMax', parentsMax, 1)
 
   return async (state, context) => {
-    const nested = cursorsIn(state)
+    const nested = unfinishedIn(state)
+    const isListing = context.cycle.mode === 'replace'
     await keepPace(state?.pace, context)
     const askedAt = context.clock.now()
-    let { cursor, outerDone = false } = state ?? { cursor: null }
+    let { cursor, outerDone = false, tally } = state ?? { cursor: null }
     let answer: InnerAnswer
     if (nested.size > 0) {
-      const parents = [...nested].slice(0, parentsPerRequest).map(([id, after]) => ({ id, after }))
+      const parents = [...nested].slice(0, parentsPerRequest).map(([id, { after }]) => ({ id, after }))
       answer = await readInner({ parents }, context)
-      take(nested, answer, new Set(parents.map(({ id }) => id)))
+      take(nested, answer, new Set(parents.map(({ id }) => id)), isListing, askedAt)
     } else {
       const outer = await readOuter({ after: cursor }, context)
       const next = nextCursor(outer.pageInfo, 'The outer connection')
-      outerDone = next === null
-      cursor = next ?? cursor
-      take(nested, outer, null)
+      take(nested, outer, null, isListing, askedAt)
+      const count = outer.count ?? outer.parents.length
+      const listed = { count, mark: outer.parents.at(-1)?.id ?? '', isLast: next === null, total: outer.total }
+      const step = isListing ? stepOf(tally ?? FIRST_TALLY, listed, context.clock.now()) : { kind: next === null ? 'end' : 'next' } as const
+      outerDone = step.kind === 'end'
+      if (step.kind === 'next') cursor = next
+      if ('tally' in step) ({ tally } = step)
       answer = outer
     }
     if (nested.size > parentsMax) throw new SyncError('STATE_TOO_LARGE', `${nested.size} parents are unfinished at once; at most ${parentsMax} are kept. Ask for fewer parents in a page.`)
@@ -89,30 +111,51 @@ export function relayNested({ readOuter, readInner, parentsPerRequest = 20, pare
     const hasMore = !outerDone || nested.size > 0
     const pace = paceOf(answer.budget, state?.pace, askedAt)
     const start: RelayNestedState = { cursor: null }
-    const next: RelayNestedState = { cursor, ...(outerDone && { outerDone }), ...(nested.size > 0 && { nestedCursors: Object.fromEntries(nested) }) }
-    const nextState = hasMore ? next : context.cycle.mode === 'incremental' ? start : undefined
+    const next: RelayNestedState = { cursor, ...(outerDone && { outerDone }), ...nestedOf(nested), ...(tally !== undefined && { tally }) }
+    const nextState = hasMore ? next : isListing ? undefined : start
     return { changes: [...answer.changes], hasMore, nextState: nextState && { ...nextState, ...(pace !== undefined && { pace }) } }
   }
 }
 
+/** Where the next page of a parent begins, and how much of it was read. */
+interface Unfinished {
+  readonly after: string
+  readonly tally?: ListTally | undefined
+}
+
 /** Parents that are at their end, or gone, are asked no more. */
-function take(nested: Map<string, string>, { parents }: InnerAnswer, asked: Set<string> | null): void {
+function take(nested: Map<string, Unfinished>, { parents }: InnerAnswer, asked: Set<string> | null, isListing: boolean, now: number): void {
   const missing = new Set(asked)
-  for (const { id, pageInfo } of parents) {
+  for (const { id, pageInfo, count, total } of parents) {
     if (typeof id !== 'string' || id === '') throw invalid('A parent has no id.')
     if (asked !== null && !missing.delete(id)) throw invalid('The answer has a parent that was not asked for, or one of them twice.')
     const cursor = pageInfo === null ? null : nextCursor(pageInfo, 'A nested connection')
-    if (cursor === null) nested.delete(id)
-    else nested.set(id, cursor)
+    const before = nested.get(id)
+    const isCounted = isListing && pageInfo !== null && count !== undefined && typeof total === 'number'
+    // The first page of a parent comes with the page of parents. It has no cursor of its own to ask for it again with.
+    if (isCounted && before === undefined && cursor === null && count < total) throw invalid(`A nested connection ended after ${count} nodes, and the source counts ${total}.`)
+    // The answer does not say which changes are the parent's, so their number stands for the last of them.
+    const step = isCounted && before !== undefined
+      ? stepOf(before.tally ?? FIRST_TALLY, { count, mark: String(count), isLast: cursor === null, total }, now)
+      : null
+    if (step?.kind === 'again') nested.set(id, { after: before!.after, tally: step.tally })
+    else if (cursor === null) nested.delete(id)
+    else nested.set(id, { after: cursor, ...(isCounted && { tally: step?.kind === 'next' ? step.tally : { size: count, seen: count } }) })
   }
   // Not the same as null: half an answer must not pass for the end.
   if (missing.size > 0) throw invalid(`The answer leaves out ${missing.size} of the parents it was asked for.`)
 }
 
-function cursorsIn(state: RelayNestedState | undefined): Map<string, string> {
+function nestedOf(nested: ReadonlyMap<string, Unfinished>): Pick<RelayNestedState, 'nestedCursors' | 'nestedTallies'> {
+  if (nested.size === 0) return {}
+  const tallies = [...nested].flatMap(([id, { tally }]) => (tally === undefined ? [] : [[id, tally] as const]))
+  return { nestedCursors: Object.fromEntries([...nested].map(([id, { after }]) => [id, after])), ...(tallies.length > 0 && { nestedTallies: Object.fromEntries(tallies) }) }
+}
+
+function unfinishedIn(state: RelayNestedState | undefined): Map<string, Unfinished> {
   if (state === undefined) return new Map()
   if (state.cursor !== null && typeof state.cursor !== 'string') throw unreadable('relayNested', '`cursor` is not a string')
   const entries = Object.entries(state.nestedCursors ?? {})
   if (entries.some(([, after]) => typeof after !== 'string')) throw unreadable('relayNested', '`nestedCursors` is not a map of strings')
-  return new Map(entries)
+  return new Map(entries.map(([id, after]) => [id, { after, tally: state.nestedTallies?.[id] }]))
 }

@@ -1,15 +1,20 @@
 import type { Change, Execute, SyncContext } from '../contract/index.ts'
 import { keepPace, paceOf, type Budget, type Pace } from './kit/budget.ts'
+import { FIRST_TALLY, isTally, markOf, stepOf, type ListTally } from './kit/list-end.ts'
 import { nextCursor, type PageInfo } from './kit/page-info.ts'
 import { unreadable } from './kit/refusals.ts'
 
 export interface RelayOptions {
   read(query: { readonly after: string | null }, context: SyncContext): Promise<RelayAnswer>
+  /** What is asked for with `first`. A full page that says it is the last one is asked for again before it is believed. */
+  limit?: number
 }
 
 export interface RelayAnswer {
   readonly changes: readonly Change[]
   readonly pageInfo: PageInfo
+  /** The connection's `totalCount`, where it has one. A replace cycle that read fewer nodes does not end. */
+  readonly total?: number | null | undefined
   /** Kept in the state; later pages are paced by it. */
   readonly budget?: Budget | null
 }
@@ -17,6 +22,8 @@ export interface RelayAnswer {
 export interface RelayState {
   readonly cursor: string | null
   readonly pace?: Pace
+  /** Of a listing in replace mode. */
+  readonly tally?: ListTally
 }
 
 /**
@@ -37,17 +44,23 @@ export interface RelayState {
  * })
  * ```
  */
-export function relay({ read }: RelayOptions): Execute<RelayState> {
+export function relay({ read, limit }: RelayOptions): Execute<RelayState> {
   return async (state, context) => {
     if (state !== undefined && state.cursor !== null && typeof state.cursor !== 'string') throw unreadable('relay', '`cursor` is not a string')
+    if (state?.tally !== undefined && !isTally(state.tally)) throw unreadable('relay', '`tally` is not a count of nodes')
     await keepPace(state?.pace, context)
     const askedAt = context.clock.now()
-    const { changes, pageInfo, budget } = await read({ after: state?.cursor ?? null }, context)
+    const asked = state?.cursor ?? null
+    const { changes, pageInfo, total, budget } = await read({ after: asked }, context)
     const cursor = nextCursor(pageInfo, 'The connection')
     const pace = paceOf(budget, state?.pace, askedAt)
-    const hasMore = cursor !== null
-    // Incremental: a state that says "from the start", or the cursor of the last page would stay.
-    const nextState = hasMore || context.cycle.mode === 'incremental' ? { cursor, ...(pace !== undefined && { pace }) } : undefined
-    return { changes: [...changes], hasMore, nextState }
+    const paced = pace !== undefined && { pace }
+    const page = { changes: [...changes], hasMore: cursor !== null }
+    // A state that says "from the start", or the cursor of the last page would stay.
+    if (context.cycle.mode === 'incremental') return { ...page, nextState: { cursor, ...paced } }
+    const listed = { count: changes.length, mark: markOf(changes), isLast: cursor === null, total, limit }
+    const step = stepOf(state?.tally ?? FIRST_TALLY, listed, context.clock.now())
+    if (step.kind === 'end') return { ...page, nextState: undefined }
+    return { ...page, hasMore: true, nextState: { cursor: step.kind === 'again' ? asked : cursor, ...paced, tally: step.tally } }
   }
 }

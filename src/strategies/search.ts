@@ -37,7 +37,7 @@ export interface SearchQuery {
 
 export interface SearchAnswer<Item> extends ServerClock {
   readonly items: readonly Item[]
-  /** How many match in all, when the source says so. */
+  /** How many match in all, when the source says so. A page that holds fewer than this allows is refused and read again. */
   readonly total?: number
 }
 
@@ -51,6 +51,14 @@ interface DeltaState {
   readonly untilMs?: number
   /** How much time is searched at once, after all of it was too much. */
   readonly widthMs?: number
+  /** The source did not keep the order: a window is left only when one page held all of it. */
+  readonly isWhole?: true
+  /** The page before: where it began, what it searched, and how many items it left to be found from `cursorMs` on. */
+  readonly before?: { readonly cursorMs: number; readonly throughMs: number; readonly left: number }
+  /** The window came back empty once. It is left after a second empty answer. */
+  readonly isEmpty?: true
+  /** The source has claimed the end once, and is asked again from the same cursor: the newest time found. */
+  readonly endMs?: number
 }
 
 interface DeadlockState {
@@ -63,13 +71,22 @@ interface DeadlockState {
   readonly throughId?: string
   readonly idSpan?: string
   readonly widthMs?: number
+  readonly isWhole?: true
+  /** The page before: the id it followed, and how many items it left above `lastId`. */
+  readonly before?: { readonly lastId: string; readonly left: number }
+  readonly isEmpty?: true
 }
 
 /**
  * For searches that filter by a time and sort by one field only. When a whole page shares one millisecond, the time cannot
  * lead any further; then that millisecond is read by id, from the lowest on, because the order inside it means nothing.
  *
- *   delta ──a full page of one millisecond──▶ deadlock ──an empty page──▶ delta, one millisecond later
+ *   delta ──a full page of one millisecond──▶ deadlock ──two answers that agree──▶ delta, one millisecond later
+ *
+ * Every answer is held against the source's own count. A page that is shorter than its `total` is read again. When a page
+ * finds other than the page before it left, or is out of order, the order is not trusted for the rest of the cycle: time is
+ * then read in windows that fit on one page, and a millisecond in ranges of ids that do. An end needs two answers that agree:
+ * the last page holds as many items as the page before it left, or the question is asked twice.
  *
  * ```ts
  * import { search } from 'tidemark'
@@ -104,13 +121,28 @@ export function search<Item>(options: SearchOptions<Item>): Anchored<SearchState
     const untilMs = pinHorizon('search', context.cycle, lagMs, state?.untilMs)
     const ask = async (query: Omit<SearchQuery, 'limit'>): Promise<Found<Item>> => {
       const { answer, tookMs } = await timed(context, () => options.read({ ...query, limit }, context))
+      const { items, total } = answer
+      const isTooMany = total !== undefined && total > windowMax
+      if (!isTooMany && total !== undefined && items.length < Math.min(total, limit)) {
+        throw invalid(`The search sent ${items.length} items and says that ${total} match: the answer is not complete.`)
+      }
+      const horizonMs = lowerHorizon(untilMs, lagMs, answer, tookMs)
       return {
-        items: answer.items.map((item, index) => placed(item, index, options)),
-        isFull: answer.items.length >= limit,
-        isTooMany: answer.total !== undefined && answer.total > windowMax,
-        total: answer.total,
-        untilMs: lowerHorizon(untilMs, lagMs, answer, tookMs),
-        page: (items, hasMore, nextState) => ({ changes: toChanges(items, ({ item }) => options.toChange(item), ({ modifiedMs }) => isoOf(modifiedMs)), hasMore, nextState, ...(answer.total !== undefined && { left: Math.max(0, answer.total - answer.items.length) }) }),
+        items: items.map((item, index) => placed(item, index, options)),
+        isFull: items.length >= limit,
+        isTooMany,
+        fits: total === undefined ? 1 : windowMax / Math.max(1, total),
+        windowMax,
+        total,
+        untilMs: horizonMs,
+        page: (shown, hasMore, nextState) => ({
+          changes: toChanges(shown, ({ item }) => options.toChange(item), ({ modifiedMs }) => isoOf(modifiedMs)),
+          hasMore,
+          nextState,
+          // Items of the cursor's own millisecond may follow it.
+          tidemark: isoOf((hasMore ? cursorOf(nextState) : horizonMs) - 1),
+          ...(total !== undefined && { left: Math.max(0, total - items.length) }),
+        }),
       }
     }
     if (state?.phase === 'deadlock') return readDeadlock(state, ask)
@@ -126,7 +158,12 @@ export function search<Item>(options: SearchOptions<Item>): Anchored<SearchState
     const aheadMs = pinnedMs - lowerHorizon(pinnedMs, lagMs, answer, tookMs)
     return { phase: 'delta', cursorMs: context.cycle.startedAt - lookBackMs - aheadMs }
   }
-  return execute
+  return Object.assign(execute, { startsAtEnd: true })
+}
+
+/** Up to where nothing is missing. What a page has passed is certain once the next page has found what it left. */
+function cursorOf(state: SearchState): number {
+  return state.phase === 'delta' ? (state.before?.cursorMs ?? state.cursorMs) : state.deadlockMs
 }
 
 type Ask<Item> = (query: Omit<SearchQuery, 'limit'>) => Promise<Found<Item>>
@@ -136,6 +173,9 @@ interface Found<Item> {
   readonly items: readonly Placed<Item>[]
   readonly isFull: boolean
   readonly isTooMany: boolean
+  /** Which share of what matches the source will search through. */
+  readonly fits: number
+  readonly windowMax: number
   readonly total: number | undefined
   /** The horizon, after the source's clock had its say. */
   readonly untilMs: number
@@ -149,74 +189,157 @@ interface Placed<Item> {
 }
 
 async function readDelta<Item>(state: DeltaState & { untilMs: number; isFirst?: boolean }, ask: Ask<Item>): Promise<Page<SearchState>> {
-  const { cursorMs, widthMs } = state
-  const throughMs = Math.min(state.untilMs, cursorMs + (widthMs ?? Number.POSITIVE_INFINITY))
+  const { cursorMs, widthMs, isWhole, before } = state
+  // Counts are compared over one and the same end of the window.
+  const throughMs = before?.throughMs ?? Math.min(state.untilMs, cursorMs + (widthMs ?? Number.POSITIVE_INFINITY))
   const found = await ask({ fromMs: cursorMs, untilMs: throughMs, sortBy: 'modified', afterId: undefined, throughId: undefined })
-  const { untilMs } = found
+  const { untilMs, total } = found
+  const here = { phase: 'delta', cursorMs, untilMs, ...(widthMs !== undefined && { widthMs }), ...(isWhole && { isWhole }) } as const
   // The first cycle's beginning was reckoned with a clock that is ahead: begin as much earlier as it is.
-  if (state.isFirst === true && untilMs < state.untilMs) return found.page([], true, { phase: 'delta', cursorMs: cursorMs - (state.untilMs - untilMs), untilMs })
+  if (state.isFirst === true && untilMs < state.untilMs) return found.page([], true, { ...here, cursorMs: cursorMs - (state.untilMs - untilMs) })
 
-  if (found.isTooMany) {
-    if (throughMs > cursorMs) return found.page([], true, { phase: 'delta', cursorMs, untilMs, widthMs: Math.floor((throughMs - cursorMs) / 2) })
-    return found.page([], true, deadlock(cursorMs, untilMs, widthMs))
-  }
+  if (found.isTooMany) return found.page([], true, throughMs > cursorMs ? { ...here, widthMs: fittingMs(cursorMs, throughMs, found) } : deadlock(here))
   if (found.items.some(({ modifiedMs }) => modifiedMs < cursorMs)) throw invalid('The search found an item from before the time it was asked to begin with.')
   // Modified again since the source found it: it will be found again, at its new time.
   const asked = found.items.filter(({ modifiedMs }) => modifiedMs <= throughMs)
   const safe = asked.filter(({ modifiedMs }) => modifiedMs <= untilMs)
-  const times = safe.map(({ modifiedMs }) => modifiedMs)
+  const times = asked.map(({ modifiedMs }) => modifiedMs)
   // No items, no new cursor; and the maximum of what was seen, not the last of it.
-  const newestMs = times.reduce((most, ms) => Math.max(most, ms), cursorMs)
+  const newestMs = safe.reduce((most, { modifiedMs }) => Math.max(most, modifiedMs), cursorMs)
 
-  if (found.isFull) {
-    if (asked.some(({ modifiedMs }, index) => index > 0 && modifiedMs < asked[index - 1]!.modifiedMs)) throw invalid('A full page of the search is not sorted by the time of modification.')
-    if (asked.length === 0) throw invalid('A full page of the search has only items from after the time it was asked to end with.')
+  // Items were modified since, or one of the two pages was not the one that was asked for. Only reading it again can tell.
+  if (before !== undefined && total !== undefined && total !== before.left) {
+    return found.page(safe, true, { phase: 'delta', cursorMs: before.cursorMs, untilMs, widthMs: cursorMs - before.cursorMs, isWhole: true })
   }
+  if (found.isFull) {
+    if (times.length === 0) throw invalid('A full page of the search has only items from after the time it was asked to end with.')
+    const isSorted = times.every((ms, index) => index === 0 || ms >= times[index - 1]!)
+    if (isWhole || !isSorted) {
+      return found.page(safe, true, throughMs > cursorMs ? { ...here, widthMs: narrowerMs(cursorMs, throughMs, times), isWhole: true } : deadlock({ ...here, isWhole: true }))
+    }
+  }
+  // The page before left as many, or this is the second answer to one question. Behind the horizon items only leave the
+  // window: one that is newer than all of the first answer shows that it broke off, and this one is a first claim again.
+  const isClaimed = state.endMs !== undefined && newestMs <= state.endMs
+  const isAgreed = (before !== undefined && total !== undefined) || isClaimed
+  const ended = (): Page<SearchState> => (isAgreed
+    ? found.page(safe, false, { phase: 'delta', cursorMs: Math.max(newestMs, Math.min(state.endMs ?? cursorMs, untilMs)) })
+    : found.page(safe, true, { ...here, endMs: newestMs }))
   // Cut by the source's clock: sorted, so nothing below the horizon can follow.
-  if (safe.length < asked.length) return found.page(safe, false, { phase: 'delta', cursorMs: newestMs })
+  if (safe.length < asked.length) return ended()
   if (found.isFull) {
-    const isDeadlock = times.every((ms) => ms === newestMs)
-    return found.page(safe, true, isDeadlock ? deadlock(newestMs, untilMs, widthMs) : { phase: 'delta', cursorMs: newestMs, untilMs, ...(widthMs !== undefined && { widthMs }) })
+    // A tie is entered from its own beginning, so that a page which left out what comes before it is found out first.
+    if (newestMs === cursorMs || (total === undefined && times.every((ms) => ms === newestMs))) return found.page(safe, true, deadlock({ ...here, cursorMs: newestMs }))
+    const left = total === undefined ? undefined : total - times.filter((ms) => ms < newestMs).length
+    return found.page(safe, true, { ...here, cursorMs: newestMs, ...(left !== undefined && { before: { cursorMs, throughMs, left } }) })
   }
-  if (throughMs >= untilMs) return found.page(safe, false, { phase: 'delta', cursorMs: newestMs })
-  // A window in the middle is over. It is left without a row to prove it, so the source's own count must.
-  if (found.total !== found.items.length) throw invalid('The search sent fewer items than it says there are, on a page that is not full.')
-  return found.page(safe, true, { phase: 'delta', cursorMs: throughMs + 1, untilMs, widthMs: 2 * (widthMs! + 1) })
+  if (throughMs >= untilMs) return ended()
+  // A window in the middle is left without a row to prove that it is over, so an empty one is confirmed first.
+  if (found.items.length === 0 && state.isEmpty === undefined) return found.page([], true, { ...here, ...(before !== undefined && { before }), isEmpty: true })
+  const growth = found.items.length === 0 ? EMPTY_GROWTH : 2
+  // The window's own width: what is left of it on its last page is no measure of how much fits.
+  return found.page(safe, true, { ...here, cursorMs: throughMs + 1, widthMs: growth * Math.max(widthMs ?? 0, throughMs - cursorMs + 1) })
 }
 
-function deadlock(atMs: number, untilMs: number, widthMs: number | undefined): DeadlockState {
-  return { phase: 'deadlock', deadlockMs: atMs, lastId: LOWEST_ID, resumeCursorMs: atMs, untilMs, ...(widthMs !== undefined && { widthMs }) }
+/** A long time without items is left in few steps. */
+const EMPTY_GROWTH = 16
+
+/** The end of a window that the source will search through, guessed from the items that it showed. */
+function fittingMs<Item>(fromMs: number, throughMs: number, { items, fits }: Found<Item>): number {
+  const times = items.map(({ modifiedMs }) => modifiedMs).filter((ms) => ms >= fromMs && ms <= throughMs)
+  const oldestMs = Math.min(throughMs, ...times)
+  // Time without items is left in one step.
+  if (times.length > 0 && oldestMs > fromMs) return oldestMs - 1 - fromMs
+  if (times.length > 0 && times.every((ms) => ms === fromMs)) return 0
+  return Math.min(narrowerMs(fromMs, throughMs), Math.floor((throughMs - fromMs) * fits))
+}
+
+/** The end of a smaller window: at most half of its time, and less where half of the items found are older than that. */
+function narrowerMs(fromMs: number, throughMs: number, times: readonly number[] = []): number {
+  const median = times.toSorted((a, b) => a - b)[times.length >> 1] ?? throughMs
+  return Math.min(median - fromMs, Math.floor((throughMs - fromMs) / 2))
+}
+
+function deadlock({ cursorMs, untilMs, widthMs, isWhole }: DeltaState & { untilMs: number }): DeadlockState {
+  return { phase: 'deadlock', deadlockMs: cursorMs, lastId: LOWEST_ID, resumeCursorMs: cursorMs, untilMs, ...(widthMs !== undefined && { widthMs }), ...(isWhole && { isWhole }) }
 }
 
 const LOWEST_ID = '0'
 
 async function readDeadlock<Item>(state: DeadlockState, ask: Ask<Item>): Promise<Page<SearchState>> {
-  const { deadlockMs, lastId, throughId, idSpan, resumeCursorMs, widthMs } = state
+  const { deadlockMs, lastId, throughId, idSpan, resumeCursorMs, widthMs, isWhole, before } = state
   const found = await ask({ fromMs: deadlockMs, untilMs: deadlockMs, sortBy: 'id', afterId: lastId, throughId })
-  const { untilMs } = found
-  const width = widthMs !== undefined && { widthMs }
-  const staying: DeadlockState = { phase: 'deadlock', deadlockMs, lastId, resumeCursorMs, untilMs, ...width, ...(idSpan !== undefined && { idSpan }) }
-  if (found.isTooMany) return found.page([], true, { ...staying, ...narrower(lastId, throughId, idSpan) })
+  const { untilMs, total } = found
+  const kept = { untilMs, ...(widthMs !== undefined && { widthMs }), ...(isWhole && { isWhole }) }
+  const staying: DeadlockState = { phase: 'deadlock', deadlockMs, lastId, resumeCursorMs, ...kept, ...(idSpan !== undefined && { idSpan }) }
+  const ids = found.items.map(({ id }) => id)
+  if (found.isTooMany) return found.page([], true, { ...staying, ...narrower(lastId, throughId, idSpan, fittingSpan(lastId, ids, found.windowMax)) })
 
-  found.items.reduce((previous, { id }) => {
-    if (numericIds(id, previous) <= 0 || (throughId !== undefined && numericIds(id, throughId) > 0)) throw invalid('The search by id is not sorted by it, or goes beyond the ids it was asked for.')
-    return id
-  }, lastId)
+  if (ids.some((id) => numericIds(id, lastId) <= 0 || (throughId !== undefined && numericIds(id, throughId) > 0))) throw invalid('The search by id found ids other than those it was asked for.')
   if (found.items.some(({ modifiedMs }) => modifiedMs < deadlockMs)) throw invalid('The search found an item of another time than the one it was asked for.')
-  const last = found.items.at(-1)
-  if (last !== undefined) return found.page(found.items, true, { ...staying, lastId: last.id, ...(throughId !== undefined && { throughId }) })
-  if (throughId !== undefined) return found.page([], true, { ...staying, lastId: throughId })
-  // Only a millisecond behind the horizon can get no more rows; another is begun again by the next cycle.
-  if (resumeCursorMs < untilMs) return found.page([], true, { phase: 'delta', cursorMs: resumeCursorMs + 1, untilMs, ...width })
-  return found.page([], false, { phase: 'delta', cursorMs: resumeCursorMs })
+
+  if (before !== undefined && total !== undefined && total < before.left) {
+    return found.page(found.items, true, { ...staying, lastId: before.lastId, throughId: lastId, isWhole: true })
+  }
+  const isSorted = ids.every((id, index) => index === 0 || numericIds(id, ids[index - 1]!) > 0)
+  const range = throughId !== undefined && { throughId }
+  // More than the page before left: it is asked for again, without a count to hold it against.
+  if (before !== undefined && total !== undefined && total > before.left) return found.page(found.items, true, { ...staying, ...range })
+  const over = (): Page<SearchState> => {
+    if (throughId !== undefined) return found.page(found.items, true, { ...staying, lastId: throughId })
+    // Only a millisecond behind the horizon can get no more rows; another is begun again by the next cycle.
+    if (resumeCursorMs < untilMs) return found.page(found.items, true, { phase: 'delta', cursorMs: resumeCursorMs + 1, ...kept })
+    return found.page(found.items, false, { phase: 'delta', cursorMs: resumeCursorMs })
+  }
+  // All that the page before left is on this one: two answers agree on it.
+  if (before !== undefined && total === before.left && total === ids.length) return over()
+  if (found.isFull && (isWhole || !isSorted) && !isOneId(lastId, throughId)) {
+    return found.page(found.items, true, { ...staying, throughId: middleId(lastId, ids), isWhole: true })
+  }
+  const highest = ids.reduce<string | undefined>((most, id) => (most === undefined || numericIds(id, most) > 0 ? id : most), undefined)
+  if (highest !== undefined) {
+    return found.page(found.items, true, { ...staying, ...range, lastId: highest, ...(total !== undefined && { before: { lastId, left: total - ids.length } }) })
+  }
+  // Nothing but an empty page says that a range of ids, or the millisecond, is over: so it has to say it twice.
+  if (state.isEmpty === undefined) return found.page([], true, { ...staying, ...range, ...(before !== undefined && { before }), isEmpty: true })
+  return over()
 }
 
-/** Ids have no known end, so the first guess is far beyond any. Each refusal halves it; the next range begins with twice what went well. */
-function narrower(lastId: string, throughId: string | undefined, idSpan: string | undefined): { throughId: string; idSpan: string } {
+function isOneId(lastId: string, throughId: string | undefined): boolean {
+  return throughId !== undefined && wholeNumber(throughId) - wholeNumber(lastId) <= 1n
+}
+
+/** Half of the ids found lie above it, so that the next range holds fewer of them. */
+function middleId(lastId: string, ids: readonly string[]): string {
+  const sorted = ids.toSorted(numericIds)
+  const below = sorted[(sorted.length >> 1) - 1]
+  if (below !== undefined) return below
+  const last = wholeNumber(lastId)
+  const middle = (last + wholeNumber(sorted[0]!)) / 2n
+  return String(middle > last ? middle : last + 1n)
+}
+
+/** So many ids as would hold half of what the source will search through, if the ids it showed are like the others. */
+function fittingSpan(lastId: string, ids: readonly string[], windowMax: number): bigint | null {
+  const highest = ids.toSorted(numericIds).at(-1)
+  if (highest === undefined || numericIds(highest, lastId) <= 0) return null
+  return (wholeNumber(highest) - wholeNumber(lastId)) * BigInt(Math.max(1, Math.floor(windowMax / (2 * ids.length))))
+}
+
+/**
+ * Ids have no known end: without any to guess from, the first guess is far beyond any. Each refusal halves it; the next range
+ * begins with twice what went well.
+ */
+function narrower(lastId: string, throughId: string | undefined, idSpan: string | undefined, guess: bigint | null): { throughId: string; idSpan: string } {
   const low = wholeNumber(lastId)
-  const span = throughId !== undefined ? (wholeNumber(throughId) - low) / 2n : idSpan === undefined ? 2n ** 63n : wholeNumber(idSpan) * 2n
+  const halved = halvedSpan(low, throughId, idSpan)
+  const span = guess !== null && guess < halved ? guess : halved
   if (span < 1n) throw invalid('The search refuses even a single id.')
   return { throughId: String(low + span), idSpan: String(span) }
+}
+
+function halvedSpan(low: bigint, throughId: string | undefined, idSpan: string | undefined): bigint {
+  return throughId !== undefined ? (wholeNumber(throughId) - low) / 2n : idSpan === undefined ? 2n ** 63n : wholeNumber(idSpan) * 2n
 }
 
 function placed<Item>(item: Item, index: number, options: SearchOptions<Item>): Placed<Item> {

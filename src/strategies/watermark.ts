@@ -129,7 +129,9 @@ export function watermark(options: WatermarkOptions): Execute<WatermarkState> {
     const max = run.full ? null : cursors.reduce<CursorValue | null>((top, cursor) => laterCursor(kind, top, cursor as CursorValue), run.max)
     const emitted = run.emitted + items.length
     const changes = items.map((item) => changeOf(item, options, kind, run.full))
-    if (end) return { changes, hasMore: false, ...(!isReplace && { nextState: { ...input, cursor_value: notAhead(max, untilMs, kind), records_emitted: emitted } }) }
+    // Without a window nothing says how late a row may show, so the engine derives the tidemark.
+    const tidemark = windowMs === 0 ? undefined : isoOf(Math.min(untilMs, context.cycle.startedAt) - windowMs)
+    if (end) return { changes, hasMore: false, tidemark, ...(!isReplace && { nextState: { ...input, cursor_value: notAhead(max, untilMs, kind), records_emitted: emitted } }) }
     const last = items.at(-1)
     return {
       changes,

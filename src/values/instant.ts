@@ -32,6 +32,11 @@ export function instantMs(canonical: string): number {
   return Date.parse(`${canonical.slice(0, 23)}Z`)
 }
 
+/** The canonical form of a number of milliseconds. */
+export function instantOfMs(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 23)}000Z`
+}
+
 /** Negative, zero or positive; instants closer than the tolerance are equal. */
 export function compareInstants(a: string, b: string, toleranceMs: number): number {
   if (toleranceMs > 0 && Math.abs(instantMs(a) - instantMs(b)) <= toleranceMs) return 0

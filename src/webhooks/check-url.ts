@@ -1,9 +1,7 @@
 import { isIP } from 'node:net'
 import { SyncError, type WebhookAllowance } from '../contract/index.ts'
-import { isPublicAddress } from './address.ts'
-
-/** Names of this machine and of its cloud's metadata, which need no resolver to be known. */
-const PRIVATE_NAMES = /^(?:.*\.)?(?:localhost|local|internal|localdomain|home\.arpa)$/
+import { isPublicAddress, isPublicHost } from '../platform/public-address.ts'
+import { resolveBySystem, type Resolve } from '../platform/resolve.ts'
 
 /**
  * What can be told of a URL without asking anybody: WHATWG parsing has made every spelling of an address the same one.
@@ -20,10 +18,16 @@ export function checkWebhookUrl(text: string, allow: readonly WebhookAllowance[]
   return url
 }
 
-export function isPublicHost(hostname: string): boolean {
-  const host = hostname.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '').toLowerCase()
-  if (isIP(host) !== 0) return isPublicAddress(host)
-  return host.includes('.') && !PRIVATE_NAMES.test(host)
+/**
+ * For a registration or an edit: also resolves the name, and refuses it if any of its addresses is not public. A name that
+ * does not resolve yet is accepted; send.ts checks the addresses again at every connection.
+ */
+export async function checkWebhookTarget(text: string, allow: readonly WebhookAllowance[], resolve: Resolve = resolveBySystem): Promise<URL> {
+  const url = checkWebhookUrl(text, allow)
+  if (allow.includes('private') || isIP(url.hostname.replace(/^\[(.*)\]$/, '$1')) !== 0) return url
+  const addresses = await resolve(url.hostname).catch(() => [])
+  if (!addresses.every(({ address }) => isPublicAddress(address))) throw refusal('leads to an address that is not public')
+  return url
 }
 
 /** Never the URL itself: its path or query may be the receiver's secret. */

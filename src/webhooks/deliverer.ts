@@ -1,6 +1,8 @@
 import { NO_SPAN, type Delivery, type FeedPage, type Log, type Ports, type Store, type Webhook, type WebhookClaim } from '../contract/index.ts'
 import { childLog } from '../engine/child-log.ts'
+import { PAGE_BYTES_MAX } from '../feed/read-page.ts'
 import { requestAttributes, secondsBetween } from '../engine/request-attributes.ts'
+import type { ResourceTypes } from '../feed/resource-type.ts'
 import { deliveryOf } from './message.ts'
 import { Round, STREAK_MAX, WAITING_MAX, type Chain } from './round.ts'
 import { secretsOf } from './secrets.ts'
@@ -17,6 +19,7 @@ export interface DelivererOptions {
   /** How often the store is asked whether there is something to deliver; every second unless said otherwise. */
   readonly pollMs?: number
   readonly claimTtlMs?: number
+  readonly resourceTypes?: ResourceTypes
 }
 
 const BATCH = 50
@@ -117,13 +120,13 @@ export class Deliverer {
     const waiting = await store.deliveries({ webhook: webhook.id, dead: false, limit: WAITING_MAX + BATCH })
     const page = await this.#readOn(webhook, waiting, now)
     if (page !== null && Round.gapIn(webhook, page)) return await this.#disable(webhook, claim, 'The log was compacted further than this webhook had read. `tidemark webhooks replay <id> --all` begins anew.')
-    const fresh = (page?.entries ?? []).filter(({ action }) => webhook.actions === null || webhook.actions.includes(action)).map((entry) => deliveryOf(store.tenant, entry, now))
+    const fresh = (page?.entries ?? []).filter(({ action }) => webhook.actions === null || webhook.actions.includes(action)).map((entry) => deliveryOf(store.tenant, entry, now, this.#options.resourceTypes))
     const round = new Round({ webhook, waiting, fresh, page, now, jitter: () => random.next() })
     if (round.chains.length === 0 && (page === null || page.scanned === webhook.position)) return null
 
     const queue = [...round.chains]
     await Promise.all(Array.from({ length: AT_ONCE }, async () => {
-      for (let chain = queue.shift(); chain !== undefined; chain = queue.shift()) await this.#sendChain(webhook, round, chain, cut)
+      for (let chain = queue.shift(); chain !== undefined; chain = queue.shift()) await this.#sendChain(webhook, claim, round, chain, cut)
     }))
     const { note } = round
     if (!(await store.noteDeliveries(claim, note))) return null
@@ -134,15 +137,18 @@ export class Deliverer {
   async #readOn(webhook: Webhook, waiting: readonly Delivery[], now: number): Promise<FeedPage | null> {
     const isDown = webhook.streak >= STREAK_MAX
     if (waiting.length >= WAITING_MAX || (isDown && waiting.some(({ nextAt }) => nextAt <= now))) return null
-    return await this.#options.store.feed({ after: webhook.position, limit: isDown ? 1 : BATCH, scanMax: SCAN_MAX, ...(webhook.databases !== null && { databases: webhook.databases }) })
+    return await this.#options.store.feed({ after: webhook.position, limit: isDown ? 1 : BATCH, scanMax: SCAN_MAX, bytesMax: PAGE_BYTES_MAX, ...(webhook.databases !== null && { databases: webhook.databases }) })
   }
 
-  async #sendChain(webhook: Webhook, round: Round, chain: Chain, cut: AbortSignal): Promise<void> {
-    const { ports: { clock } } = this.#options
+  async #sendChain(webhook: Webhook, claim: WebhookClaim, round: Round, chain: Chain, cut: AbortSignal): Promise<void> {
+    const { store, ports: { clock } } = this.#options
     for (const [at, delivery] of chain.entries()) {
       const startedAt = clock.now()
       if (round.isOver || this.#stopping.signal.aborted || cut.aborted) return round.leave(chain.slice(at), startedAt)
-      const outcome = await this.#send(webhook, delivery, startedAt, cut)
+      // Read for every message: a rotation, an edit or a pause holds from the moment it is acknowledged.
+      const secrets = await store.webhookSecrets(claim)
+      if (secrets === null) return round.leave(chain.slice(at), startedAt)
+      const outcome = await this.#send({ ...webhook, secrets }, delivery, startedAt, cut)
       // Cut off by ourselves: nobody can say whether it arrived, and it is no fault of the receiver.
       if (outcome.status === null && cut.aborted) return round.leave(chain.slice(at), clock.now())
       if (!round.settle(delivery, chain.slice(at + 1), outcome, startedAt, clock.now())) return

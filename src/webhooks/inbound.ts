@@ -1,10 +1,11 @@
+import { randomBytes } from 'node:crypto'
 import { isSyncError, SyncError, type Change, type Clock, type JsonValue, type Log, type Ports, type Secrets, type Store } from '../contract/index.ts'
 import { childLog } from '../engine/child-log.ts'
 import { runCycle } from '../engine/cycle.ts'
 import type { CycleOptions } from '../engine/cycle-options.ts'
 import type { SyncPlan } from '../engine/sync-plan.ts'
 import { parseJson } from '../values/json.ts'
-import { WebhookRefused, type InboundDelivery, type Verify } from './verify/verify.ts'
+import { WebhookRefused, type InboundDelivery, type Verified, type Verify } from './verify/verify.ts'
 
 /** A message that is what it claims to be. */
 export interface WebhookEvent {
@@ -60,6 +61,13 @@ export interface InboundOptions {
 /** kept: it will be acted on. ignored: it is not wanted. unknown: there is no such webhook. refused: the sender need not come again. failed: it should, later. */
 export type Reception = 'accepted' | 'kept' | 'ignored' | 'duplicate' | 'unknown' | 'refused' | 'failed'
 
+export interface ProveOptions {
+  /** The id of the request that brought the message. */
+  readonly requestId?: string | undefined
+  /** The address names a tenant: until the signature is proven, the answer must not depend on whether the tenant exists or is set up. */
+  readonly isAddressed?: boolean
+}
+
 /** Whoever took a message and has not settled it after this has died. */
 const BUSY_MS = 60_000
 const REMEMBER_MS = 30 * 24 * 3_600_000
@@ -87,23 +95,14 @@ export class InboundWebhooks {
     this.#options = options
   }
 
-  /** `requestId`: what the caller calls the request that brought it. */
-  async receive(worker: string, name: string, delivery: InboundDelivery, requestId?: string): Promise<Reception> {
-    const { ports: { clock }, store, proofs } = this.#options
-    const webhook = this.#options.webhooks.find((known) => known.worker === worker && known.name === name)
+  async receive(worker: string, name: string, delivery: InboundDelivery, options: ProveOptions = {}): Promise<Reception> {
+    const { ports: { clock }, store } = this.#options
+    const webhook = this.#find(worker, name)
     if (webhook === undefined) return 'unknown'
-    const log = childLog(this.#logOf(webhook), { requestId })
-    let id: string
-    try {
-      id = (await webhook.verify(delivery, { now: clock.now(), secrets: proofs })).id
-    } catch (error) {
-      if (isRefusal(error)) {
-        log.warn('a webhook was refused', { reason: error.message })
-        return 'refused'
-      }
-      log.error('a webhook could not be checked', { reason: reasonOf(error) })
-      return 'failed'
-    }
+    const proof = await this.#prove(webhook, delivery, this.#options.proofs, options)
+    if (typeof proof === 'string') return proof
+    const { id } = proof
+    const log = childLog(this.#logOf(webhook), { requestId: options.requestId })
     const event = eventOf(id, delivery)
     try {
       if (webhook.wants?.(event) === false) return 'ignored'
@@ -134,6 +133,34 @@ export class InboundWebhooks {
     }
     await store.settleInbound(message, { done: true, at: clock.now() })
     return 'accepted'
+  }
+
+  /**
+   * The answer to a message for a tenant that does not exist. The signature is checked against a decoy, so that status, body
+   * and work are those of a message for an existing tenant that is not signed for it.
+   */
+  async refuse(worker: string, name: string, delivery: InboundDelivery, { requestId }: ProveOptions = {}): Promise<Reception> {
+    const webhook = this.#find(worker, name)
+    if (webhook === undefined) return 'unknown'
+    await this.#prove(webhook, delivery, NO_SECRETS, { requestId, isAddressed: true })
+    return 'refused'
+  }
+
+  #find(worker: string, name: string): DeclaredWebhook | undefined {
+    return this.#options.webhooks.find((known) => known.worker === worker && known.name === name)
+  }
+
+  async #prove(webhook: DeclaredWebhook, delivery: InboundDelivery, proofs: Secrets, { requestId, isAddressed = false }: ProveOptions): Promise<Verified | 'refused' | 'failed'> {
+    const { ports: { clock, log: root } } = this.#options
+    const log = childLog(proofs === NO_SECRETS ? root : this.#logOf(webhook), { requestId })
+    const secrets = isAddressed ? withDecoy(proofs, (reason) => log.error('a webhook could not be checked', { reason })) : proofs
+    try {
+      return await webhook.verify(delivery, { now: clock.now(), secrets })
+    } catch (error) {
+      if (isRefusal(error)) log.warn('a webhook was refused', { reason: error.message })
+      else log.error('a webhook could not be checked', { reason: reasonOf(error) })
+      return isRefusal(error) || isAddressed ? 'refused' : 'failed'
+    }
   }
 
   /** Takes up what was kept and not done: by a process that died, or because it failed. */
@@ -210,6 +237,29 @@ export class InboundWebhooks {
     const turn = (this.#tails.get(source) ?? Promise.resolve()).then(act)
     this.#tails.set(source, turn.catch(() => {}))
     return turn
+  }
+}
+
+/** No message is signed with it. */
+const DECOY = `whsec_${randomBytes(32).toString('base64')}`
+
+const NO_SECRETS: Secrets = {
+  get(name) {
+    throw new SyncError('SECRET_MISSING', `There is no such tenant, and so no secret ${name}.`)
+  },
+}
+
+/** A missing secret is replaced, so that checking a message takes the same work with and without it. */
+function withDecoy(secrets: Secrets, missing: (reason: string) => void): Secrets {
+  return {
+    get(name) {
+      try {
+        return secrets.get(name)
+      } catch (error) {
+        missing(reasonOf(error))
+        return DECOY
+      }
+    },
   }
 }
 

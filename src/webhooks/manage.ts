@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { SyncError, type Action, type Delivery, type Store, type Webhook, type WebhookAllowance, type WebhookEdit, type WebhookPlace } from '../contract/index.ts'
 import { isoTime } from '../feed/read-page.ts'
-import { checkWebhookUrl } from './check-url.ts'
+import { checkWebhookTarget } from './check-url.ts'
 import { editPlan, type EditPlan } from './edit-plan.ts'
 import { probeOf } from './message.ts'
+import type { Resolve } from '../platform/resolve.ts'
 import { newSecret, rotated, secretsOf, secretsText } from './secrets.ts'
 import type { Outcome, Send } from './send.ts'
 import { shownUrl } from './shown-url.ts'
@@ -23,20 +24,27 @@ export interface NewWebhook {
   readonly all: boolean
 }
 
+/** Who asks, when, and how the name of a URL is resolved. */
+export interface WebhookActor {
+  readonly actor: string
+  readonly at: number
+  readonly resolve?: Resolve
+}
+
 /** The secret is in no later answer. */
-export async function addWebhook(store: Store, { url, all, ...filter }: NewWebhook, now: number): Promise<{ webhook: Webhook; secret: string }> {
-  const { href } = checkWebhookUrl(url, filter.allow)
+export async function addWebhook(store: Store, { url, all, ...filter }: NewWebhook, { actor, at, resolve }: WebhookActor): Promise<{ webhook: Webhook; secret: string }> {
+  const { href } = await checkWebhookTarget(url, filter.allow, resolve)
   const secret = newSecret()
   const id = `wh_${randomBytes(8).toString('hex')}`
-  await store.putWebhook({ ...filter, id, url: href, secrets: secretsText([{ secret, endsAt: null }]), createdAt: now }, await placeOf(store, all ? 0 : null))
+  await store.putWebhook({ ...filter, id, url: href, secrets: secretsText([{ secret, endsAt: null }]), createdAt: at }, await placeOf(store, all ? 0 : null), actor)
   return { webhook: await findWebhook(store, id), secret }
 }
 
 /** With its plan; `isDone` says whether it is carried out. A new URL brings its own allowances: those of the old one were given for the old one. */
-export async function editWebhook(store: Store, id: string, edit: WebhookEdit, by: { actor: string; at: number; isDone: boolean }): Promise<{ webhook: Webhook; plan: EditPlan }> {
+export async function editWebhook(store: Store, id: string, edit: WebhookEdit, by: WebhookActor & { isDone: boolean }): Promise<{ webhook: Webhook; plan: EditPlan }> {
   const before = await findWebhook(store, id)
   const { url = before.url, allow = edit.url === undefined ? before.allow : [] } = edit
-  const checked = { ...edit, url: checkWebhookUrl(url, allow).href, allow }
+  const checked = { ...edit, url: (await checkWebhookTarget(url, allow, by.resolve)).href, allow }
   const plan = editPlan(before, { ...before, ...checked }, await store.position())
   if (by.isDone) await store.editWebhook(id, checked, { actor: by.actor, at: by.at })
   return { webhook: await findWebhook(store, id), plan }
@@ -55,30 +63,39 @@ export async function testWebhook({ url, allow, secrets }: Webhook, send: Send, 
 }
 
 /** From a time on, from the start, or only what waits and was given up. */
-export async function replayWebhook(store: Store, id: string, from: { since?: number | undefined; all?: boolean | undefined }, now: number): Promise<{ webhook: Webhook; after: number | null; revived: number }> {
+export async function replayWebhook(store: Store, id: string, from: { since?: number | undefined; all?: boolean | undefined }, by: WebhookActor): Promise<{ webhook: Webhook; after: number | null; revived: number }> {
   await findWebhook(store, id)
   const after = from.all === true ? 0 : from.since === undefined ? null : await store.sequenceBefore(from.since)
-  const revived = await store.restartWebhook(id, { at: now, ...(after !== null && { place: await placeOf(store, after) }) })
+  const revived = await store.restartWebhook(id, { actor: by.actor, at: by.at, ...(after !== null && { place: await placeOf(store, after) }) })
   return { webhook: await findWebhook(store, id), after, revived: revived ?? 0 }
 }
 
-export async function rotateWebhook(store: Store, id: string, overlapMs: number, now: number): Promise<{ webhook: Webhook; secret: string }> {
-  const webhook = await findWebhook(store, id)
+/** Of two rotations at the same time the later one builds on the earlier: the loser of the compare-and-swap tries again. */
+export async function rotateWebhook(store: Store, id: string, overlapMs: number, { actor, at }: WebhookActor): Promise<{ webhook: Webhook; secret: string }> {
   const secret = newSecret()
-  await store.putWebhook({ ...webhook, secrets: rotated(webhook.secrets, secret, now, overlapMs) }, webhook)
+  for (;;) {
+    const { secrets } = await findWebhook(store, id)
+    if (await store.rotateWebhook(id, rotated(secrets, secret, at, overlapMs), { actor, at, replaces: secrets })) break
+  }
   return { webhook: await findWebhook(store, id), secret }
+}
+
+export async function removeWebhook(store: Store, id: string, by: WebhookActor): Promise<Webhook> {
+  const webhook = await findWebhook(store, id)
+  await store.removeWebhook(id, { actor: by.actor, at: by.at })
+  return webhook
 }
 
 /** How the reason begins when somebody wanted it so. */
 export const PAUSED = 'Paused by '
 
-export async function pauseWebhook(store: Store, id: string, actor: string): Promise<Webhook> {
-  await store.switchWebhook(id, `${PAUSED}${actor}.`)
+export async function pauseWebhook(store: Store, id: string, { actor, at }: WebhookActor): Promise<Webhook> {
+  await store.switchWebhook(id, `${PAUSED}${actor}.`, { actor, at })
   return await findWebhook(store, id)
 }
 
-export async function resumeWebhook(store: Store, id: string): Promise<Webhook> {
-  await store.switchWebhook(id, null)
+export async function resumeWebhook(store: Store, id: string, { actor, at }: WebhookActor): Promise<Webhook> {
+  await store.switchWebhook(id, null, { actor, at })
   return await findWebhook(store, id)
 }
 

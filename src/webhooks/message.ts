@@ -1,13 +1,14 @@
 import { hash } from 'node:crypto'
 import type { Delivery, FeedEntry } from '../contract/index.ts'
 import { changeText } from '../feed/item.ts'
+import type { ResourceTypes } from '../feed/resource-type.ts'
 
 const BODY_BYTES_MAX = 20_000
 
 /** A change as it is sent, ready for its first try. */
-export function deliveryOf(tenant: string, entry: FeedEntry, now: number): Delivery {
+export function deliveryOf(tenant: string, entry: FeedEntry, now: number, resourceTypes?: ResourceTypes): Delivery {
   const { sequence, database, key } = entry
-  return { sequence, messageId: messageId(tenant, entry), database, key, body: bodyOf(entry), attempts: 0, firstAt: null, nextAt: now, dead: false, lastStatus: null, lastAnswer: null }
+  return { sequence, messageId: messageId(tenant, entry), database, key, body: bodyOf(entry, resourceTypes), attempts: 0, firstAt: null, nextAt: now, dead: false, lastStatus: null, lastAnswer: null }
 }
 
 /** The same for every endpoint and every try; another once a store was set back and went on, because its times are others. */
@@ -16,9 +17,9 @@ export function messageId(tenant: string, { sequence, committedAt }: Pick<FeedEn
 }
 
 /** The item of the feed; one that is too large goes without its record, and says so. */
-export function bodyOf(entry: FeedEntry): string {
-  const full = changeText(entry)
-  return Buffer.byteLength(full) <= BODY_BYTES_MAX ? full : `${changeText({ ...entry, text: null }).slice(0, -1)},"thin":true}`
+export function bodyOf(entry: FeedEntry, resourceTypes?: ResourceTypes): string {
+  const full = changeText(entry, { resourceTypes })
+  return Buffer.byteLength(full) <= BODY_BYTES_MAX ? full : `${changeText({ ...entry, text: null }, { resourceTypes }).slice(0, -1)},"thin":true}`
 }
 
 export interface ProbeOptions {

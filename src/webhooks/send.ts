@@ -1,11 +1,11 @@
-import { lookup as systemLookup } from 'node:dns'
 import type { LookupFunction } from 'node:net'
-import { callbackify } from 'node:util'
 import type { Dispatcher } from 'undici'
 import type { WebhookAllowance } from '../contract/index.ts'
+import { checkedLookup } from '../platform/checked-lookup.ts'
+import { isPublicAddress } from '../platform/public-address.ts'
+import { resolveBySystem, type Resolve } from '../platform/resolve.ts'
 import { maskSecrets } from '../redaction/known-secrets.ts'
 import { Following } from '../values/following.ts'
-import { isPublicAddress } from './address.ts'
 import { checkWebhookUrl } from './check-url.ts'
 
 export interface Shipment {
@@ -29,15 +29,9 @@ export interface Outcome {
 
 export type Send = (shipment: Shipment) => Promise<Outcome>
 
-export interface Address {
-  readonly address: string
-  readonly family: number
-}
-
 export interface SenderOptions {
   readonly deadlineMs?: number
-  /** All addresses of a name. */
-  readonly resolve?: (hostname: string) => Promise<readonly Address[]>
+  readonly resolve?: Resolve
   readonly now?: () => number
   /** Trusted instead of the authorities that Node knows. */
   readonly ca?: string
@@ -52,7 +46,7 @@ export function createSender({ deadlineMs = DEADLINE_MS, resolve = resolveBySyst
   const agents = new Map<boolean, Promise<Dispatcher>>()
   const agentFor = (allowPrivate: boolean): Promise<Dispatcher> => {
     let agent = agents.get(allowPrivate)
-    if (agent === undefined) agents.set(allowPrivate, (agent = connect(checkedLookup(resolve, allowPrivate), deadlineMs, ca)))
+    if (agent === undefined) agents.set(allowPrivate, (agent = connect(checkedLookup(resolve, (address) => allowPrivate || isPublicAddress(address), () => new AddressRefused()), deadlineMs, ca)))
     return agent
   }
   const send: Send = async ({ url, allow, headers, body, signal }) => {
@@ -88,30 +82,9 @@ async function connect(lookup: LookupFunction, deadlineMs: number, ca: string | 
   return new Agent({ connect: { lookup, timeout: deadlineMs, ...(ca !== undefined && { ca }) }, headersTimeout: deadlineMs, bodyTimeout: deadlineMs, connections: 32, pipelining: 1 })
 }
 
-/** The connection goes to an address that was checked, not to a name that may lead elsewhere a moment later. */
-function checkedLookup(resolve: NonNullable<SenderOptions['resolve']>, allowPrivate: boolean): LookupFunction {
-  const lookUp = callbackify(async (hostname: string): Promise<Address[]> => {
-    const addresses = await resolve(hostname)
-    if (addresses.length === 0) throw new Error('the name has no address')
-    // All of them: which one is taken is decided by whoever connects fastest.
-    if (!allowPrivate && !addresses.every(({ address }) => isPublicAddress(address))) throw new AddressRefused()
-    return [...addresses]
-  })
-  return (hostname, options, callback) => lookUp(hostname, (error, addresses) => {
-    // Node's own types have no null for the error, its callers do.
-    if ((error as Error | null) !== null) callback(error, '', 0)
-    else if (options.all === true) callback(null, addresses)
-    else callback(null, addresses[0]!.address, addresses[0]!.family)
-  })
-}
-
 class AddressRefused extends Error {
   override readonly message = 'the name leads to an address that is not public'
   readonly code = 'WEBHOOK_URL_REFUSED'
-}
-
-function resolveBySystem(hostname: string): Promise<Address[]> {
-  return new Promise((resolve, reject) => systemLookup(hostname, { all: true, verbatim: true }, (error, addresses) => (error === null ? resolve(addresses) : reject(error))))
 }
 
 function judge({ statusCode: status, headers }: Dispatcher.ResponseData, answer: string | null, now: number): Outcome {

@@ -38,11 +38,10 @@ export class TenantInbound {
 
   /** A tenant of null is the one that the process was started for. */
   async receive(tenant: string | null, worker: string, name: string, delivery: InboundDelivery, requestId?: string): Promise<Reception> {
-    const { store, webhooks } = this.#options
-    const inbound = this.#tenants.get(tenant ?? store.tenant)
-    if (inbound !== undefined) return inbound.receive(worker, name, delivery, requestId)
-    // Who asks for a tenant that is not there learns no more than who cannot sign for one that is.
-    return webhooks.some((known) => known.worker === worker && known.name === name) ? 'refused' : 'unknown'
+    const own = this.#tenants.get(this.#options.store.tenant)!
+    if (tenant === null) return own.receive(worker, name, delivery, { requestId })
+    const inbound = this.#tenants.get(tenant)
+    return inbound === undefined ? own.refuse(worker, name, delivery, { requestId }) : inbound.receive(worker, name, delivery, { requestId, isAddressed: true })
   }
 
   start(): void {

@@ -36,7 +36,7 @@ test.each([
 })
 
 test.each([
-  ['told', 'pair', 'told'], ['elsewhere', 'pair', 'flip-flop'], ['matter', 'replace', 'swept'], ['ignore', 'pair', 'until-backfill'],
+  ['told', 'pair', 'told'], ['elsewhere', 'pair', 'streams'], ['matter', 'replace', 'swept'], ['ignore', 'pair', 'until-backfill'],
 ] as const)('N87 deletions that are %s: %s, %s', (deletes, mode, how) => {
   const advice = chooseStrategy(other({ changes: 'timestamp', deletes, paging: 'token', order: 'time-and-id', http: 'plain', size: 'small', lagSeconds: 20 }))
   expect(advice).toMatchObject({ mode, deletes: how, lagMs: mode === 'pair' ? 20_000 : null })

@@ -128,9 +128,10 @@ async function followed(worker: WorkerLike, answers: Answers): Promise<void> {
   }
   scene.clock.step(5 * MINUTE)
   // By turns: changes, deletions, and changes again.
-  for (let cycle = 0; cycle < (deletes === 'flip-flop' ? 3 : 1); cycle++) await run(scene, worker, 'items', api)
+  for (let cycle = 0; cycle < 1; cycle++) await run(scene, worker, 'items', api)
   expect(await namesIn(scene)).toEqual(expected())
-  // And what no delta can know, the backfill finds.
+  // And what no delta can know, the backfill finds, once the row is older than the source's lag.
+  scene.clock.step(10 * MINUTE)
   await run(scene, worker, 'items-backfill', api)
   expect(await namesIn(scene)).toEqual(api.names())
   await scene.close()

@@ -25,10 +25,10 @@ test('demo: three accounts that change, refuse and stumble are followed; Ctrl-C 
   const wanted = new Set(['created', 'updated', 'deleted', 'contacts', 'issues'])
   const position = Object.values(rows as Record<string, number>).reduce((sum, count) => sum + count)
   let seen = 0
-  for await (const { action, resourceType } of changes({ url, key })) {
+  for await (const { action, database } of changes({ url, key })) {
     if (++seen <= position) continue
     wanted.delete(action)
-    wanted.delete(resourceType)
+    wanted.delete(database)
     if (wanted.size === 0) break
   }
   for (const code of ['RATE_LIMITED', 'SOURCE_UNAVAILABLE']) await service.says(`"code":"${code}"`)

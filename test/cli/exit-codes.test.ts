@@ -22,12 +22,12 @@ describe('0: ok', () => {
 describe('1: failed', () => {
   test('a source that fails: what happened, to what, and what to do', async () => {
     const project = Project.withWorker({ failure: { page: 1, message: 'the office is closed' } })
-    await project.run('run', 'room-changes')
+    await project.ask('run', 'room-changes')
     const { code, stdout, stderr } = await project.run('run')
     expect(code).toBe(1)
     // Rows are there, and still it is not the time to look at them.
     expect(stderr).not.toContain('Look at it')
-    expect(stdout).toMatch(/✗ people-list {2}CONNECTOR_FAILED {2}the office is closed\n {2}\S.+/)
+    expect(stdout).toMatch(/✗ people-list {2}CONNECTOR_FAILED {2}the office is closed \(at worker\.ts:\d+\)\n {2}\S.+/)
   })
 
   test('one sync fails and the others run all the same', async () => {
@@ -38,7 +38,7 @@ describe('1: failed', () => {
 
   test('a mass delete stops and asks; --allow-deletes is the answer', async () => {
     const project = Project.withWorker()
-    await project.run('run', 'people-list')
+    await project.ask('run', 'people-list')
     project.source({ people: [{ id: 'p0001', name: 'Person 1' }] })
     const braked = await project.run('run', 'people-list')
     expect(braked).toMatchObject({ code: 1, stdout: expect.stringContaining('tidemark run people-list --allow-deletes') })
@@ -49,7 +49,7 @@ describe('1: failed', () => {
 
   test('a paused sync fails only for whoever names it', async () => {
     const project = Project.withWorker()
-    await project.run('pause', 'people-list')
+    await project.ask('pause', 'people-list')
     expect(await project.run('run', 'people-list')).toMatchObject({ code: 1, stdout: expect.stringContaining('tidemark resume people-list') })
     expect(await project.run('run')).toMatchObject({ code: 0 })
   })
@@ -72,8 +72,8 @@ describe('2: your input', () => {
     ['a state that is not JSON', ['preview', 'people-list', '--state', '{next:2}'], 'is not JSON'],
   ])('%s', async (_, args, words) => {
     const project = Project.withWorker()
-    if (args[0] === 'query') await project.run('run')
-    const { code, stdout, stderr } = await project.run(...args)
+    if (args[0] === 'query') await project.ask('run')
+    const { code, stdout, stderr } = await project.ask(...args)
     expect([code, stdout]).toEqual([2, ''])
     expect(stderr).toContain(words)
     expect(stderr).toMatch(/error [A-Z_]+ {2}.+\n {6}\S/)
@@ -82,11 +82,11 @@ describe('2: your input', () => {
 
   test('a query is one statement on a connection that cannot write', async () => {
     const project = Project.withWorker()
-    await project.run('run')
-    expect(await project.run('query', 'select 1; drop table tidemark_log')).toMatchObject({ code: 2, stderr: expect.stringContaining('one statement') })
-    expect((await project.run('query', 'with x as (select 1) delete from tidemark_log')).code).not.toBe(0)
-    expect(await project.run('query', 'select * from nowhere')).toMatchObject({ code: 2, stderr: expect.stringContaining('no such table: nowhere. `tidemark query` alone lists what there is.') })
-    expect((await project.json('query', 'select count(*) as n from tidemark_log -- all of it')).rows).toEqual([{ n: 6 }])
+    await project.ask('run')
+    expect(await project.ask('query', 'select 1; drop table tidemark_commits')).toMatchObject({ code: 2, stderr: expect.stringContaining('one statement') })
+    expect((await project.ask('query', 'with x as (select 1) delete from tidemark_commits')).code).not.toBe(0)
+    expect(await project.ask('query', 'select * from nowhere')).toMatchObject({ code: 2, stderr: expect.stringContaining('no such table: nowhere. `tidemark query` alone lists what there is.') })
+    expect((await project.json('query', 'select count(*) as n from people -- all of it')).rows).toEqual([{ n: 5 }])
   })
 
   test('a worker that throws while it loads is shown with its place; the stack only at debug', async () => {

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Store } from '../../src/contract/index.ts'
@@ -14,13 +14,23 @@ test('Z43 keys: create, list, rotate and revoke; the secret is shown once and ke
   expectGolden('keys-create', project, masked(created))
   const rotated = await project.ask('keys', 'rotate', id, '--json')
   expectGolden('keys-rotate', project, masked(rotated))
+  const { key: { text: next } } = JSON.parse(rotated.stdout) as { key: { text: string } }
   expectGolden('keys-revoke-needs-yes', project, masked(await project.ask('keys', 'revoke', id, '--json')))
-  expectGolden('keys-revoke', project, masked(await project.ask('keys', 'revoke', id, '--yes', '--json')))
+  const revoked = await project.ask('keys', 'revoke', id, '--yes', '--json')
+  expectGolden('keys-revoke', project, masked(revoked))
   const listed = await project.ask('keys', 'list', '--json')
   expectGolden('keys-list', project, masked(listed))
-  expect(listed.stdout).not.toContain(text.slice(21))
   expectGolden('keys-unknown', project, masked(await project.ask('keys', 'revoke', id, '--tenant', 'acme', '--yes', '--json')))
   expect((await project.ask('keys', 'create', 'x', '--scopes', 'all')).code).toBe(2)
+  // Each was shown by the command that made it, and by nothing else.
+  const later = [revoked, listed, await project.ask('keys', 'list'), await project.ask('keys', 'revoke', id, '--yes')]
+  const kept = readdirSync(project.folder, { recursive: true, encoding: 'utf8' }).map((name) => join(project.folder, name)).filter((path) => statSync(path).isFile())
+  expect(kept.some((path) => path.endsWith('tidemark.db'))).toBe(true)
+  for (const secret of [text, next].map((key) => key.slice(21))) {
+    for (const answer of later) expect(answer.stdout + answer.stderr).not.toContain(secret)
+    expect(kept.filter((path) => readFileSync(path).includes(secret))).toEqual([])
+  }
+  expect(rotated.stdout).not.toContain(text.slice(21))
   expect((await project.ask('keys', 'list')).stdout).toMatch(/^ID +NAME +SCOPES +RATE +CREATED +STATUS\n[0-9a-f]{16} +reports +changes:read,people:read +60\/min .* ended\n/)
 })
 

@@ -1,3 +1,4 @@
+import { PassThrough } from 'node:stream'
 import { expect, test, vi } from 'vitest'
 import type { CycleResult } from '../../src/engine/cycle-options.ts'
 import type { Cli } from '../../src/cli/cli.ts'
@@ -63,7 +64,7 @@ test('on a narrow screen the tidemark of today is its time, and stays when there
   vi.useRealTimers()
 })
 
-test('a sync whose cycles follow one another keeps its line and adds up; what is left is told as time', () => {
+test('a sync whose cycles follow one another keeps its line, which shows the newest cycle', () => {
   vi.useFakeTimers()
   const { cli, lines } = screenOf(true)
   const display = displayFor(cli, ['accounts'], { reveal: false, lasting: true })
@@ -75,9 +76,9 @@ test('a sync whose cycles follow one another keeps its line and adds up; what is
   expect(lines()).toEqual([expect.stringMatching(/^▸ accounts {2}1 page · 10 rows · 5\/s · [34]m( \d+s)? to go$/)])
   display.done(result('accounts'))
   display.progress('accounts', { kind: 'begun', cycle: 2, resumed: false, page: 0 })
-  landed(5)
+  display.progress('accounts', { kind: 'landed', cycle: 2, page: 1, counts: { ...NOTHING, updated: 5, unchanged: 20 }, tidemark: null, position: 1 })
   vi.advanceTimersByTime(100)
-  expect(lines()).toEqual([expect.stringMatching(/^▸ accounts {2}2 pages · 15 rows · \d\/s$/)])
+  expect(lines()).toEqual([expect.stringMatching(/^▸ accounts {2}1 page · 25 rows, 5 changed · \d+\/s$/)])
   display.done({ ...result('accounts'), error: { code: 'SOURCE_UNAVAILABLE', message: 'It is down.', advice: '' } })
   expect(lines()).toEqual([expect.stringMatching(/^✗ accounts {2}SOURCE_UNAVAILABLE {2}It is down\./), expect.stringMatching(/^ {2}\S/), expect.stringMatching(/^· accounts/)])
   display.close()
@@ -158,7 +159,7 @@ function screenOf(isTTY: boolean, columns = 80): { cli: Cli; lines: () => string
   const screen = new Screen()
   const stream = { write: (text: string) => screen.write(text), on: () => {}, isTTY, columns }
   const terminal = new Terminal({ stdout: stream, stderr: stream, environment: { NO_COLOR: '1' }, json: false })
-  return { lines: () => screen.lines, cli: { terminal, environment: {}, folder: '.', listenForStop: () => new AbortController().signal } }
+  return { lines: () => screen.lines, cli: { terminal, stdout: new PassThrough(), targetFlags: [], environment: {}, folder: '.', listenForStop: () => new AbortController().signal } }
 }
 
 /** As much of a terminal as the live lines use: newline, up, erase. */

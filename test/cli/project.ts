@@ -2,6 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { copyFileSync, existsSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
 import { onTestFinished } from 'vitest'
 import type { createProgram } from '../../src/cli/program.ts'
 import type { reportError } from '../../src/cli/report-error.ts'
@@ -87,7 +88,7 @@ export class Project {
     const { PATH = '', HOME = '' } = process.env
     const environment = { PATH, HOME, TZ: 'UTC', ...env }
     const terminal = new Terminal({ stdout: streamOf('stdout'), stderr: streamOf('stderr'), environment, json: args.includes('--json') })
-    const cli = { terminal, environment, folder: this.folder, listenForStop: () => new AbortController().signal }
+    const cli = { terminal, stdout: new PassThrough(), targetFlags: [], environment, folder: this.folder, listenForStop: () => new AbortController().signal }
     let code = 0
     const program = createProgram(cli, (given) => (code = given))
     try {

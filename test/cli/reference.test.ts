@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
 import { createProgram, everyCommand } from '../../src/cli/program.ts'
 import { Terminal } from '../../src/cli/terminal.ts'
@@ -8,7 +9,7 @@ import { renderReference } from './render-reference.ts'
 
 const silent = { write: () => true, on: () => {} }
 const terminal = new Terminal({ stdout: silent, stderr: silent, environment: {}, json: false })
-const program = createProgram({ terminal, environment: {}, folder: ROOT, listenForStop: () => new AbortController().signal }, () => {})
+const program = createProgram({ terminal, stdout: new PassThrough(), targetFlags: [], environment: {}, folder: ROOT, listenForStop: () => new AbortController().signal }, () => {})
 
 test('docs/reference/cli.md and the commands are the same (TIDEMARK_UPDATE=1 writes the page)', () => {
   const page = join(ROOT, 'docs/reference/cli.md')

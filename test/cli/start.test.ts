@@ -88,7 +88,7 @@ describe('start for many tenants', () => {
     expect(tenants).toMatchObject(['acme', 'default', 'late'].map((tenant) => ({ tenant, syncs: [{ sync: 'eager', health: 'HEALTHY' }] })))
     expect((await project.run('status', '--all-tenants')).stdout).toMatch(/tenant acme\n[^]*tenant default\n[^]*tenant late\n/)
     for (const [tenant, who] of [['acme', 'acme itself'], ['default', 'everybody']]) {
-      expect((await project.run('query', `select record from tidemark_changes where tenant = '${tenant}'`)).stdout).toContain(who)
+      expect((await project.run('query', `select * from ${tenant === 'default' ? 'things' : `${tenant}__things`}`)).stdout).toContain(who)
     }
   })
 
@@ -140,7 +140,7 @@ describe('start serves the feed', () => {
     const url = /"api":"(http:[^"]+)"/.exec(service.stdout)![1]!
     const ask = (path: string, headers = {}): Promise<Response> => fetch(`${url}${path}`, { headers: { authorization: `Bearer ${key.text}`, ...headers } })
     expect(await (await ask('/agents/v1/things')).json()).toMatchObject({ data: [{ id: 'k', record: {} }], page: { syncMode: 'full' } })
-    expect(await (await ask('/agents/v1/changes')).json()).toMatchObject({ data: [{ resourceType: 'things', resourceId: 'k', action: 'created' }] })
+    expect(await (await ask('/agents/v1/changes')).json()).toMatchObject({ data: [{ resourceType: 'thing', database: 'things', resourceId: 'k', action: 'created' }] })
     expect((await fetch(`${url}/agents/v1/things`)).status).toBe(401)
     expect(await (await fetch(`${url}/api/syncs`)).json()).toMatchObject({ data: [{ sync: 'eager', health: 'HEALTHY' }, { sync: 'patient' }] })
     const stream = await ask('/agents/v1/changes', { accept: 'text/event-stream' })

@@ -22,7 +22,7 @@ describe.skipIf(server === '')('on PostgreSQL', () => {
     expect(await project.json('run')).toMatchObject({ ok: true })
     expect(await project.json('query', 'select name from people order by id', '--limit', '2')).toMatchObject({ rows: [{ name: 'Person 1' }, { name: 'Person 2' }], truncated: true })
     expect(await project.json('status')).toMatchObject({ syncs: [{ health: 'HEALTHY' }, { health: 'HEALTHY', tidemark: '2026-01-01T00:00:00.000000Z' }] })
-    for (const sql of ['with x as (delete from tidemark.log returning 1) select * from x', 'select 1; drop table tidemark.log', 'select 1; commit; drop table tidemark.log']) {
+    for (const sql of ['with x as (delete from tidemark.commits returning 1) select * from x', 'select 1; drop table tidemark.commits', 'select 1; commit; drop table tidemark.commits']) {
       expect((await project.ask('query', sql)).code).toBe(2)
     }
     expect(await project.json('query', 'select count(*) as n from people')).toMatchObject({ rows: [{ n: 5 }] })

@@ -20,7 +20,7 @@ test('Z14 tenants: listed with what there is of each; erased only with --yes, an
 
   expectGolden('tenants-delete-needs-yes', project, masked(await project.ask('tenants', 'delete', 'acme', '--json')))
   expect((await project.ask('tenants', 'delete', 'acme')).stderr).toContain('The plan for tenant acme')
-  expect(await project.json('query', 'select id from "acme.people"')).toMatchObject({ rows: [{ id: 'osprey' }] })
+  expect(await project.json('query', 'select id from acme__people')).toMatchObject({ rows: [{ id: 'osprey' }] })
   expectGolden('tenants-delete', project, masked(await project.ask('tenants', 'delete', 'acme', '--yes', '--json')))
   expect(holding()).toEqual([])
   expectGolden('tenants-erased', project, masked(await project.ask('tenants', 'list', '--json')))

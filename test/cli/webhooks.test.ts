@@ -104,7 +104,7 @@ test('start for several tenants takes them for each, at its own address and by i
   expect((await post(ACME_SECRET)).status).toBe(200)
   service.process.kill('SIGTERM')
   expect(await service.ended).toMatchObject({ code: 0 })
-  expect(await project.json('query', 'select * from "acme.people"', '--tenant', 'acme')).toMatchObject({ rows: [{ id: 'p1', name: 'Ada' }] })
+  expect(await project.json('query', 'select * from acme__people', '--tenant', 'acme')).toMatchObject({ rows: [{ id: 'p1', name: 'Ada' }] })
 })
 
 const ACME_SECRET = `whsec_${Buffer.alloc(32, 9).toString('base64')}`

@@ -146,7 +146,7 @@ export function changesCases(open: OpenHarness): void {
     while ((await stand.store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 10_000 })).more);
     for await (const change of client.changes({ ...options, signal: stop.signal })) {
       copy.take(change)
-      marks.set(`${change.resourceType}/${change.resourceId}`, round)
+      marks.set(`${change.database}/${change.resourceId}`, round)
     }
     expect(told).toEqual(['backfill cursor_expired', 'restored'])
     expect(copy.rows).toEqual((await expected(stand.store, DATABASE)).rows)
@@ -177,7 +177,7 @@ export function changesCases(open: OpenHarness): void {
     const { client } = clientOf(stand, { fetch: forgetful })
     const told: string[] = []
     const options: ChangesOptions = { follow: false, pageSize: 3, onRestart: () => void told.push('restart'), onRestored: () => void told.push('restored') }
-    for await (const change of client.changes(options)) told.push(`${change.action} ${change.resourceType}/${change.resourceId}`)
+    for await (const change of client.changes(options)) told.push(`${change.action} ${change.database}/${change.resourceId}`)
     const { done } = await expected(stand.store, DATABASE)
     expect(told).toEqual([...done.slice(0, 6), 'restart', ...done, 'restored'])
   })
@@ -208,6 +208,17 @@ export function changesCases(open: OpenHarness): void {
     await expect(async () => {
       for await (const _ of client.changes({ ...options, retriesMax: 2 }));
     }).rejects.toMatchObject({ reason: 'cursor_expired' })
+  })
+
+  test('A25 a server that refuses every cursor it issues is asked later and later, also where the way back is by time', async () => {
+    const { stand } = await landed(open)
+    const retries: Retry[] = []
+    const refusing = between((response) => (response.url.includes('cursor=') ? refusal('cursor_invalid', 'updatedSince') : response))
+    const { client } = clientOf(stand, { fetch: refusing, onRetry: (retry) => retries.push(retry) })
+    await expect(async () => {
+      for await (const _ of client.changes({ follow: false, pageSize: 3, retriesMax: 4 }));
+    }).rejects.toMatchObject({ reason: 'cursor_invalid' })
+    expect(retries.map(({ attempt }) => attempt)).toEqual([1, 2, 3, 4])
   })
 
   test('A11, A25 a consumer that dies on its way back finds its place all the same, and does nothing twice', async () => {
@@ -243,7 +254,7 @@ export function changesCases(open: OpenHarness): void {
     const [checkpoint, reasons] = [memoryCheckpoint(), [] as string[]]
     const read = async (types: string[]): Promise<string[]> => {
       const found: string[] = []
-      for await (const change of client.changes({ follow: false, types, checkpoint, onRestart: ({ reason }) => void reasons.push(reason) })) found.push(`${change.resourceType}/${change.resourceId}`)
+      for await (const change of client.changes({ follow: false, types, checkpoint, onRestart: ({ reason }) => void reasons.push(reason) })) found.push(`${change.database}/${change.resourceId}`)
       return found
     }
     expect(await read(['orders'])).toEqual(['orders/o1'])

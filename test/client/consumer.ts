@@ -18,8 +18,8 @@ export class Copy {
     const key = changeKey(change)
     if (this.#keys.has(key)) return
     this.#keys.add(key)
-    this.done.push(`${change.action} ${change.resourceType}/${change.resourceId}`)
-    const at = `${change.resourceType}/${change.resourceId}`
+    this.done.push(`${change.action} ${change.database}/${change.resourceId}`)
+    const at = `${change.database}/${change.resourceId}`
     if (change.action === 'deleted') this.rows.delete(at)
     else this.rows.set(at, change.snapshot)
   }

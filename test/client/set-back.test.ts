@@ -34,7 +34,7 @@ test.each([
   }
   const take = (change: Change): void => {
     copy.take(change)
-    seenSince.add(`${change.resourceType}/${change.resourceId}`)
+    seenSince.add(`${change.database}/${change.resourceId}`)
   }
 
   let key = ''

@@ -31,6 +31,26 @@ describe('the keys that states are sealed with', () => {
     expect(() => loadKeyRing({ kind: 'postgres', url: 'postgres://x/y' }, {}, folder)).toThrow(expect.objectContaining({ code: 'KEYS_MISSING' }))
   })
 
+  test('Z3 a lost key file is not replaced by a new one for a tenant that is new: the keys of another tenant are of the lost one', async () => {
+    const url = `sqlite:${join(folder, 'app.db')}`
+    const store = await openStore(url, { environment: {} })
+    await (await SyncDriver.take(store)).set('"x"')
+    await store.close()
+    const file = join(folder, 'app.db.key')
+    const kept = readFileSync(file)
+    rmSync(file)
+    await expect(openStore(url, { tenant: 'newcomer', environment: {} })).rejects.toMatchObject({ code: 'KEYS_MISSING' })
+    expect(existsSync(file)).toBe(false)
+    // Another key given by hand is not of this store either.
+    const foreign = await openStore(url, { tenant: 'newcomer', environment: { TIDEMARK_KEY: OTHER } })
+    await expect((await SyncDriver.take(foreign)).set('"x"')).rejects.toMatchObject({ code: 'KEYS_MISSING' })
+    await foreign.close()
+    writeFileSync(file, kept, { mode: 0o600 })
+    const right = await openStore(url, { tenant: 'newcomer', environment: {} })
+    await (await SyncDriver.take(right, { evict: 'runner-1' })).set('"x"')
+    await right.close()
+  })
+
   test('are refused from a file that others can read, that is missing or damaged, without showing what is in it', () => {
     writeFileSync(join(folder, 'ring'), KEY, { mode: 0o600 })
     chmodSync(join(folder, 'ring'), 0o644)

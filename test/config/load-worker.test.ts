@@ -36,6 +36,12 @@ describe('a worker file', () => {
     expect((await load('b.ts')).worker.name).toBe('mine')
   })
 
+  test('gets the parts of the package that it names as they are, not compiled again', async () => {
+    const { sql } = await import('../../src/sources/sql/source.ts')
+    write('worker.ts', `import { sql } from 'tidemark/sources/sql'\n${WORKER}Object.assign(worker, { sql })\n`)
+    expect((await load()).worker).toHaveProperty('sql', sql)
+  })
+
   test('may use TypeScript, files of its own and top-level await', async () => {
     write('names.ts', `import { SyncError } from 'tidemark'\nexport interface Named { name: string }\nexport const named = { name: SyncError.name } satisfies Named\n`)
     write('worker.ts', `import type { Page } from 'tidemark'\nimport { Worker } from 'tidemark'\nimport { named, type Named } from './names.ts'

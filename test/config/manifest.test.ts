@@ -45,6 +45,17 @@ async function refusal(text: string, environment = {}): Promise<{ code: string; 
   return workerOf(write(text), 'tidemark.yaml', environment).then(() => ({ code: 'accepted', message: '' }), (error: { code: string; message: string }) => ({ code: error.code, message: error.message }))
 }
 
+const REST = `connector: rest
+config: { base_url: "https://api.example.com" }
+streams:
+  - id: crm.contacts
+    key: [id]
+    options: { path: /contacts,
+      page: { kind: token, parameter: after, next: next },
+      follow: { kind: window, since: updated_since, page: { kind: token, parameter: after, next: next } },
+      deletes: { path: /deleted, key: id, updatedAt: at, follow: { kind: window, since: since, page: { kind: none } } } }
+`
+
 describe('a manifest', () => {
   test('R22 is loaded where there is no worker.ts, by the one loader, as a worker like any other', async () => {
     write(MANIFEST)
@@ -129,6 +140,11 @@ describe('a manifest', () => {
     ['an incremental stream without a cursor', MANIFEST.replace('mode: full_refresh', 'mode: incremental'), /^tidemark\.yaml:14:5: shop\.countries: it cannot be incremental, .*`cursor`\.$/],
     ['a safety window of a full refresh', MANIFEST.replace('mode: full_refresh', 'safety_window: PT5M'), 'tidemark.yaml:14:5: shop.countries: a full refresh has no safety window.'],
     ['an empty file', '', /^tidemark\.yaml:1:1: /],
+    ['a misspelt member of a page', REST.replace('parameter: after', 'paramter: after'), /^tidemark\.yaml:7:28: streams\.0\.options\.page: there is no "paramter"\. Did you mean "parameter"\?/],
+    ['a misspelt member of what is followed', REST.replace('since: updated_since', 'since: updated_since, overlap: 5'), /^tidemark\.yaml:8:\d+: streams\.0\.options\.follow: there is no "overlap"\. Did you mean "overlapMs"\?/],
+    ['a misspelt member of a page inside it', REST.replace('next: next } }', 'nxt: next } }'), /^tidemark\.yaml:8:\d+: streams\.0\.options\.follow\.page: there is no "nxt"\. Did you mean "next"\?/],
+    ['a misspelt member of the deletions', REST.replace('key: id,', 'ky: id,'), /^tidemark\.yaml:9:\d+: streams\.0\.options\.deletes: there is no "ky"\. Did you mean "key"\?/],
+    ['a kind of page that does not exist', REST.replace('kind: token, parameter: after', 'kind: tokens, parameter: after'), /^tidemark\.yaml:7:\d+: streams\.0\.options\.page\.kind: it is one of none, token, /],
   ])('with %s is refused, and the message says where', async (_, text, expected) => {
     const { message } = await refusal(text)
     if (typeof expected === 'string') expect(message).toBe(expected)

@@ -159,6 +159,18 @@ describe('a plan', () => {
     })
   })
 
+  test('XB14 an incremental sync knows the replace syncs that write its databases', () => {
+    const worker = new Worker()
+    for (const name of ['contacts', 'notes']) worker.database(name)
+    worker.sync('delta', { database: 'contacts', mode: 'incremental', execute })
+    worker.sync('all', { database: 'contacts', execute })
+    worker.sync('notes', { database: 'notes', execute })
+    worker.sync('both', { database: 'notes', databases: ['contacts'], execute })
+    expect(worker.plans().map(({ sync, listings }) => [sync, listings])).toEqual([
+      ['delta', ['all', 'both']], ['all', undefined], ['notes', undefined], ['both', undefined],
+    ])
+  })
+
   test('a pacer is the same for all syncs that use it', () => {
     const worker = new Worker()
     worker.database('contacts')

@@ -23,6 +23,7 @@ describe('tokens in files', () => {
     expect(await tokens.read()).toBeNull()
     expect(await tokens.write(0, TOKENS)).toBe(true)
     expect(await tokens.write(0, { ...TOKENS, accessToken: 'other' })).toBe(false)
+    expect(await tokens.write(7, { ...TOKENS, accessToken: 'other' })).toBe(false)
     expect(await tokens.write(1, { ...TOKENS, accessToken: 'second' })).toBe(true)
     expect(await fileTokens({ folder, key: 'k' })('a').read()).toEqual({ ...TOKENS, accessToken: 'second', version: 2 })
     expect(await fileTokens({ folder, key: 'k' })('b').read()).toBeNull()

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { createProgram, everyCommand } from '../../src/cli/program.ts'
@@ -71,7 +72,7 @@ test('the three nodes of the page are started with the settings that the chaos r
 /** A verb of the command line, with flags that it has. */
 function expectKnown(words: readonly string[]): void {
   const silent = { write: () => true, on: () => {} }
-  const program = createProgram({ terminal: new Terminal({ stdout: silent, stderr: silent, environment: {}, json: false }), environment: {}, folder: ROOT, listenForStop: () => new AbortController().signal }, () => {})
+  const program = createProgram({ terminal: new Terminal({ stdout: silent, stderr: silent, environment: {}, json: false }), stdout: new PassThrough(), targetFlags: [], environment: {}, folder: ROOT, listenForStop: () => new AbortController().signal }, () => {})
   const verb = words.slice(0, words[0] === 'restate' ? 2 : 1)
   const command = everyCommand(program).find((one) => one.name() === verb.at(-1) && (verb.length === 1 || one.parent?.name() === verb[0]))
   expect(command, verb.join(' ')).toBeDefined()

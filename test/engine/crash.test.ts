@@ -83,7 +83,7 @@ async function survive(plan: SyncPlan, crashes: readonly number[]): Promise<Seen
 }
 
 /** acquire, begin, three pages asked for and committed, release; two places each, the last commit at 14 and 15. */
-const PLACES = 18
+const PLACES = 20
 const COMPLETED = 15
 
 describe.each([['a replace cycle', backfill], ['an incremental cycle', delta]])('%s', (_, plan) => {

@@ -413,10 +413,12 @@ describe('a position the source no longer takes', () => {
   })
 
   test('XC16 the committed position itself: it fails, and never starts from nothing or from now', async () => {
-    const source = scripted(last('a', 10), rejected)
+    const source = scripted(last('a', 10), rejected, rejected)
     await scene.run(planOf(source))
-    expect(await scene.run(planOf(source))).toMatchObject({ stopReason: 'error', error: { code: 'CURSOR_REJECTED' } })
-    expect(source.asked).toEqual([undefined, 10])
+    const { error } = await scene.run(planOf(source))
+    expect(error).toMatchObject({ code: 'CURSOR_REJECTED', message: expect.stringContaining('declare it with `worker.track`') })
+    // Asked twice: one odd answer is not worth a backfill.
+    expect(source.asked).toEqual([undefined, 10, 10])
     expect((await scene.checkpoint()).committed).toBe('10')
   })
 })

@@ -70,6 +70,19 @@ describe('a pacer', () => {
     expect(await paced([pacer()], ({ fetch }) => Promise.all([1, 2, 3].map(() => fetch('https://example.com'))))).toEqual([0, 1, 2])
   })
 
+  test('NX1 slots that were taken in advance and have passed are not used', async () => {
+    const hurried = pacer({ allowedRequests: 100, intervalMs: 10 * SECOND })
+    for (let before = 20; before <= 60; before += 5) {
+      const seconds = await paced([{ ...hurried, name: `api-${before}` }], async ({ fetch, clock }) => {
+        await times(before, () => fetch('https://example.com'))
+        await clock.sleep(0.35 * SECOND)
+        await times(5, () => fetch('https://example.com'))
+      })
+      expect(seconds).toHaveLength(before + 5)
+      expect(isSpaced(seconds, 0.1), `after ${before} requests: ${seconds.slice(-6).join(', ')}`).toBe(true)
+    }
+  })
+
   test('NX1 a request after a rest does not wait, and the rest is not saved up for a burst', async () => {
     const seconds = await paced([pacer()], async ({ fetch, clock }) => {
       await fetch('https://example.com')

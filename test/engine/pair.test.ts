@@ -183,6 +183,55 @@ describe('a tracked pair', () => {
     expect(await scene.rows()).toEqual(shop.truth())
   })
 
+  test('XB14 what was put on record once is put there again when it changes back after a later page was asked for', async () => {
+    const { delta } = shop.plans()
+    await scene.run(shop.plans().backfill)
+    await scene.run(delta)
+    const others = [...shop.items].slice(1).map(([key, value]) => upsert(key, { value }))
+    const again = async (): Promise<void> => {
+      shop.put('a', 0)
+      await scene.start(delta, { holder: 'process-2' })
+    }
+    let asked = 0
+    const execute: SyncPlan['execute'] = async (state: { page: number } | undefined) => {
+      const page = state?.page ?? 1
+      if (page === 1) await again()
+      if (page < 3) return { changes: page === 1 ? others : [], hasMore: true, nextState: { page: page + 1 } }
+      // Asked for after the entry that the delta made of `a`.
+      if (asked++ > 0) return { changes: [upsert('a', { value: shop.items.get('a')! })], hasMore: false }
+      shop.put('a', 7)
+      await again()
+      return { changes: [upsert('a', { value: 7 })], hasMore: false }
+    }
+    const result = await scene.run({ ...shop.plans().backfill, execute })
+    expect([result.stopReason, result.error, asked]).toEqual(['complete', null, 2])
+    expect(await scene.rows()).toEqual(shop.truth())
+  })
+
+  test('invariant 12 XB14: of two versions with one time, the listing does not put back the older, also where the syncs are declared apart', async () => {
+    const worker = new Worker({ name: WORKER })
+    const database = worker.database('things')
+    const [before, second] = ['2026-02-28T23:59:58Z', '2026-02-28T23:59:59Z']
+    let item = { on: true, at: before }
+    const shown = (): Page['changes'] => [upsert('a', { on: item.on }, { at: item.at })]
+    worker.sync('delta', { database, mode: 'incremental', execute: async () => ({ changes: shown(), hasMore: false, nextState: item.at }) })
+    let asked = 0
+    const execute: SyncPlan['execute'] = async () => {
+      if (asked++ > 0) return { changes: shown(), hasMore: false }
+      item = { on: false, at: second }
+      const changes = shown()
+      item = { on: true, at: second }
+      await scene.start(worker.plan('delta'), { holder: 'process-2' })
+      return { changes, hasMore: false }
+    }
+    worker.sync('all', { database, mode: 'replace', execute })
+    expect((await scene.run(worker.plan('delta'))).tidemark).toBe('2026-02-28T23:59:58.000000Z')
+    expect((await scene.run(worker.plan('all'))).stopReason).toBe('complete')
+    expect((await scene.checkpoint('delta')).tidemark).toBe('2026-02-28T23:59:59.000000Z')
+    expect(await scene.rows()).toEqual({ a: { on: true } })
+    expect(asked).toBe(2)
+  })
+
   test('F7 what the delta created and the source then dropped without a word falls to the backfill', async () => {
     const { backfill, delta } = shop.plans()
     await scene.run(backfill)
@@ -203,9 +252,10 @@ describe('a tracked pair', () => {
     const lost = await scene.run(delta)
     expect(lost.error?.code).toBe('HISTORY_LOST')
     expect((await scene.checkpoint('shop')).committed).toBeNull()
-    expect((await scene.checkpoint('shop-backfill')).triggeredAt).not.toBeNull()
-    expect((await scene.store.audit({ worker: WORKER, sync: 'shop' }))[0]).toMatchObject({ action: 'set', reason: 'history lost; shop-backfill was asked to run' })
+    expect((await scene.checkpoint('shop-backfill')).backfillNeeded).toMatchObject({ reason: 'events are kept for a while only', cycle: null })
+    expect((await scene.store.audit({ worker: WORKER, sync: 'shop' }))[0]).toMatchObject({ action: 'set', reason: 'history lost; shop-backfill was ordered' })
     await scene.run(backfill)
+    expect((await scene.checkpoint('shop-backfill')).backfillNeeded).toBeNull()
     expect(shop.asked.filter((asked) => asked === 'anchor')).toHaveLength(2)
     shop.put('h', 8)
     await scene.run(delta)

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Worker } from '../../src/config/worker.ts'
-import { SyncError, type Execute, type Page } from '../../src/contract/index.ts'
+import { SyncError, type Execute, type Page, type SyncContext } from '../../src/contract/index.ts'
 import type { SyncPlan } from '../../src/engine/sync-plan.ts'
-import { counts, listing, planOf, ref, Scene, scripted, upsert, WORKER } from './scene.ts'
+import { counts, HOUR, listing, MINUTE, planOf, ref, Scene, scripted, upsert, WORKER } from './scene.ts'
 
 let scene: Scene
 beforeEach(async () => void (scene = await Scene.open()))
@@ -209,5 +209,51 @@ describe('two syncs of one database', () => {
     expect(await scene.keys()).toEqual(['both', 'e1', 'w1', 'w2'])
     await scene.run(west('w1', 'w2'))
     expect(await scene.keys()).toEqual(['e1', 'w1', 'w2'])
+  })
+})
+
+describe('invariant 6: a page of a listing that is dated before the pages before it', () => {
+  /** Answers of a source whose clock is right, except for the pages that are in a cache since then. */
+  const dated = (...pages: Array<{ page: Page; cachedMs?: number }>) => {
+    let asked = 0
+    const fetch = async (): Promise<Response> => {
+      const { cachedMs = 0 } = pages[asked]!
+      return new Response('', { headers: { date: new Date(scene.clock.now() - cachedMs).toUTCString() } })
+    }
+    const execute = async (_: unknown, context: SyncContext): Promise<Page> => {
+      await context.fetch('https://vendor.test/')
+      return pages[asked++]!.page
+    }
+    return { plan: planOf({ mode: 'replace', execute }), fetch, asked: () => asked }
+  }
+  const first: Page = { changes: [upsert('a')], hasMore: true, nextState: 1 }
+  const second = (v: number): Page => ({ changes: [upsert('b', { v })], hasMore: false })
+
+  test('is asked for again, and takes nothing back', async () => {
+    const fresh = dated({ page: first }, { page: second(2) })
+    await scene.run(fresh.plan, { fetch: fresh.fetch })
+    await scene.clock.advance(MINUTE)
+    const source = dated({ page: first }, { page: second(1), cachedMs: 30_000 }, { page: second(2) })
+    expect(await scene.run(source.plan, { fetch: source.fetch })).toMatchObject({ stopReason: 'complete', counts: counts({ unchanged: 2 }) })
+    expect(source.asked()).toBe(3)
+    expect(await scene.feed()).toHaveLength(2)
+  })
+
+  test('also the first page, if it is dated before the last complete cycle', async () => {
+    await scene.clock.advance(HOUR)
+    const fresh = dated({ page: first }, { page: second(2) })
+    await scene.run(fresh.plan, { fetch: fresh.fetch })
+    await scene.clock.advance(MINUTE)
+    const source = dated({ page: { ...first, changes: [upsert('a', { v: 0 })] }, cachedMs: HOUR }, { page: first }, { page: second(2) })
+    expect(await scene.run(source.plan, { fetch: source.fetch })).toMatchObject({ stopReason: 'complete', counts: counts({ unchanged: 2 }) })
+    expect(source.asked()).toBe(3)
+  })
+
+  test('is believed in the end, because the clock may be wrong; the tidemark says how old it is', async () => {
+    await scene.clock.advance(2 * HOUR)
+    const old = { page: second(1), cachedMs: HOUR }
+    const source = dated({ page: first }, old, old, old, old)
+    const { stopReason, tidemark } = await scene.run(source.plan, { fetch: source.fetch })
+    expect([stopReason, tidemark, source.asked()]).toEqual(['complete', '2026-03-01T00:59:59.999000Z', 5])
   })
 })

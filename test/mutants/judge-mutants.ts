@@ -1,52 +1,63 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { Build, type Outcome } from './mutate.ts'
+import { beforeAll, expect, test } from 'vitest'
+import { simulate } from '../../src/testing/simulation/simulate.ts'
+import { simulateVendors } from '../../src/testing/simulation/vendors/simulate-vendors.ts'
+import { buildPackage } from '../cli/package.ts'
 import type { Mutant } from './mutants.ts'
+import { isVendorMutant, simulateMutant, worldsFrom, type Seeds } from './simulate-mutant.ts'
 import type { VendorMutant } from './vendor-mutants.ts'
 
-interface Judged {
-  readonly patched: Outcome
-  readonly unpatched: Outcome
+/** `npm run campaign:mutants` looks for every bug from seed 1 on, and prints the seed to record as `foundBy`. */
+const SEARCHES = process.env['TIDEMARK_MUTANT_SEARCH'] === '1'
+
+/** As many simulations at once as a small machine has cores. */
+const AT_ONCE = 2
+
+type AnyMutant = Mutant | VendorMutant
+
+interface Finding {
+  readonly seed: number
+  readonly oracle: string
+  /** The seeds that were simulated; the code without the bug must pass them all. */
+  readonly seeds: Seeds
 }
 
-/** Would the simulation notice? Each bug is planted in a copy of the compiled package, and must be found by its seeds; the code as it is must pass the same ones. */
-export function judgeMutants(mutants: ReadonlyArray<Mutant | VendorMutant>): void {
-  const build = new Build()
-  const outcomes = new Map<Mutant | VendorMutant, Promise<Judged>>()
+/** Each bug must be found by the seed recorded for it, or by a search from seed 1; the code as it is must pass. */
+export function judgeMutants(mutants: readonly AnyMutant[]): void {
+  const findings = new Map<AnyMutant, Promise<Finding | null>>()
 
-  beforeAll(async () => {
-    await build.make()
-    // Two at a time, as many as a small machine has cores.
-    const queue = [...mutants]
-    const settle = new Map<Mutant | VendorMutant, (outcome: Promise<Judged>) => void>()
+  beforeAll(() => {
+    const build = buildPackage()
+    // Each waits for the one that is AT_ONCE places before it.
+    const started: Array<Promise<unknown>> = []
     for (const mutant of mutants) {
-      const outcome = new Promise<Judged>((resolve) => void settle.set(mutant, resolve))
-      // Told by its own test, which may come later.
-      outcome.catch(() => {})
-      outcomes.set(mutant, outcome)
+      const finding = (started.at(-AT_ONCE) ?? Promise.resolve()).then(() => find(build, mutant))
+      findings.set(mutant, finding)
+      // A failure is reported by the test of the mutant, which may start later.
+      started.push(finding.catch(() => {}))
     }
-    for (let worker = 0; worker < 2; worker++) void work()
-
-    async function work(): Promise<void> {
-      for (let mutant = queue.shift(); mutant !== undefined; mutant = queue.shift()) {
-        const both = judge(mutant)
-        settle.get(mutant)!(both)
-        await both.catch(() => {})
-      }
-    }
-  }, 300_000)
-
-  afterAll(() => build.remove())
-
-  async function judge(mutant: Mutant | VendorMutant): Promise<Judged> {
-    const patched = await build.simulate(mutant, mutant.name)
-    // The same worlds without the bug, up to the one that found it.
-    return { patched, unpatched: await build.simulate({ ...mutant, patches: [], seeds: patched.seeds }, `${mutant.name} not`) }
-  }
+  })
 
   test.each(mutants.map((mutant) => [mutant.name, mutant] as const))('%s', async (_, mutant) => {
-    const { patched, unpatched } = await outcomes.get(mutant)!
-    expect(unpatched.failure, 'the code as it is').toBeNull()
-    expect(patched.failure, `${patched.seeds} seeds with the bug planted`).not.toBeNull()
-    console.info(`seed ${patched.failure!.seed}: ${patched.failure!.oracle}`)
-  }, 300_000)
+    const finding = await findings.get(mutant)!
+    expect(finding, `${mutant.seeds} seeds with the bug planted`).not.toBeNull()
+    const { seed, oracle, seeds } = finding!
+    expect(await failuresWithoutBug(mutant, seeds), 'the code as it is').toEqual([])
+    if (seed !== mutant.foundBy) console.warn(`"${mutant.name}" is found by seed ${seed} (${oracle}): record it as foundBy`)
+  }, 600_000)
+}
+
+async function find(build: string, mutant: AnyMutant): Promise<Finding | null> {
+  const all = { firstSeed: 1, seeds: mutant.seeds }
+  const recorded = { firstSeed: mutant.foundBy, seeds: 1 }
+  for (const { firstSeed, seeds } of SEARCHES ? [all] : [recorded, all]) {
+    const failure = await simulateMutant(build, mutant, { firstSeed, seeds })
+    if (failure !== null) return { ...failure, seeds: { firstSeed, seeds: failure.seed - firstSeed + 1 } }
+  }
+  return null
+}
+
+async function failuresWithoutBug(mutant: AnyMutant, seeds: Seeds): Promise<unknown[]> {
+  const options = { ...mutant, ...seeds, shrinks: false }
+  const { failures } = isVendorMutant(options) ? await simulateVendors(options) : await simulate({ ...options, worlds: worldsFrom(options.worlds, seeds.firstSeed) })
+  return failures.map(({ seed, oracle, message }) => ({ seed, oracle, message }))
 }

@@ -3,7 +3,7 @@ import type { VendorWorldKind } from '../../src/testing/simulation/vendors/vendo
 import type { Mutant } from './mutants.ts'
 
 /** A bug of the first connectors, planted back in a copy of the compiled code. */
-export interface VendorMutant extends Pick<Mutant, 'name' | 'patches' | 'seeds'> {
+export interface VendorMutant extends Pick<Mutant, 'name' | 'patches' | 'seeds' | 'foundBy'> {
   readonly vendors: readonly string[]
   readonly kinds: readonly VendorWorldKind[]
   readonly overrides?: Partial<VendorWorldConfig>
@@ -12,16 +12,20 @@ export interface VendorMutant extends Pick<Mutant, 'name' | 'patches' | 'seeds'>
 const KEYSET = 'strategies/keyset.js'
 const EVENTS = 'strategies/event-feed.js'
 const SEARCH = 'strategies/search.js'
+const PAUSES = 'engine/account-pauses.js'
 
 /** Ties larger than a page, rows that show late, and answers that take their time. */
 const TIED: Partial<VendorWorldConfig> = { pageSize: 3, records: 12, operations: 25, bulkShare: 0.3, gapMs: 15_000 }
 const LATE: Partial<VendorWorldConfig> = { lag: { share: 0.6, maxMs: 9_000 }, vendorLatencyMs: [50, 3_000], operations: 40, records: 10, gapMs: 3_000, runnerGapMs: 500, rates: {} }
 
+/** Refusals that ask for a pause, of seconds and of minutes. */
+const PAUSED: Partial<VendorWorldConfig> = { runnerSkewMs: 0, records: 12, pageSize: 3, rates: { 'rate-limited': 0.15 } }
+
 export const VENDOR_MUTANTS: readonly VendorMutant[] = [
   {
     name: 'D1 Salesforce: a short page is the end, whatever `done` says',
-    patches: [{ file: 'sources/salesforce/source.js', find: 'end: isDone && records.length < limit,', replace: 'end: records.length < limit,' }],
-    vendors: ['salesforce'], kinds: ['replace'], overrides: { pageSize: 4, records: 20, rates: { 'short-page': 0.2 } }, seeds: 40,
+    patches: [{ file: 'sources/salesforce/source.js', find: 'end: isDone && !isLocated && records.length < limit,', replace: 'end: records.length < limit,' }],
+    vendors: ['salesforce'], kinds: ['replace'], overrides: { pageSize: 4, records: 20, rates: { 'short-page': 0.4 } }, seeds: 40, foundBy: 1,
   },
   {
     name: 'D2 Salesforce: everything is read and the cursor capped by the clock afterwards, with the id of the newest row',
@@ -30,35 +34,50 @@ export const VENDOR_MUTANTS: readonly VendorMutant[] = [
       { file: KEYSET, find: 'const safe = bounded ? items.filter(({ instant }) => instant <= instantOfMs(untilMs)) : items;', replace: 'const safe = items;' },
       { file: KEYSET, find: 'endState(state, later(last, frontier, compareIds), bounded)', replace: '((capMs) => endState(state, last && instantMs(canonicalInstant(last.timestamp)) > capMs ? { timestamp: isoOf(capMs), id: last.id } : last, bounded))(context.clock.now() - lagMs)' },
     ],
-    vendors: ['salesforce'], kinds: ['delta'], overrides: { ...LATE, lag: { share: 0.6, maxMs: 14_000 } }, seeds: 60,
+    vendors: ['salesforce'], kinds: ['delta'], overrides: { ...LATE, lag: { share: 0.6, maxMs: 14_000 } }, seeds: 60, foundBy: 3,
   },
   {
     name: 'D3 Stripe: the next cursor is the last event of a page, which is the oldest',
     patches: [{ file: EVENTS, find: 'stateAt(safe.at(-1))', replace: 'stateAt(safe[0])' }],
-    vendors: ['stripe'], kinds: ['delta', 'pair'], overrides: { pageSize: 8, records: 20, bulkShare: 0.5, gapMs: 15_000, operations: 25 }, seeds: 40,
+    vendors: ['stripe'], kinds: ['delta', 'pair'], overrides: { pageSize: 8, records: 20, bulkShare: 0.5, gapMs: 15_000, operations: 25 }, seeds: 40, foundBy: 1,
   },
   {
     name: 'D4 Stripe: events are applied as they come, the newest first, and without their time',
     patches: [
       { file: EVENTS, find: 'changes: safe.flatMap(', replace: 'changes: safe.toReversed().flatMap(' },
-      { file: EVENTS, find: 'if (change.upstreamUpdatedAt !== undefined)\n        return change;', replace: 'return { ...change, upstreamUpdatedAt: undefined };' },
+      { file: 'sources/stripe/event-scan.js', find: 'upstreamUpdatedAt: timeAt(created, stage), asOf', replace: 'upstreamUpdatedAt: undefined, asOf: undefined' },
     ],
-    vendors: ['stripe'], kinds: ['delta', 'pair'], overrides: { pageSize: 8, records: 4, operations: 25, gapMs: 3_000 }, seeds: 40,
+    vendors: ['stripe'], kinds: ['delta', 'pair'], overrides: { pageSize: 8, records: 4, operations: 25, gapMs: 3_000 }, seeds: 40, foundBy: 1,
   },
   {
     name: 'D5 Stripe: without any event yet, an empty id is kept as the anchor',
-    patches: [{ file: 'sources/stripe/source.js', find: '?? { cursor: null };', replace: "?? { cursor: '', cursorTime: isoOf(0) };" }],
-    vendors: ['stripe'], kinds: ['delta', 'pair'], overrides: { records: 0, gapMs: 15_000 }, seeds: 40,
+    patches: [{ file: EVENTS, find: 'return { cursor: null };', replace: "return { cursor: '', cursorTime: '1970-01-01T00:00:00.000Z' };" }],
+    vendors: ['stripe'], kinds: ['delta', 'pair'], overrides: { records: 0, gapMs: 15_000 }, seeds: 40, foundBy: 3,
+  },
+  {
+    name: 'Stripe: an event is taken for newer than a row that the backfill listed',
+    patches: [{ file: 'stores/kit/judge.js', find: "asOf === 'event' || ", replace: '' }],
+    vendors: ['stripe'], kinds: ['pair'], overrides: { pageSize: 8, records: 8, operations: 25, gapMs: 3_000 }, seeds: 60, foundBy: 1,
+  },
+  {
+    name: 'Stripe: an object that was read as it is now is taken back by its events that the log shows later',
+    patches: [{ file: 'sources/stripe/event-scan.js', find: 'readings.isOpen(id, created) || unordered.has(id)\n            || hasCutList', replace: 'unordered.has(id)\n            || hasCutList' }],
+    vendors: ['stripe'], kinds: ['delta'], overrides: { ...TIED, gapMs: 3_000 }, seeds: 60, foundBy: 10,
+  },
+  {
+    name: 'Stripe: of two events of one second on two pages the one on the later page wins',
+    patches: [{ file: 'sources/stripe/event-scan.js', find: 'if (created === this.#facts.borderSecond)\n            return true;', replace: '' }],
+    vendors: ['stripe'], kinds: ['delta'], overrides: { ...TIED, bulkShare: 0.6, gapMs: 500 }, seeds: 60, foundBy: 1,
   },
   {
     name: 'D6 HubSpot: a tie is entered at the last id of a page that is sorted by time',
-    patches: [{ file: SEARCH, find: 'isDeadlock ? deadlock(newestMs, untilMs, widthMs)', replace: 'isDeadlock ? { ...deadlock(newestMs, untilMs, widthMs), lastId: safe.at(-1).id }' }],
-    vendors: ['hubspot'], kinds: ['delta', 'pair'], overrides: TIED, seeds: 40,
+    patches: [{ file: SEARCH, find: 'deadlock({ ...here, cursorMs: newestMs })', replace: '{ ...deadlock({ ...here, cursorMs: newestMs }), lastId: safe.at(-1).id }' }],
+    vendors: ['hubspot'], kinds: ['delta', 'pair'], overrides: TIED, seeds: 40, foundBy: 2,
   },
   {
     name: 'D7 HubSpot: of an empty page the maximum becomes the cursor',
-    patches: [{ file: SEARCH, find: 'times.reduce((most, ms) => Math.max(most, ms), cursorMs)', replace: 'Math.max(...times)' }],
-    vendors: ['hubspot'], kinds: ['delta', 'pair'], seeds: 40,
+    patches: [{ file: SEARCH, find: 'safe.reduce((most, { modifiedMs }) => Math.max(most, modifiedMs), cursorMs)', replace: 'Math.max(...safe.map(({ modifiedMs }) => modifiedMs))' }],
+    vendors: ['hubspot'], kinds: ['delta', 'pair'], seeds: 40, foundBy: 1,
   },
   {
     name: 'D8 HubSpot: the search has no upper end, and the cursor passes what is not indexed yet',
@@ -66,12 +85,12 @@ export const VENDOR_MUTANTS: readonly VendorMutant[] = [
       { file: SEARCH, find: 'Math.min(state.untilMs, cursorMs + (widthMs ?? Number.POSITIVE_INFINITY))', replace: 'cursorMs + (widthMs ?? 1e12)' },
       { file: SEARCH, find: 'asked.filter(({ modifiedMs }) => modifiedMs <= untilMs)', replace: 'asked' },
     ],
-    vendors: ['hubspot'], kinds: ['delta', 'pair'], overrides: LATE, seeds: 60,
+    vendors: ['hubspot'], kinds: ['delta', 'pair'], overrides: LATE, seeds: 60, foundBy: 12,
   },
   {
-    name: 'D9 ServiceNow: the phase of no state is asked for',
-    patches: [{ file: 'strategies/flip-flop.js', find: "state ?? { phase: 'delta' }", replace: 'state' }],
-    vendors: ['servicenow', 'hubspot'], kinds: ['delta'], seeds: 20,
+    name: 'D9 ServiceNow: the streams of no state are asked for',
+    patches: [{ file: 'strategies/streams.js', find: 'stored === undefined ? { states: {} } : readState(stored)', replace: 'readState(stored)' }],
+    vendors: ['servicenow', 'hubspot'], kinds: ['delta'], seeds: 20, foundBy: 1,
   },
   {
     name: 'D11 HubSpot: the last id is sent as the page of a search',
@@ -79,11 +98,50 @@ export const VENDOR_MUTANTS: readonly VendorMutant[] = [
       { file: 'sources/hubspot/source.js', find: "[filter('hs_object_id', 'GT', afterId)]", replace: '[]' },
       { file: 'sources/hubspot/source.js', find: 'filterGroups: [', replace: '...(afterId !== undefined && { after: afterId }), filterGroups: [' },
     ],
-    vendors: ['hubspot'], kinds: ['delta', 'pair'], overrides: TIED, seeds: 40,
+    vendors: ['hubspot'], kinds: ['delta', 'pair'], overrides: TIED, seeds: 40, foundBy: 1,
   },
   {
     name: 'D12 Salesforce: an empty page takes the cursor to the end of the buffer, though the query ended before',
-    patches: [{ file: KEYSET, find: 'const last = safe.at(-1)?.place ?? after;', replace: "const last = safe.at(-1)?.place ?? (bounded && end ? { timestamp: isoOf(context.clock.now() - lagMs), id: '' } : after);" }],
-    vendors: ['salesforce'], kinds: ['delta'], overrides: { ...LATE, records: 2, lag: { share: 0.6, maxMs: 14_000 } }, seeds: 60,
+    patches: [{ file: KEYSET, find: 'const last = reached(safe.at(-1)?.place, isAtEnd, first, compareIds) ?? after;', replace: "const last = reached(safe.at(-1)?.place, isAtEnd, first, compareIds) ?? (bounded && end ? { timestamp: isoOf(context.clock.now() - lagMs), id: '' } : after);" }],
+    vendors: ['salesforce'], kinds: ['delta'], overrides: { ...LATE, records: 2, lag: { share: 0.6, maxMs: 14_000 } }, seeds: 60, foundBy: 2,
+  },
+  // ── bugs that only one of the oracles O16 to O19 sees ──────────────────────────────────────────────────────────────
+  {
+    name: 'O16: a delta claims to be complete up to its start, not up to where it read',
+    patches: [{ file: 'engine/tidemark.js', find: 'if (page.stated !== undefined)\n            return page.stated;', replace: 'if (page.stated !== undefined)\n            return startedAt;' }],
+    vendors: ['hubspot', 'salesforce'], kinds: ['delta'], overrides: LATE, seeds: 40, foundBy: 2,
+  },
+  {
+    name: 'O17: a listing never wins against a later time',
+    patches: [{ file: 'stores/kit/judge.js', find: "return read.isListing && row.sequence <= read.readFrom ? 'contest' : 'stale';", replace: "return 'stale';" }],
+    vendors: ['hubspot', 'salesforce'], kinds: ['replace'], seeds: 20, foundBy: 1,
+  },
+  pauseMutant('a pause is not looked at', 'if (ms <= 0)\n                return;', 'return;'),
+  pauseMutant('a stored pause is ignored by other processes', 'const stored = pauses.filter(', 'const stored = [].filter('),
+  pauseMutant(
+    'a pause is kept by the process alone',
+    'await this.#store.notePause({ worker: this.#worker, pacers: this.#pacers, origin, ms, at: now })', 'await Promise.resolve()',
+  ),
+  pauseMutant('a pause is stored for another worker', 'notePause({ worker: this.#worker,', 'notePause({ worker: `${this.#worker} of another account`,'),
+  pauseMutant('a pause is stored for another origin', 'pacers: this.#pacers, origin, ms, at: now }', "pacers: this.#pacers, origin: 'https://another.test', ms, at: now }"),
+  {
+    ...pauseMutant('a stored pause never ends', '', ''),
+    patches: [
+      { file: PAUSES, find: 'ms: pause.until - now }', replace: 'ms: Math.max(60_000, pause.until - now) }' },
+      { file: 'stores/sqlite/pauses.js', find: 'connector_id = ? and until_at > ? order', replace: 'connector_id = ? and until_at > 0 * ? order' },
+    ],
+  },
+  {
+    name: 'O19: the delta of a pair is healthy whatever its backfill lacks',
+    patches: [{ file: 'runner/health.js', find: 'const isLacking = backfill !== null && backfill.backfillNeeded !== null;', replace: 'backfill = null; const isLacking = false;' }],
+    vendors: ['hubspot', 'salesforce'], kinds: ['pair'], seeds: 40, foundBy: 1,
   },
 ]
+
+/** O18: what goes wrong with the pauses that a vendor announces. */
+function pauseMutant(name: string, find: string, replace: string): VendorMutant {
+  return {
+    name: `O18: ${name}`, patches: [{ file: PAUSES, find, replace }],
+    vendors: ['hubspot', 'servicenow'], kinds: ['replace'], overrides: PAUSED, seeds: 40, foundBy: 12,
+  }
+}

@@ -5,6 +5,7 @@ import { inspect } from 'node:util'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createFetch } from '../../src/platform/fetch.ts'
+import { allowedRedirect } from '../../src/platform/redirect.ts'
 
 const servers: Server[] = []
 const wires: Array<{ server: TcpServer; sockets: Socket[] }> = []
@@ -230,6 +231,15 @@ describe('fetch', () => {
     await closed
   })
 
+  test('refuses a URL with credentials before anything is sent', async () => {
+    let requests = 0
+    const url = new URL(await serve((_, response) => (requests++, response.end())))
+    for (const given of [`http://user:word@${url.host}/`, `http://user@${url.host}/`, `http://:word@${url.host}/`]) {
+      await expect(createFetch()(given)).rejects.toMatchObject({ code: 'CONNECTOR_FAILED' })
+    }
+    expect(requests).toBe(0)
+  })
+
   test('does not quote a credential it refuses', async () => {
     await expect(createFetch()('https://user:hunter2@example.com/x')).rejects.toSatisfy((error: Error) => !JSON.stringify([error.message, error.stack]).includes('hunter2'))
     await expect(createFetch()('https://example.com/', { headers: { authorization: 'Bearer hunter2\nx' } })).rejects.toSatisfy((error: Error) => !`${error.message}${error.stack}${String(error.cause)}`.includes('hunter2'))
@@ -247,12 +257,42 @@ describe('a redirect', () => {
     expect(await response.json()).toMatchObject({ url: '/b', headers })
   })
 
-  test('XD29: to another origin takes no credential along, in whatever header', async () => {
-    const other = await serve(echo)
-    const url = await serve((_, response) => response.writeHead(307, { location: `${other}/b` }).end())
-    const text = await (await createFetch()(`${url}/a`, { headers })).text()
-    expect(text).not.toContain('secret')
-    expect(JSON.parse(text)).toMatchObject({ url: '/b', headers: { accept: 'application/json' } })
+  test('XD29: to another origin takes no credential along, in whatever header', () => {
+    const hop = { url: new URL('https://api.example.com/a'), method: 'GET', headers: new Headers(headers), body: null, isForeign: false }
+    const next = allowedRedirect(new Response(null, { status: 307, headers: { location: 'https://files.example.com/b' } }), hop)!
+    expect([...next.headers]).toEqual([['accept', 'application/json']])
+    expect(next).toMatchObject({ isForeign: true, body: null })
+    // Further redirects stay without credentials and among public addresses, also back at the first origin.
+    const back = allowedRedirect(new Response(null, { status: 302, headers: { location: 'https://api.example.com/c' } }), next)!
+    expect([...back.headers]).toEqual([['accept', 'application/json']])
+    expect(back.isForeign).toBe(true)
+  })
+
+  test.each([
+    'http://127.0.0.1:1/', 'http://localhost:1/', 'http://[::1]:1/', 'http://169.254.169.254/latest/meta-data/', 'http://10.0.0.1/', 'http://192.168.1.1/', 'http://0x7f000001/',
+    'http://2130706433/', 'http://[::ffff:127.0.0.1]/', 'http://[64:ff9b::7f00:1]/', 'http://[fd00::1]/', 'http://[fe80::1]/', 'http://metadata.google.internal/', 'http://intranet/', 'http://0/',
+  ])('XD29: to %s is not followed, from whichever origin', async (location) => {
+    let requests = 0
+    const url = await serve((_, response) => (requests++, response.writeHead(302, { location }).end()))
+    await expect(createFetch()(`${url}/a`, { headers })).rejects.toMatchObject({ code: 'SOURCE_INVALID', message: expect.stringContaining('not public') })
+    expect(requests).toBe(1)
+  })
+
+  test('XD29: to another port of the same machine lands nothing of what listens there', async () => {
+    let reached = 0
+    const inner = await serve((_, response) => (reached++, response.end('internal')))
+    const url = await serve((_, response) => response.writeHead(302, { location: inner }).end())
+    await expect(createFetch()(url)).rejects.toMatchObject({ code: 'SOURCE_INVALID' })
+    expect(reached).toBe(0)
+  })
+
+  test.each([['a private address', ['10.0.0.1']], ['a mixed answer', ['93.184.216.34', '127.0.0.1']], ['a mapped address', ['::ffff:127.0.0.1']]])('XD29: to a name that resolves to %s is not connected to', async (_, addresses) => {
+    const inner = await serve((__, response) => response.end('internal'))
+    const url = await serve((__, response) => response.writeHead(302, { location: inner.replace('127.0.0.1', 'files.example.com') }).end())
+    const resolved: string[] = []
+    const fetch = createFetch({ resolve: async (name) => (resolved.push(name), addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }))) })
+    await expect(fetch(url)).rejects.toMatchObject({ code: 'SOURCE_INVALID', message: expect.stringContaining('not public') })
+    expect(resolved).toEqual(['files.example.com'])
   })
 
   test('XD29: to another origin takes no body along', async () => {
@@ -271,8 +311,10 @@ describe('a redirect', () => {
   })
 
   test('without end, or to something that is not the web, is refused', async () => {
-    const loop = await serve((_, response) => response.writeHead(302, { location: '/' }).end())
-    await expect(createFetch()(loop)).rejects.toMatchObject({ code: 'SOURCE_INVALID', message: expect.stringContaining('without end') })
+    let requests = 0
+    const loop = await serve((_, response) => (requests++, response.writeHead(302, { location: '/' }).end()))
+    await expect(createFetch({ redirectsMax: 3 })(loop)).rejects.toMatchObject({ code: 'SOURCE_INVALID', message: expect.stringContaining('without end') })
+    expect(requests).toBe(4)
     const file = await serve((_, response) => response.writeHead(302, { location: 'file:///etc/passwd' }).end())
     await expect(createFetch()(file)).rejects.toMatchObject({ code: 'SOURCE_INVALID' })
   })

@@ -6,7 +6,7 @@ import { chance, World } from './children/world.mjs'
 import { readFacts } from './facts.ts'
 import type { Stand } from './stand.ts'
 
-const KILLS_MIN = process.env['TIDEMARK_LONG'] === '1' ? 2_000 : 30
+const KILLS_MIN = process.env['TIDEMARK_LONG'] === '1' ? 2_000 : 20
 const WORLD = { keys: 240, steps: 20, pageSize: 16 }
 
 export function describeKills(build: () => Build, stand: () => Stand): void {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from '@photostructure/sqlite'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { verifyTrail } from '../../src/registry/trail.ts'
-import { MIGRATIONS, SCHEMA_VERSION } from '../../src/stores/sqlite/schema.ts'
+import { MIGRATIONS, SCHEMA_VERSION, SCHEMA_VERSION_MIN } from '../../src/stores/sqlite/schema.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
 import { buildPackage, type Build } from './build.ts'
 import { Child, killChildren, type Said } from './child.ts'
@@ -34,7 +34,7 @@ afterAll(async () => {
 describe.skipIf(mounts === null)('XB6 a full disk', () => {
   const INPUT = { rows: 30_000, pageSize: 500 }
   // How much room is left decides where it ends: in a page, in the release of the lease, or in emptying the log.
-  test.each([0.5, 3, 7.9, 15, 20])('with %d MB left the cycle fails whole, reading goes on, and with room again the same store ends equal', async (megabytes) => {
+  test.each([1.5, 3, 7.9, 15, 20])('with %d MB left the cycle fails whole, reading goes on, and with room again the same store ends equal', async (megabytes) => {
     const room = 64
     const disk = mounts!.small(room)
     const ballast = join(disk, 'ballast')
@@ -84,6 +84,17 @@ describe('XB13 a file that is not ours to change stays as it is, to the last byt
     await expectRefused(file, 'STORE_NEWER', /version/)
   })
 
+  // As such a version wrote it: a state in the clear, in the registry and in the audit.
+  test.each([1, 2, 3])('of schema version %i, whose states are not sealed', async (version) => {
+    const file = place()
+    edit(file, `${MIGRATIONS.slice(0, version).join(';')}; pragma user_version = ${version};
+      insert into tidemark_tenants (name, sequence, committed_at) values ('default', 1, 7);
+      insert into tidemark_registry (tenant_id, connector_id, stream_id, version, committed, tidemark) values (1, 'w', 's', 3, '{"cursor":7}', '7');
+      insert into tidemark_audit (tenant_id, sync_id, version, at, actor, action, reason, state)
+        values (1, 1, 3, 7, 'engine', 'complete', '', '{"cursor":7}')`)
+    await expectRefused(file, 'STORE_OLDER', new RegExp(`schema version ${version}`))
+  })
+
   test('of another program that counts its own versions there', async () => {
     for (const version of [SCHEMA_VERSION, SCHEMA_VERSION + 1]) {
       const file = place()
@@ -94,8 +105,8 @@ describe('XB13 a file that is not ours to change stays as it is, to the last byt
 
   test('with a table that has the name of one of ours', async () => {
     const file = place()
-    edit(file, 'create table tidemark_rows (text)')
-    await expectRefused(file, 'STORE_FOREIGN', /tidemark_rows/)
+    edit(file, 'create table tidemark_commits (text)')
+    await expectRefused(file, 'STORE_FOREIGN', /tidemark_commits/)
   })
 
   test('of no database at all', async () => {
@@ -111,9 +122,9 @@ describe('XB13 a file that is not ours to change stays as it is, to the last byt
   })
 })
 
-test('a store of the first version is brought up to date where it stands, and keeps what it holds', async () => {
+test('a store of the first version that is read is brought up to date where it stands, and keeps what it holds', async () => {
   const file = join(folder, 'old.db')
-  edit(file, `pragma journal_mode = wal; ${MIGRATIONS[0]!}; pragma user_version = 1;
+  edit(file, `pragma journal_mode = wal; ${MIGRATIONS.slice(0, SCHEMA_VERSION_MIN).join(';')}; pragma user_version = ${SCHEMA_VERSION_MIN};
     insert into tidemark_tenants (name, sequence, committed_at) values ('default', 1, 7);
     insert into tidemark_databases (tenant_id, name, view_name) values (1, 'things', 'things');
     insert into tidemark_registry (tenant_id, connector_id, stream_id, version) values (1, 'w', 's', 3);

@@ -47,8 +47,8 @@ async function rotate(raw: Store, tenants: readonly string[], mortal = new Morta
 /** A tenant with eight data keys under the old ring, a sealed state, and somebody who works on it. */
 async function fill(raw: Store, tenant: string): Promise<SyncDriver> {
   const store = raw.forTenant(tenant)
-  for (let n = 0; n < KEYS_EACH; n++) await new DataKeys(store, new KeyRing([old]), randomBytes).add('ana', n)
-  const driver = await SyncDriver.take(sealStore(store, new KeyRing([old]), randomBytes))
+  for (let n = 0; n < KEYS_EACH; n++) await new DataKeys(store, new KeyRing([old, next]), randomBytes).add('ana', n)
+  const driver = await SyncDriver.take(sealStore(store, new KeyRing([old, next]), randomBytes))
   await driver.set('"before"')
   return driver
 }

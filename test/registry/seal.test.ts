@@ -110,6 +110,22 @@ describe('a sealed store', () => {
     expect(filesHold(CANARY)).not.toEqual([])
   })
 
+  test('R43 R45 a tidemark that is a time is a cursor too: it is in no file as it is, and is shown as before', async () => {
+    const time = '2031-07-09T05:04:03.210987Z'
+    const driver = await landed()
+    await driver.begin()
+    await driver.send(await driver.draft({ kind: 'continue', cycle: driver.inflight!.cycle, page: 1, state: '1', tidemark: time, scope: null, guard: null }, [upsert('a', { n: 1 })]))
+    expect(filesHold('2031-07-09')).toEqual([])
+    expect((await store.read(driver.ref)).inflight).toMatchObject({ tidemark: time })
+    await driver.send(await driver.draft({ kind: 'complete', cycle: driver.inflight!.cycle, page: 2, state: '2', tidemark: time, scope: null, sweep: null }, []))
+    expect(filesHold('2031-07-09')).toEqual([])
+    expect(await store.read(driver.ref)).toMatchObject({ tidemark: time })
+    expect((await store.standings({ at: 1, recent: 0 })).syncs).toMatchObject([{ checkpoint: { tidemark: time } }])
+    // A time that an earlier release stored as it is can still be read.
+    sql('update tidemark_registry set tidemark = ?', time)
+    expect(await store.read(driver.ref)).toMatchObject({ tidemark: time })
+  })
+
   test('a page is handed on at once when the key is known: the page read ahead would otherwise be prepared first, and nothing be done at the same time', async () => {
     let arrived = 0
     raw.commit = ((commit: typeof raw.commit) => (...args: Parameters<typeof raw.commit>) => (arrived++, commit.apply(raw, args)))(raw.commit)
@@ -143,10 +159,14 @@ describe('a sealed store', () => {
     const [one, two] = [await landed('one'), await landed('two')]
     sql("update tidemark_registry set committed = (select committed from tidemark_registry where stream_id = 'one') where stream_id = 'two'")
     await expect(store.read(two.ref)).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
+    const begin = { at: 0, mode: 'incremental', trigger: 'x', fresh: true, databases: [] } as const
+    await expect(store.begin(two.lease, begin)).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
+    await two.release()
+    await expect(store.acquire(two.ref, { holder: 'x', ttlMs: 1_000, at: 0 })).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
     await expect(store.read(one.ref)).resolves.toMatchObject({ version: 1 })
   })
 
-  test('Z2 an older state put back is refused, also when the version is put back with it in the text', async () => {
+  test('Z2 an older state put back under the newest version is refused, whatever version its text names', async () => {
     const driver = await landed()
     const old = (await raw.read(driver.ref)).committed!
     await driver.set('"newer"')
@@ -181,7 +201,13 @@ describe('a sealed store', () => {
 
   test('Z3 the key that wraps is nowhere in the files, and neither is the data key', async () => {
     await landed()
-    for (const { bytes } of [first]) for (const form of ['base64', 'hex', 'base64url', 'latin1'] as const) expect(filesHold(bytes.toString(form))).toEqual([])
+    const [wrapped] = await raw.dataKeys()
+    const dataKey = unseal(first.bytes, wrapped!.wrapped, JSON.stringify(['tidemark data key', 1, raw.tenant, wrapped!.id]))!
+    expect(filesHold(wrapped!.wrapped)).not.toEqual([])
+    for (const bytes of [first.bytes, dataKey]) {
+      for (const form of ['base64', 'hex', 'base64url', 'latin1'] as const) expect(filesHold(bytes.toString(form))).toEqual([])
+      expect(readdirSync(folder).filter((file) => readFileSync(join(folder, file)).includes(bytes))).toEqual([])
+    }
   })
 
   test('Z4 keys are rotated while others work: rewrapped once, readable with the new key alone, and audited', async () => {
@@ -265,7 +291,7 @@ describe('a sealed store', () => {
     await driver.release()
     const reader = new DatabaseSync(join(folder, 'store.db'))
     const quick = await openSqliteStore({ file: join(folder, 'store.db'), thread: false, busyTimeoutMs: 50 })
-    reader.exec('begin; select count(*) from tidemark_log')
+    reader.exec('begin; select count(*) from tidemark_commits')
     expect(await quick.forTenant('acme').erase({ actor: 'ana', at: 5 })).toMatchObject({ kind: 'erased', remains: expect.stringContaining('Stop them') })
     expect(await acme.databases()).toEqual([])
     reader.exec('commit')

@@ -14,5 +14,5 @@ describe.skipIf(server === '')('PostgreSQL', () => {
     const database = await createDatabase(server)
     made.push(database)
     return StageFleet.open(database, url)
-  }, { runner: { describe, test } })
+  }, { runner: { describe, test: test.concurrent } })
 })

@@ -14,5 +14,5 @@ describe.skipIf(server === '')('Restate and PostgreSQL', () => {
     const database = await createDatabase(server)
     made.push(database)
     return RestateStage.open(() => database, url)
-  }, { runner: { describe, test } })
+  }, { runner: { describe, test: test.concurrent } })
 })

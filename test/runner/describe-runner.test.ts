@@ -9,4 +9,4 @@ const folder = mkdtempSync(join(tmpdir(), 'tidemark-runner-'))
 let stores = 0
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-describeRunner('SQLite', (url) => StageFleet.open(`sqlite:${join(folder, `${++stores}.db`)}`, url), { runner: { describe, test } })
+describeRunner('SQLite', (url) => StageFleet.open(`sqlite:${join(folder, `${++stores}.db`)}`, url), { runner: { describe, test: test.concurrent } })

@@ -134,7 +134,7 @@ function due(schedule: ScheduleInput, checkpoint: Partial<Checkpoint>, recent: r
 function checkpointOf(given: Partial<Checkpoint>): Checkpoint {
   return {
     version: 0, committed: null, committedBy: null, inflight: null, scope: null, tidemark: null, paused: false, triggeredAt: null, failures: 0,
-    lastError: null, retryAt: null, lastSuccessAt: null, heldBy: null, heldSince: null, heldUntil: null, ...given,
+    lastError: null, retryAt: null, lastSuccessAt: null, completeSince: null, backfillNeeded: null, heldBy: null, heldSince: null, heldUntil: null, ...given,
   }
 }
 

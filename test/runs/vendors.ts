@@ -165,7 +165,7 @@ function pagesOfIssues(vendor: VendorSimulator): number {
  */
 function searches(vendor: VendorSimulator, asked: readonly LoggedRequest[]): number {
   const times = vendor.records.current('contacts').map(({ modifiedAtMs }) => modifiedAtMs).toSorted((a, b) => a - b)
-  const bounds = asked.map(({ body }) => (JSON.parse(body) as { filterGroups: { filters: { value: string }[] }[] }).filterGroups[0]!.filters.map(({ value }) => Number(value)))
+  const bounds = asked.filter(({ body }) => body !== '').map(({ body }) => (JSON.parse(body) as { filterGroups: { filters: { value: string }[] }[] }).filterGroups[0]!.filters.map(({ value }) => Number(value)))
   let [cursorMs, untilMs] = bounds[0] as [number, number]
   // The vendor's clock tells whole seconds, and is believed from the second request on.
   const believedMs = bounds.at(-1)![1]!

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Route } from '../../src/server/route.ts'
 import { ROUTES, type ServerOptions } from '../../src/server/server.ts'
-import { upsert } from '../../src/testing/store-cases/harness.ts'
+import { poison, upsert } from '../../src/testing/store-cases/harness.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
 import { API_KEY, BODIES, pathOf, WEBHOOK } from './route-samples.ts'
 import { addKey, Stand } from './stand.ts'
@@ -45,6 +45,29 @@ const closed = ROUTES.filter(({ access }) => access.kind !== 'public' && access.
 const scoped = closed.filter(({ access }) => access.kind !== 'key')
 
 describe('Z43 every route', () => {
+  test('shows the content of records only to a key that may read their database, quarantined or landed', async () => {
+    const world = await World.open()
+    const driver = await world.stand.driver('other')
+    await driver.cycle([], { quarantined: [poison(`key-${CANARY}`, { message: `not a ${CANARY}`, text: `{"text":"${CANARY}"}` })] })
+    const readers = new Map([['changes:read', ['listChanges', 'consoleChanges']], ['things:read', null], ['*:read', null], ['admin', null]])
+    const leaks: string[] = []
+    for (const scope of [...ALL_SCOPES, 'others:read']) {
+      for (const scopes of [[scope], [scope, 'sync:read']]) {
+        const key = await addKey(world.stand.store, scopes)
+        for (const route of closed.filter(({ method }) => method === 'GET')) {
+          const mayRead = readers.has(scope) && (readers.get(scope) ?? [route.id]).includes(route.id)
+          const { text } = await world.ask(route, key)
+          if (!mayRead && text.includes(CANARY)) leaks.push(`${route.id} with ${scopes.join(', ')}`)
+        }
+      }
+    }
+    expect(leaks).toEqual([])
+    // The search can find: whoever may read the database sees what is in quarantine.
+    const quarantine = ROUTES.find(({ id }) => id === 'listQuarantine')!
+    expect((await world.ask(quarantine, await addKey(world.stand.store, ['sync:read', 'things:read']))).text).toContain(`key-${CANARY}`)
+    expect(JSON.parse((await world.ask(quarantine, await addKey(world.stand.store, ['sync:read', 'others:read']))).text)).toMatchObject({ data: [{ database: 'things', key: null, text: null, code: 'RECORD_INVALID' }] })
+  })
+
   test('is in this table: what is open to everybody is named', () => {
     expect(ROUTES.filter(({ access }) => access.kind === 'public').map(({ id }) => id).toSorted()).toEqual(['getHealth', 'getReadiness', 'receiveWebhook', 'receiveWebhookOfTenant'])
     expect(ROUTES.filter(({ access }) => access.kind === 'open').map(({ id }) => id)).toEqual(['getOpenApi'])

@@ -110,7 +110,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
       for (const landing of [upsert('a', { n: 1 }), upsert('a', { n: 2 }), upsert('a', { n: 3 }), remove('a')]) await driver.cycle([landing])
       const { body } = await stand.get(`${CHANGES}?types=things`)
       expect(body.data.map(({ action, snapshot }: Body) => [action, snapshot])).toEqual([['created', { n: 1 }], ['updated', { n: 2 }], ['updated', { n: 3 }], ['deleted', null]])
-      expect(body.data[3]).toEqual({ eventId: expect.any(String), resourceType: 'things', resourceId: 'a', action: 'deleted', updatedAt: expect.stringMatching(/Z$/), snapshot: null })
+      expect(body.data[3]).toEqual({ eventId: expect.any(String), resourceType: 'thing', database: 'things', resourceId: 'a', action: 'deleted', updatedAt: expect.stringMatching(/Z$/), snapshot: null })
       expect(body.page).toEqual({ nextCursor: expect.any(String), hasMore: false, types: ['things'], count: 4, limit: 50 })
     })
 
@@ -182,15 +182,82 @@ export function describeFeed(name: string, open: OpenHarness): void {
       expect(replica).toEqual(again)
     })
 
+    test('AX3 a cursor for more types than it can carry is taken with the same types, and refused without them or with others', async () => {
+      const stand = await Stand.open(open)
+      const driver = await stand.driver()
+      const names = Array.from({ length: 120 }, (_, n) => `a_database_with_a_long_name_${n}`)
+      await driver.cycle(names.map((database, n) => upsert(`k${n}`, { n }, { database })))
+      const types = names.join(',')
+      const seen: string[] = []
+      for (let at = `${CHANGES}?types=${types}&limit=50`; ; ) {
+        const { status, body } = await stand.get(at)
+        expect(status).toBe(200)
+        seen.push(...body.data.map(({ resourceId }: Body) => resourceId))
+        if (!body.page.hasMore) break
+        at = `${CHANGES}?types=${types}&limit=50&cursor=${body.page.nextCursor}`
+      }
+      expect(seen.toSorted()).toEqual(names.map((_, n) => `k${n}`).toSorted())
+      const { nextCursor } = (await stand.get(`${CHANGES}?types=${types}&limit=1`)).body.page
+      expect(nextCursor.length).toBeLessThanOrEqual(512)
+      const alone = await stand.get(`${CHANGES}?cursor=${nextCursor}`)
+      expect([alone.status, alone.body.details, alone.body.message]).toEqual([400, { reason: 'cursor_filter' }, expect.stringContaining('repeat the same `types`')])
+      const other = await stand.get(`${CHANGES}?cursor=${nextCursor}&types=${names.slice(1).join(',')}`)
+      expect([other.status, other.body.details]).toEqual([400, { reason: 'cursor_filter', restart: 'backfill' }])
+    })
+
+    test('A14 A21 AX3 a row is called by the singular of its database, or as declared, and `types` takes both names', async () => {
+      const stand = await Stand.open(open, { resourceTypes: { people: 'person' } })
+      const driver = await stand.driver()
+      await driver.cycle(['entries', 'addresses', 'products', 'company', 'people', 'statuses', 'status'].map((database) => upsert('k', {}, { database })))
+      for (const [type, database] of [['entry', 'entries'], ['address', 'addresses'], ['product', 'products'], ['company', 'company'], ['person', 'people'], ['status', 'status']]) {
+        for (const asked of [type, database]) {
+          const { data, page } = (await stand.get(`${CHANGES}?types=${asked}`)).body
+          expect([page.types, data.map((item: Body) => [item.resourceType, item.database])], asked).toEqual([[database], [[type, database]]])
+        }
+      }
+    })
+
+    test('A page is bounded in bytes: it is short, says that there is more, and the walk sees every row once', async () => {
+      const stand = await Stand.open(open)
+      const driver = await stand.driver()
+      const text = 'x'.repeat(3 * 1024 * 1024)
+      for (let n = 0; n < 8; n++) await driver.cycle([upsert(`k${n}`, { text })])
+      for (const path of [CHANGES, '/agents/v1/things']) {
+        const sizes: number[] = []
+        for (let at = `${path}?limit=200`; ; ) {
+          const { status, body } = await stand.get(at)
+          expect(status).toBe(200)
+          sizes.push(body.data.length)
+          if (!body.page.hasMore) break
+          at = `${path}?limit=200&cursor=${body.page.nextCursor}`
+        }
+        expect(sizes).toEqual([3, 3, 2])
+      }
+    })
+
+    test('a parameter that does not exist is refused by name, and so is a NUL character, wherever it stands', async () => {
+      const stand = await Stand.open(open)
+      const driver = await stand.driver()
+      await driver.cycle([upsert('k', {})])
+      const misspelt = await stand.get(`${CHANGES}?tpyes=things`)
+      expect([misspelt.status, misspelt.body.message]).toEqual([400, expect.stringContaining('There is no parameter `tpyes` here.')])
+      for (const path of ['/agents/v1/things/k?y=1', '/agents/v1/capabilities?z=1', '/agents/v1/schema?a=1']) expect((await stand.get(path)).status, path).toBe(400)
+      for (const path of ['/agents/v1/thi%00ngs', '/agents/v1/things/k%00', `${CHANGES}?types=%00`, `${CHANGES}?fields=a%00b`]) {
+        expect((await stand.get(path)).status, path).toBe(400)
+      }
+      const body = JSON.stringify({ resourceType: 'a\0b' })
+      expect((await stand.post('/agents/v1/sync-state/checkpoint', { body, headers: { 'content-type': 'application/json' } })).status).toBe(400)
+    })
+
     test('AX3 XF3 a cursor keeps its types: absent or the same will do, others are refused; unknown ones are told which there are', async () => {
       const stand = await Stand.open(open)
       const driver = await stand.driver()
       for (let n = 0; n < 6; n++) await driver.cycle([upsert(`k${n}`, { n }, { database: ['things', 'people', 'orders'][n % 3]! })])
       const { body } = await stand.get(`${CHANGES}?types=things,people&limit=1`)
       const at = `${CHANGES}?cursor=${body.page.nextCursor}`
-      expect((await stand.get(at)).body.data.map(({ resourceType }: Body) => resourceType)).toEqual(['people', 'things', 'people'])
+      expect((await stand.get(at)).body.data.map(({ resourceType }: Body) => resourceType)).toEqual(['people', 'thing', 'people'])
       expect((await stand.get(`${at}&types=people,things`)).status).toBe(200)
-      expect((await stand.get(`${CHANGES}?types=thing,things,order`)).body.data.map(({ resourceType }: Body) => resourceType)).toEqual(['things', 'orders', 'things', 'orders'])
+      expect((await stand.get(`${CHANGES}?types=thing,things,order`)).body.data.map(({ database }: Body) => database)).toEqual(['things', 'orders', 'things', 'orders'])
       expect((await stand.get(`${at}&types=people,thing`)).status).toBe(200)
       for (const types of ['things', 'things,people,orders']) {
         const refused = await stand.get(`${at}&types=${types}`)

@@ -45,7 +45,7 @@ test('AD4 a page from memory says what the page itself said, to the same callers
   for (let n = 0; n < 4; n++) statuses.push((await ask(stand, path, { authorization: `Bearer ${poor}` })).status)
   expect(statuses.slice(0, 2)).toEqual([200, 200])
   expect(statuses).toContain(429)
-  await stand.store.endApiKey(parseApiKey(stand.key)!.id, Date.now())
+  await stand.store.endApiKey(parseApiKey(stand.key)!.id, Date.now(), { actor: 'test', at: 0 })
   stand.shift.ms = 1_001
   expect((await ask(stand, path, known)).status).toBe(401)
 })

@@ -1,5 +1,8 @@
 import { connect } from 'node:net'
+import { inspect } from 'node:util'
 import { describe, expect, test } from 'vitest'
+import { systemClock } from '../../src/platform/clock.ts'
+import { systemRandom } from '../../src/platform/random.ts'
 import { parseApiKey } from '../../src/server/api-key.ts'
 import { SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
@@ -14,22 +17,30 @@ async function filled(options: Parameters<typeof Stand.open>[1] = {}): Promise<S
 }
 
 describe('keys', () => {
-  test('A23 AX7 Z43 without a key, with a wrong one or with one that has ended: 401, in one shape, told apart by nothing', async () => {
+  test('A23 AX7 Z43 without a key, with a wrong one or with one that has ended: 401, in one shape; a wrong key and an ended one get the same answer', async () => {
     const stand = await filled()
     const ended = await addKey(stand.store, ['admin'], { endsAt: Date.now() - 1 })
     const wrong = `${stand.key.slice(0, -1)}${stand.key.endsWith('A') ? 'B' : 'A'}`
     const unknown = `tmk_${'0'.repeat(16)}_${'A'.repeat(43)}`
     const bodies = new Set<string>()
-    for (const key of [ended, wrong, unknown, 'x', `${stand.key}x`, stand.key.slice(4)]) {
+    const headersSeen = new Set<string>()
+    const withoutKey = new Set<string>()
+    for (const key of [null, ended, wrong, unknown, 'x', `${stand.key}x`, stand.key.slice(4)]) {
       for (const path of ['/agents/v1/changes', '/agents/v1/things', '/agents/v1/nothing', '/agents/v1/things/a', '/agents/v1/capabilities']) {
         const { status, body, headers } = await stand.get(path, { key })
         expect([status, headers.get('www-authenticate'), headers.get('x-request-id'), headers.get('cache-control')]).toEqual([401, 'Bearer', body.requestId, 'no-store'])
         expect(Object.keys(body)).toEqual(['error', 'message', 'status', 'requestId'])
-        bodies.add(JSON.stringify({ ...body, requestId: '' }))
+        const told = key === null ? withoutKey : bodies
+        told.add(JSON.stringify({ ...body, requestId: '' }))
+        // Of the time and the id of the request, only that they are there. Guesses are counted, so a count may differ.
+        if (key !== null) headersSeen.add(JSON.stringify([...headers].map(([name, value]) => (/^(?:date|x-request-id|content-length)$/.test(name) ? name : [name, value]))))
       }
     }
+    expect([...headersSeen]).toHaveLength(1)
+    expect([...withoutKey].map((text) => JSON.parse(text) as object)).toEqual([
+      { error: 'UNAUTHORIZED', message: expect.stringMatching(/tidemark keys create/), status: 401, requestId: '' },
+    ])
     expect([...bodies]).toEqual([JSON.stringify({ error: 'UNAUTHORIZED', message: 'The key is not valid, or has ended.', status: 401, requestId: '' })])
-    expect((await stand.get('/agents/v1/changes', { key: null })).body.message).toMatch(/tidemark keys create/)
     expect((await stand.get('/agents/v1/changes', { key: null, headers: { 'x-agents-token': stand.key } })).status).toBe(200)
     expect((await stand.get('/agents/v1/changes', { key: null, headers: { authorization: 'Basic eDp5' } })).status).toBe(401)
   })
@@ -77,10 +88,19 @@ describe('keys', () => {
     const stand = await filled()
     stand.shift.ms = toNextMinute()
     const statuses = new Set<number>()
-    for (let n = 0; n < 320; n++) statuses.add((await stand.get('/agents/v1/things', { key: `tmk_${String(n).padStart(16, '0')}_${'A'.repeat(43)}` })).status)
+    for (let n = 0; n < 320; n++) {
+      const { status, headers } = await stand.get('/agents/v1/things', { key: `tmk_${String(n).padStart(16, '0')}_${'A'.repeat(43)}` })
+      statuses.add(status)
+      const waitS = Number(headers.get('retry-after'))
+      if (status === 429) expect([waitS > 0, waitS <= 60]).toEqual([true, true])
+    }
     expect([...statuses]).toEqual([401, 429])
     // Others behind the same address, with keys that are valid, do not notice.
     expect((await stand.get('/agents/v1/things')).status).toBe(200)
+    // What is counted is written in the order of asking: once the valid key is there, guesses would be.
+    const counted = (): Promise<unknown[]> => stand.harness.supports!.select!('tidemark_requests')
+    await expect.poll(async () => (await counted()).length).toBeGreaterThan(0)
+    expect(await counted()).toHaveLength(1)
     stand.shift.ms += 60_000
     expect((await stand.get('/agents/v1/things', { key: 'x' })).status).toBe(401)
   })
@@ -90,10 +110,11 @@ describe('keys', () => {
     const key = await addKey(stand.store, ['*:read'])
     const stream = await Stream.open(stand, '/agents/v1/changes', {}, key)
     await stream.take(2)
-    await stand.store.endApiKey(parseApiKey(key)!.id, Date.now())
+    await stand.store.endApiKey(parseApiKey(key)!.id, Date.now(), { actor: 'test', at: 0 })
     stand.shift.ms = 1_001
     expect((await stand.get('/agents/v1/things', { key })).status).toBe(401)
     await (await SyncDriver.take(stand.store, { sync: 'later' })).cycle([upsert('c', {})])
+    expect((await stream.next()).value).toMatchObject({ event: 'error', data: { error: 'UNAUTHORIZED' } })
     expect((await stream.next()).done).toBe(true)
   })
 
@@ -111,12 +132,22 @@ describe('keys', () => {
   })
 
   test('XF16 Z43 a key is in no answer, no line of the log, no metric, and not in the store', async () => {
-    const stand = await filled({})
+    const lines: string[] = []
+    const note = (message: string, fields?: object): void => void lines.push(`${message} ${inspect(fields, { depth: null, maxStringLength: null })}`)
+    const stand = await filled({ ports: { clock: systemClock, random: systemRandom, log: { debug: note, info: note, warn: note, error: note } } })
     const admin = await addKey(stand.store, ['admin'])
     const secret = admin.slice(21)
+    const select = stand.harness.supports!.select!
     const said = [JSON.stringify(await stand.store.apiKeys())]
     for (const path of ['/agents/v1/changes', '/agents/v1/capabilities', '/api/syncs', '/metrics', '/openapi.json', `/agents/v1/${admin}`, `/agents/v1/things/${admin}x?cursor=1`, '/agents/v1/changes?cursor=x']) said.push((await stand.get(path, { key: admin })).text.replaceAll(`/agents/v1/${admin}`, ''))
-    said.push((await stand.get('/agents/v1/changes', { key: `${admin}x` })).text, ...stand.lines)
+    said.push((await stand.get('/agents/v1/changes', { key: `${admin}x` })).text)
+    // Everything that the store keeps, once all of the requests have been counted in it.
+    await expect.poll(async () => (await select('tidemark_requests')).length).toBeGreaterThan(0)
+    const tables = (await select('sqlite_schema')).filter(({ type }) => type === 'table').map(({ name }) => String(name))
+    expect(tables).toContain('tidemark_api_keys')
+    for (const table of tables) said.push(inspect(await select(table), { depth: null, maxArrayLength: null, maxStringLength: null }))
+    expect(lines.length).toBeGreaterThan(0)
+    said.push(...lines)
     const found = said.filter((text) => text.includes(secret))
     // What the caller itself wrote into the path may come back to it; nothing else may.
     expect(found.filter((text) => !text.includes('There is no database'))).toEqual([])
@@ -212,7 +243,7 @@ describe('the server', () => {
     const claim = (await stand.store.claimWebhook('wh_2', { holder: 'h', ttlMs: 60_000, at: Date.now() }))!
     const delivery = { messageId: 'm', database: 'things', key: 'a', body: '', attempts: 1, firstAt: 1, nextAt: 1, lastStatus: null, lastAnswer: null }
     await stand.store.noteDeliveries(claim, { standing: { ...claim.webhook, streak: 3 }, delivered: [], kept: [{ ...delivery, sequence: 1, dead: false }, { ...delivery, sequence: 2, dead: true }] })
-    await stand.store.switchWebhook('wh_3', 'enough')
+    await stand.store.switchWebhook('wh_3', 'enough', { actor: 'test', at: 0 })
     const { text } = await stand.get('/metrics', { key: null })
     expect(text.split('\n').filter((line) => line.startsWith('tidemark_webhook'))).toEqual([
       'tidemark_webhooks{state="enabled"} 1', 'tidemark_webhooks{state="failing"} 1', 'tidemark_webhooks{state="disabled"} 1',

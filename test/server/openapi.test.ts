@@ -101,3 +101,15 @@ describe('AX10 A31 the OpenAPI document', () => {
     for (const url of ['/agents/v1/changes?limit=0', '/agents/v1/changes?cursor=x', '/agents/v1/none', '/nowhere']) check('/components/schemas/Error', (await stand.get(url)).body, url)
   })
 })
+
+test('every array of the document names what is in it', () => {
+  const without: string[] = []
+  const look = (value: unknown, path: string): void => {
+    if (typeof value !== 'object' || value === null) return
+    const { type, items } = value as { type?: unknown; items?: unknown }
+    if ([type].flat().includes('array') && items === undefined) without.push(path)
+    for (const [name, member] of Object.entries(value)) look(member, `${path}/${name}`)
+  }
+  look(openApiDocument(ROUTES, '0.0.0'), '')
+  expect(without).toEqual([])
+})

@@ -25,7 +25,7 @@ describe('a world', () => {
   })
 
   test('that fails is shrunk to the faults it takes', async () => {
-    const worldOf = (seed: number): WorldOptions => ({ seed, kind: 'replace', openStore: forgetfulStore, overrides: { operations: 30, gapMs: 3_000, runners: 2, rates: { 'applied-unknown': 0.05, 'store-busy': 0.1, 'server-error': 0.1, freeze: 0.01 } } })
+    const worldOf = (seed: number): WorldOptions => ({ seed, kind: 'replace', store: { open: forgetfulStore }, overrides: { operations: 30, gapMs: 3_000, runners: 2, rates: { 'applied-unknown': 0.05, 'store-busy': 0.1, 'server-error': 0.1, freeze: 0.01 } } })
     let verdict = await runWorld(worldOf(1))
     for (let seed = 2; seed <= 30 && (verdict.violations.length === 0 || verdict.faults.length < 4); seed++) verdict = await runWorld(worldOf(seed))
     expect(verdict.violations[0]?.oracle).toBe('O5')

@@ -190,14 +190,21 @@ describe('what kraken refuses, with status 200', () => {
     expect(await windowed.refused('Ledgers', { nonce: '4990' })).toEqual(['EAPI:Invalid nonce'])
   })
 
-  test.each([['starter', 7, 3_000, 3_100], ['intermediate', 10, 3_900, 4_100], ['pro', 10, 1_900, 2_100]] as const)('the %s counter holds %i calls of history, and one more between %i and %i ms later', async (tier, calls, tooEarlyMs, laterMs) => {
+  test.each([['starter', 7, 9_100], ['intermediate', 10, 8_000], ['pro', 10, 4_000]] as const)('the %s counter holds %i calls of history, and after a refusal one more %i ms later', async (tier, calls, laterMs) => {
     const { clock, refused } = open({ tier })
     for (let n = 0; n < calls; n++) expect(await refused('Ledgers')).toEqual([])
     expect(await refused('Ledgers')).toEqual(['EAPI:Rate limit exceeded'])
-    clock.advance(tooEarlyMs)
-    expect(await refused('Ledgers')).toEqual(['EAPI:Rate limit exceeded'])
-    clock.advance(laterMs - tooEarlyMs)
+    clock.advance(laterMs)
     expect(await refused('Ledgers')).toEqual([])
+  })
+
+  test('refused calls are counted too: who keeps asking is never let in', async () => {
+    const { clock, refused } = open({ tier: 'starter' })
+    for (let n = 0; n < 12; n++) await refused('Ledgers')
+    for (let n = 0; n < 100; n++) {
+      clock.advance(5_000)
+      expect(await refused('Ledgers')).toEqual(['EAPI:Rate limit exceeded'])
+    }
   })
 })
 

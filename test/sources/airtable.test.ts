@@ -28,6 +28,17 @@ test('N73 N74: all of it each time by its offset, and what is gone is swept', as
   expect(await stage.state()).toBeNull()
 })
 
+test('T7: the last page of another reading does not end a list, and no row is swept', async () => {
+  const { execute, mode } = airtable({ baseId: 'appX', token: 'AIRTABLE_TOKEN' }).table('Tasks')
+  stage.list({ execute, mode })
+  fill(150)
+  await stage.backfill()
+  let asked = 0
+  const result = await stage.backfill({ allowDeletes: true, spoil: (body) => (++asked === 1 ? { records: body.records.slice(-50) } : body) })
+  expect(result).toMatchObject({ stopReason: 'complete', counts: { swept: 0 } })
+  expect(await stage.rows()).toEqual(stage.truth('Tasks'))
+})
+
 test('an iteration that is over is begun again', async () => {
   fill(250)
   vendor.faults.plan({ kind: 'expired-token' }, { on: (request) => request.url.includes('offset=') })

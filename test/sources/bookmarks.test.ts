@@ -26,8 +26,8 @@ const reopen = async (options: XOptions): Promise<void> => {
 describe('the bookmarks of X', () => {
   test('S9 S20: all of them, and then a page for what is new', async () => {
     fill(250)
-    expect(await stage.delta()).toMatchObject({ stopReason: 'complete', stopWord: 'end_of_data', pages: 3, counts: { created: 250 } })
-    expect(stage.asked().map(({ query }) => query.max_results)).toEqual(['90', '90', '90'])
+    expect(await stage.delta()).toMatchObject({ stopReason: 'complete', stopWord: 'end_of_data', pages: 4, counts: { created: 250 } })
+    expect(stage.asked().map(({ query }) => query.max_results)).toEqual(['90', '90', '90', '90'])
     expect(await stage.rows()).toEqual(truth())
     fill(3)
     expect(await stage.delta()).toMatchObject({ stopWord: 'reached_since', pages: 1, counts: { created: 3, unchanged: 87 } })
@@ -109,6 +109,18 @@ describe('the bookmarks of X', () => {
     fill(300)
     await stage.delta()
     expect(await stage.rows()).toEqual(truth())
+  })
+
+  test.each(['delta', 'backfill'] as const)('SD4: a page that says too early that it is the last one hides nothing from a %s', async (half) => {
+    fill(250)
+    if (half === 'backfill') await stage.delta()
+    for (const nth of [1, 2]) {
+      fill(100)
+      let request = 0
+      vendor.faults.plan({ kind: 'end-flag', says: 'end' }, { on: () => ++request === nth })
+      expect(await stage[half]()).toMatchObject({ stopReason: 'complete', counts: { swept: 0 } })
+      expect(await stage.rows()).toEqual(truth())
+    }
   })
 
   test('through failures of every kind the copy is the list', async () => {

@@ -64,6 +64,17 @@ describe('kraken', () => {
     expect(await rows()).toEqual(truth())
   })
 
+  test('T7 an empty list that is wrong moves no boundary: its entries come with the next cycle', async () => {
+    const vendor = await open()
+    fill(vendor, 20)
+    await stage.backfill()
+    fill(vendor, 20, MINUTE)
+    await stage.backfill({ spoil: () => ({ error: [], result: { ledger: {}, count: 0 } }) })
+    stage.pass(30 * MINUTE)
+    await stage.backfill()
+    expect(await rows()).toEqual(truth())
+  })
+
   test('EX7 what is written meanwhile moves no entry out of sight', async () => {
     const vendor = await open()
     fill(vendor, 130)
@@ -99,12 +110,49 @@ describe('kraken', () => {
     expect(await rows()).toEqual(truth('trade'))
   })
 
-  test('a rate limit is waited for, a refused key is not tried again', async () => {
-    const vendor = await open('ledgers', {}, { tier: 'starter' })
-    fill(vendor, 300)
-    expect((await stage.backfill({ retriesMax: 5 })).stopReason).toBe('complete')
+  test.each(['starter', 'intermediate', 'pro'] as const)('NX2 within the counter of the %s tier no call is refused', async (tier) => {
+    const vendor = await open('ledgers', { tier }, { tier })
+    fill(vendor, 600)
+    expect(await stage.backfill({ retriesMax: 5 })).toMatchObject({ stopReason: 'complete', retries: 0 })
     expect(await rows()).toEqual(truth())
-    await stage.close()
+    expect(stage.asked().length).toBe(25)
+  })
+
+  test('NX2 a counter that others have filled is waited for once, and what has landed stays', async () => {
+    // The source takes the account for a faster one than it is, as if others used its key.
+    const vendor = await open('ledgers', { tier: 'pro' }, { tier: 'starter' })
+    fill(vendor, 250)
+    const result = await stage.backfill({ retriesMax: 5 })
+    expect(result).toMatchObject({ stopReason: 'complete', pages: 11 })
+    expect(result.retries).toBeLessThanOrEqual(4)
+    expect(stage.asked().length).toBe(11 + result.retries)
+    expect(await rows()).toEqual(truth())
+  })
+
+  test('NX2 a counter that never runs down ends the cycle after a few refusals, and the next cycle goes on', async () => {
+    const vendor = await open('ledgers')
+    fill(vendor, 250)
+    await stage.backfill({ pagesMax: 7 })
+    vendor.faults.atRates([[{ kind: 'rate-limit' }, 1]])
+    expect((await stage.backfill({ retriesMax: 5 })).error).toMatchObject({ code: 'RATE_LIMITED' })
+    expect(stage.asked().length).toBe(7 + 6)
+    expect((await rows()).length).toBe(350)
+    vendor.faults.clear()
+    expect((await stage.backfill({ afterMs: 10 * MINUTE })).stopReason).toBe('complete')
+    expect(await rows()).toEqual(truth())
+  })
+
+  test('NX2 a throttled request is tried again at the time that Kraken names', async () => {
+    const vendor = await open('ledgers')
+    fill(vendor, 10)
+    vendor.faults.plan({ kind: 'rate-limit', secondary: true })
+    const result = await stage.backfill({ retriesMax: 5 })
+    expect(result).toMatchObject({ stopReason: 'complete', retries: 1 })
+    expect(result.waitedMs).toBeGreaterThanOrEqual(4 * SECOND)
+    expect(result.waitedMs).toBeLessThanOrEqual(6 * SECOND)
+  })
+
+  test('a refused key is not tried again', async () => {
     await open('ledgers', { apiSecret: new Secret(Buffer.from('wrong').toString('base64')) })
     expect((await stage.backfill({ retriesMax: 5 })).error).toMatchObject({ code: 'AUTH_REJECTED' })
   })

@@ -26,11 +26,13 @@ describe('the backfill', () => {
     fill(230)
     const at = stage.scene.clock.now()
     expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { created: 230 } })
-    const [, first, second, third, ...more] = queries()
+    const [, first, again, second, third, confirming, ...more] = queries()
+    expect(again).toBe(first)
     expect(first).toBe('query: SELECT FIELDS(ALL) FROM Account ORDER BY CreatedDate ASC, Id ASC LIMIT 100')
     const [, id] = /Id > '(\w{18})'/.exec(second!)!
     expect(second).toBe(`query: SELECT FIELDS(ALL) FROM Account WHERE (CreatedDate > ${literal(at)} OR (CreatedDate = ${literal(at)} AND Id > '${id}')) ORDER BY CreatedDate ASC, Id ASC LIMIT 100`)
     expect(third).toContain('Id > ')
+    expect(confirming).toContain('Id > ')
     expect(more).toEqual([])
     expect(await stage.rows()).toEqual(truth())
     expect(await stage.state('sync-backfill')).toBeNull()
@@ -49,6 +51,7 @@ describe('the backfill', () => {
     const answers = [
       { totalSize: 1, done: false, records: [], nextRecordsUrl: '/services/data/v60.0/query/01g-100' }, null,
       { totalSize: 1, done: false, records: [], nextRecordsUrl: '/services/data/v60.0/query/01g-200' }, { totalSize: 1, done: true, records: [record] },
+      { totalSize: 0, done: true, records: [] }, { totalSize: 0, done: true, records: [] },
     ]
     const fetch = async (input: string | URL): Promise<Response> => {
       asked.push(new URL(input).pathname)
@@ -58,7 +61,50 @@ describe('the backfill', () => {
     const { backfill } = salesforce({ instanceUrl: 'https://example.my.salesforce.com', accessToken: 'SF_TOKEN' }).object('Account')
     const result = await stage.scene.run(planOf({ execute: backfill, mode: 'replace', limits: { retriesMax: 0 } }), { fetch })
     expect(result).toMatchObject({ stopReason: 'complete', counts: { created: 1 } })
-    expect(asked).toEqual(['/services/data/v60.0/query', '/services/data/v60.0/query/01g-100', '/services/data/v60.0/query', '/services/data/v60.0/query/01g-200'])
+    expect(asked).toEqual(['/services/data/v60.0/query', '/services/data/v60.0/query/01g-100', '/services/data/v60.0/query', '/services/data/v60.0/query/01g-200', '/services/data/v60.0/query', '/services/data/v60.0/query'])
+  })
+
+  test('N27: a locator that leads to nothing is given up for the query, so that the cycle ends', async () => {
+    const record = { attributes: {}, Id: '0015g0000000001AAA', IsDeleted: false, CreatedDate: '2026-01-01T00:00:00.000+0000', SystemModstamp: '2026-01-01T00:00:00.000+0000' }
+    const asked: string[] = []
+    const empty = { totalSize: 0, done: true, records: [] }
+    const answers = [
+      { totalSize: 1, done: false, records: [], nextRecordsUrl: '/services/data/v60.0/query/01g-1' }, { totalSize: 1, done: true, records: [] },
+      { totalSize: 1, done: true, records: [record] },
+    ]
+    const fetch = async (input: string | URL): Promise<Response> => {
+      asked.push(new URL(input).pathname)
+      return Response.json(answers[asked.length - 1] ?? empty)
+    }
+    const { backfill } = salesforce({ instanceUrl: 'https://example.my.salesforce.com', accessToken: 'SF_TOKEN' }).object('Account')
+    const result = await stage.scene.run(planOf({ execute: backfill, mode: 'replace', limits: { retriesMax: 0 } }), { fetch })
+    expect(result).toMatchObject({ stopReason: 'complete', counts: { created: 1 } })
+    expect(asked.slice(0, 3)).toEqual(['/services/data/v60.0/query', '/services/data/v60.0/query/01g-1', '/services/data/v60.0/query'])
+  })
+
+  test('T7: `done` with fewer records than `totalSize` is not an end, and no row is swept', async () => {
+    fill(60)
+    await stage.backfill()
+    for (const share of [0, 0.5]) {
+      let asked = 0
+      const { error } = await stage.backfill({
+        allowDeletes: true,
+        spoil: (body, { search }) => (search.includes('CreatedDate') && ++asked === 1 ? { ...body, done: true, records: body.records.slice(0, Math.floor(body.records.length * share)) } : body),
+      })
+      expect(error).toMatchObject({ code: 'SOURCE_INVALID', message: expect.stringMatching(/60 were found/) })
+      expect(await stage.rows()).toEqual(truth())
+      await stage.backfill()
+    }
+  })
+
+  test('T7: an empty answer that claims to be complete does not end a backfill', async () => {
+    fill(150)
+    await stage.backfill()
+    for (const nth of [1, 2, 3]) {
+      let asked = 0
+      await stage.backfill({ allowDeletes: true, spoil: (body, { search }) => (search.includes('CreatedDate') && ++asked === nth ? { totalSize: 0, done: true, records: [] } : body) })
+      expect(await stage.rows()).toEqual(truth())
+    }
   })
 
   test('NX8: a locator that leads elsewhere is not followed', async () => {
@@ -99,7 +145,8 @@ describe('the delta', () => {
     stage.asked()
     await stage.delta()
     const until = literal(stage.scene.clock.now() - 16 * SECOND)
-    const [first, second, ...more] = queries()
+    const [first, again, second, ...more] = queries()
+    expect(again).toBe(first)
     expect(first).toMatch(/^queryAll: SELECT FIELDS\(ALL\) FROM Account WHERE SystemModstamp >= \S+ AND SystemModstamp <= (\S+) ORDER BY SystemModstamp ASC, Id ASC LIMIT 100$/)
     expect(first).toContain(`<= ${until}`)
     expect(second).toMatch(/WHERE \(SystemModstamp > (\S+) OR \(SystemModstamp = \1 AND Id > '\w{18}'\)\) AND SystemModstamp <= /)
@@ -110,6 +157,24 @@ describe('the delta', () => {
     await stage.delta({ afterMs: 10 * SECOND })
     expect(await stage.state()).toEqual(before)
     await stage.delta()
+    expect(await stage.rows()).toEqual(truth())
+  })
+
+  test.each([
+    ['empty', () => []], ['the end of another one', (records: unknown[]) => records.slice(-1)],
+  ])('T7: a first answer that is %s passes nothing over', async (_, spoiled) => {
+    fill(3)
+    await stage.backfill()
+    for (let n = 0; n < 5; n++) {
+      stage.pass(SECOND)
+      fill(1)
+    }
+    let asked = 0
+    await stage.delta({ spoil: (body) => {
+      if (++asked !== 1) return body
+      const records = spoiled(body.records)
+      return { totalSize: records.length, done: true, records }
+    } })
     expect(await stage.rows()).toEqual(truth())
   })
 

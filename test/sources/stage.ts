@@ -6,7 +6,7 @@ import type { Limits, SyncPlan } from '../../src/engine/sync-plan.ts'
 import { asFetch, type ApiSimulator, type Fields, type LoggedRequest, type SimulatorPorts } from '../../src/testing/simulators/index.ts'
 import { answerFailure } from '../../src/platform/answer-failure.ts'
 import { Stream } from '../../src/testing/simulation/random.ts'
-import { DATABASE, MINUTE, Scene, WORKER } from '../engine/scene.ts'
+import { DATABASE, MINUTE, ref, Scene, WORKER } from '../engine/scene.ts'
 
 interface RunChoices {
   /** How long after whatever came before. */
@@ -17,6 +17,9 @@ interface RunChoices {
   /** Before each request reaches the vendor: the moment to change something, or to throw. */
   readonly onRequest?: (request: number) => void
   readonly onProgress?: (progress: Progress) => void
+  /** What an answer says instead, where it is something else than what the vendor sent. */
+  readonly spoil?: (body: any, url: URL, headers: Headers) => unknown
+  readonly allowDeletes?: boolean
 }
 
 /** What plays the vendor, and knows what is true. */
@@ -76,17 +79,17 @@ export class Stage<Vendor extends Played> {
     throw new Error('it does not end')
   }
 
-  async #run(plan: SyncPlan, { afterMs = 5 * MINUTE, pagesMax = 1_000, retriesMax = 0, onRequest, onProgress }: RunChoices): Promise<CycleResult> {
+  async #run(plan: SyncPlan, { afterMs = 5 * MINUTE, pagesMax = 1_000, retriesMax = 0, onRequest, onProgress, spoil, allowDeletes = false }: RunChoices): Promise<CycleResult> {
     this.scene.clock.step(afterMs)
     const ask = asFetch(this.vendor)
     let requests = 0
     const fetch = async (input: string | URL, init?: RequestInit): Promise<Response> => {
       onRequest?.(++requests)
-      const response = await ask(input, init)
+      const response = spoil === undefined ? await ask(input, init) : await spoiled(await ask(input, init), (body, headers) => spoil(body, new URL(input), headers))
       return response.body === null ? response : new Response(failing(response.body, new URL(input)), response)
     }
     const limits: Limits = { ...plan.limits, retriesMax, pagesMax }
-    return this.scene.run({ ...plan, limits }, { fetch, ...(onProgress !== undefined && { onProgress }) })
+    return this.scene.run({ ...plan, limits }, { fetch, allowDeletes, ...(onProgress !== undefined && { onProgress }) })
   }
 
   /** What was asked since the last time. */
@@ -96,6 +99,18 @@ export class Stage<Vendor extends Played> {
 
   async state(sync = 'sync'): Promise<any> {
     return JSON.parse((await this.scene.checkpoint(sync)).committed ?? 'null')
+  }
+
+  /** As if another release had left it. */
+  async setState(state: unknown, sync = 'sync'): Promise<void> {
+    const { store, clock } = this.scene
+    const taken = await store.acquire(ref(sync), { holder: 'operator', ttlMs: MINUTE, at: clock.now() })
+    if (taken.kind !== 'acquired') throw new Error('the sync is held')
+    await store.commit({
+      lease: taken.lease, version: taken.checkpoint.version, at: clock.now(), owner: 'operator', landings: [], quarantined: [], columns: {},
+      readFrom: 0, upstreamToleranceMs: 0, move: { kind: 'set', state: JSON.stringify(state), actor: 'operator', reason: 'test' },
+    })
+    await store.release(taken.lease)
   }
 
   rows(database?: string): Promise<Record<string, unknown>> {
@@ -131,4 +146,10 @@ function failing(body: ReadableStream<Uint8Array>, url: URL): ReadableStream<Uin
       }
     },
   })
+}
+
+async function spoiled(response: Response, spoil: (body: unknown, headers: Headers) => unknown): Promise<Response> {
+  const headers = new Headers(response.headers)
+  headers.delete('content-length')
+  return new Response(JSON.stringify(spoil(await response.json(), headers)), { status: response.status, headers })
 }

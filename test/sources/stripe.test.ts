@@ -26,12 +26,10 @@ describe('the backfill', () => {
     customers()
     expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { created: 250 } })
     const asked = queries()
-    expect(asked).toHaveLength(5)
+    expect(asked).toHaveLength(4)
     expect(asked[0]).toBe('/v1/events?limit=1')
-    // Once more, for Stripe's clock before the first page.
-    expect(asked[1]).toBe('/v1/events?limit=1')
-    expect(asked[2]).toBe('/v1/customers?limit=100')
-    expect(asked[3]).toMatch(/^\/v1\/customers\?starting_after=cus_\w+&limit=100$/)
+    expect(asked[1]).toBe('/v1/customers?limit=100')
+    expect(asked[2]).toMatch(/^\/v1\/customers\?starting_after=cus_\w+&limit=100$/)
     expect(await stage.rows()).toEqual(stage.truth('customer'))
     expect(await stage.state('sync-backfill')).toBeNull()
     expect((await stage.state()).cursor).toBe(vendor.events()[0]!.id)
@@ -45,6 +43,7 @@ describe('the backfill', () => {
     expect(await stage.rows()).toEqual(stage.truth('customer'))
     stage.asked()
     await stage.backfill()
+    // Two full pages, and the last of them once more.
     expect(queries()).toHaveLength(3)
   })
 
@@ -252,7 +251,7 @@ describe('objects inside objects', () => {
     expect(await stage.rows()).toEqual(stage.truth('payment_intent'))
   })
 
-  test('N43 NX10: a list inside an object is read to its end, within bounds', async () => {
+  test('N43 NX10: a list inside an object is read to its end', async () => {
     const lines = Array.from({ length: 230 }, (_, n) => ({ amount: n, description: `line ${n}` }))
     const invoice = vendor.create('invoice', { lines })
     stage.track(source({ nested: { line_item: 'lines' } }).invoices, ['lines'])
@@ -260,9 +259,6 @@ describe('objects inside objects', () => {
     expect(Object.keys(await stage.rows('lines'))).toHaveLength(230)
     const asked = queries()
     expect(asked.filter((text) => text.includes(`/v1/invoices/${invoice}/lines`))).toHaveLength(3)
-
-    stage.track(source({ followUpsMax: 2 }).invoices)
-    expect((await stage.backfill()).error).toMatchObject({ code: 'CONNECTOR_FAILED' })
   })
 
   test('N42 N43: the items of a subscription and their prices, listed elsewhere than below it, from the list and from events', async () => {

@@ -38,7 +38,8 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
     })
     server.on('data', (chunk) => {
       if (frozen) return
-      if (cutting) return cut()
+      // Answers of statements before it may come first.
+      if (cutting && chunk.includes('COMMIT\0')) return cut()
       client.write(chunk)
     })
   })

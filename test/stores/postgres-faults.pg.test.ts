@@ -2,7 +2,8 @@ import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
 import type { LogEntry, Store } from '../../src/contract/index.ts'
 import { verifyTrail } from '../../src/registry/trail.ts'
-import { MIGRATIONS, SCHEMA_VERSION } from '../../src/stores/postgres/schema.ts'
+import { Connection } from '../../src/stores/postgres/connection.ts'
+import { MIGRATIONS, SCHEMA_VERSION, SCHEMA_VERSION_MIN } from '../../src/stores/postgres/schema.ts'
 import { openPostgresStore } from '../../src/stores/postgres/store.ts'
 import { feed, live, snapshot, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { createDatabase, dropDatabase, startPostgres } from '../setup/postgres-server.ts'
@@ -96,6 +97,21 @@ describe.skipIf(server === '')('postgres store, when the server or the way to it
     await expect(impatient.commit(commit)).rejects.toMatchObject({ code: 'STORE_BUSY' })
     await blocker.query('rollback')
     expect((await impatient.commit(commit)).kind).toBe('landed')
+  })
+
+  test('invariant 1: a statement that the driver cannot send undoes its transaction', async () => {
+    const connection = new Connection({ url })
+    closing.push(() => connection.close())
+    await connection.write('', (transaction) => transaction.run('create table public.unsent (n integer)'))
+    const unsendable = { toPostgres: () => { throw new Error('not to be sent') } } as unknown as number
+    await expect(connection.write('', async (transaction) => {
+      transaction.send('insert into public.unsent values ($1)', 1)
+      transaction.send('insert into public.unsent values ($1)', unsendable)
+      transaction.send('insert into public.unsent values ($1)', 3)
+    })).rejects.toThrow()
+    const { rows } = await (await connect()).query<{ n: string }>('select count(*) as n from public.unsent')
+    expect(rows).toEqual([{ n: '0' }])
+    expect(await connection.write('', (transaction) => transaction.run('insert into public.unsent values (4)'))).toBe(1)
   })
 
   test('XB9 when every connection of the pool is in use for too long, the answer is STORE_BUSY', async () => {
@@ -209,11 +225,22 @@ describe.skipIf(server === '')('postgres store, when the server or the way to it
     await expect(openPostgresStore({ url })).rejects.toMatchObject({ code: 'STORE_NEWER' })
   })
 
-  test('tables of the first version are brought up to date, and keep what they hold', async () => {
+  test.each([1, 2, 3])('XB13 tables of version %i, whose states are not sealed, are STORE_OLDER, and left alone', async (version) => {
     const fresh = await createDatabase(server)
     closing.push(() => dropDatabase(server, fresh))
     const client = await connect(fresh)
-    await client.query(`create schema tidemark; ${MIGRATIONS[0]!}; create function tidemark.schema_version() returns integer language sql immutable as 'select 1'`)
+    for (const text of ['create schema tidemark', ...MIGRATIONS.slice(0, version)]) await client.query(text)
+    await client.query(`create function tidemark.schema_version() returns integer language sql immutable as 'select ${version}'`)
+    await expect(openPostgresStore({ url: fresh })).rejects.toMatchObject({ code: 'STORE_OLDER', message: expect.stringContaining(`version ${version}`) })
+    expect((await client.query('select tidemark.schema_version() as version')).rows).toEqual([{ version }])
+  })
+
+  test('tables of the first version that is read are brought up to date, and keep what they hold', async () => {
+    const fresh = await createDatabase(server)
+    closing.push(() => dropDatabase(server, fresh))
+    const client = await connect(fresh)
+    for (const text of ['create schema tidemark', ...MIGRATIONS.slice(0, SCHEMA_VERSION_MIN)]) await client.query(text)
+    await client.query(`create function tidemark.schema_version() returns integer language sql immutable as 'select ${SCHEMA_VERSION_MIN}'`)
     await client.query(`set tidemark.tenant = 'default'; insert into tidemark.registry (tenant_id, connector_id, stream_id, version, committed) values ('default', 'w', 's', 1, '7');
       insert into tidemark.audit (tenant_id, sync_id, version, at, actor, action, reason, state) values ('default', 1, 1, 0, 'engine', 'complete', '', '7');
       insert into tidemark.registry (tenant_id, connector_id, stream_id) values ('default', 'w', 't');

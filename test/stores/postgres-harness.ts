@@ -39,9 +39,9 @@ export async function openHarness(): Promise<StoreHarness> {
 }
 
 async function empty(url: string): Promise<void> {
-  const views = await query<{ view_name: string }>(url, 'select view_name from tidemark.databases')
+  const relations = await query<{ table_name: string; history_name: string }>(url, 'select table_name, history_name from tidemark.databases')
   const tables = await query<{ name: string }>(url, "select format('tidemark.%I', tablename) as name from pg_tables where schemaname = 'tidemark'")
-  const statements = [...views.map(({ view_name: view }) => `drop view if exists ${view} cascade`), ...tables.map(({ name }) => `delete from ${name}`)]
+  const statements = [...relations.map(({ table_name: table, history_name: history }) => `drop table if exists ${table}, ${history} cascade`), ...tables.map(({ name }) => `delete from ${name}`)]
   // The audit refuses to be emptied by anybody who goes through its triggers.
   await query(url, ['set session_replication_role = replica', ...statements].join(';'))
 }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import type { Change, Execute } from '../../src/contract/index.ts'
+import { SyncError, type Change, type Execute } from '../../src/contract/index.ts'
 import type { CycleResult } from '../../src/engine/cycle-options.ts'
 import type { EventFeedState } from '../../src/strategies/index.ts'
 import { HOUR, MINUTE, Scene, SECOND } from '../engine/scene.ts'
@@ -36,14 +36,41 @@ describe('the anchor', () => {
     expect(await state()).toMatchObject({ cursor: 'evt_6' })
   })
 
-  test('D5 of an empty log there is none: the state stays undefined, nothing is asked with an empty id, and the next cycle tries again', async () => {
+  test('D5 an empty log is a place too: everything that comes later is applied, from the first event on', async () => {
     const delta = feedOf(log)
-    expect(await cycle(delta)).toMatchObject({ stopReason: 'complete' })
-    expect(await state()).toBeNull()
+    for (let round = 0; round < 2; round++) {
+      expect(await cycle(delta)).toMatchObject({ stopReason: 'complete' })
+      expect(await state()).toEqual({ cursor: null })
+    }
     expect(log.calls).toBe(0)
-    log.change('a')
+    for (const key of ['a', 'b', 'c']) log.change(key)
+    expect(await cycle(delta)).toMatchObject({ stopReason: 'complete', counts: { created: 3 } })
+    expect(await state()).toMatchObject({ cursor: 'evt_3' })
+    log.change('d')
     await cycle(delta)
-    expect(await state()).toMatchObject({ cursor: 'evt_1' })
+    expect(await scene.keys()).toEqual(['a', 'b', 'c', 'd'])
+  })
+
+  test('D5 more first events than the source shows from its beginning are HISTORY_LOST, and none is passed over', async () => {
+    const delta = feedOf(log, { limit: 2 })
+    await cycle(delta)
+    for (const key of ['a', 'b', 'c']) log.change(key)
+    expect(await cycle(delta)).toMatchObject({ stopReason: 'error', error: { code: 'HISTORY_LOST' } })
+    expect(await scene.keys()).toEqual([])
+  })
+
+  test('D5 a source that has no word for the beginning of its log is HISTORY_LOST too; one that is down is asked again', async () => {
+    let refusal: Error = new SyncError('SOURCE_UNAVAILABLE', 'down')
+    const delta = feedOf(log, {
+      read: async () => {
+        throw refusal
+      },
+    })
+    await cycle(delta)
+    log.change('a')
+    expect(await cycle(delta)).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_UNAVAILABLE' } })
+    refusal = new Error('400 ending_before is empty')
+    expect(await cycle(delta)).toMatchObject({ stopReason: 'error', error: { code: 'HISTORY_LOST' } })
   })
 
   test('D5 as a control: whoever notes an empty id is refused by the source from then on', async () => {
@@ -321,15 +348,26 @@ describe('young events', () => {
 })
 
 describe('what cannot be', () => {
-  test('XC32 a position older than the log reaches is HISTORY_LOST, in words that say what to do, and stays', async () => {
+  test('XC32 an absence longer than the log reaches is HISTORY_LOST, in words that say what to do, and the state stays', async () => {
     const delta = feedOf(log)
     await anchored(delta)
     const before = await state()
     log.change('lost')
+    const calls = log.calls
     const result = await cycle(delta, { afterMs: 31 * 24 * HOUR })
     expect(result).toMatchObject({ stopReason: 'error', error: { code: 'HISTORY_LOST' } })
-    expect(result.error!.message).toMatch(/31 days old.*keeps events for 30 days.*backfill/)
+    expect(result.error!.message).toMatch(/last complete 31 days ago.*keeps changes and deletions for 29 days only.*worker\.track/)
     expect(await state()).toEqual(before)
+    expect(log.calls).toBe(calls)
+  })
+
+  test('XC32 a quiet log that has dropped the event of the cursor has lost nothing while every cycle was run', async () => {
+    const delta = feedOf(log)
+    await anchored(delta)
+    for (let day = 0; day < 40; day++) expect(await cycle(delta, { afterMs: 24 * HOUR })).toMatchObject({ stopReason: 'complete' })
+    log.change('news')
+    expect(await cycle(delta)).toMatchObject({ stopReason: 'complete', counts: { created: 1 } })
+    expect(await state()).toMatchObject({ cursor: 'evt_2' })
   })
 
   test('XC32 within the time the log is kept nothing is said', async () => {

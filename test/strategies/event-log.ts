@@ -53,6 +53,13 @@ export class EventLog {
     return this.#visible().at(-1)
   }
 
+  /** The newest events there are, newest first. */
+  newestPage(limit: number): { data: LogEvent[]; has_more: boolean } {
+    this.calls++
+    const visible = this.#visible()
+    return { data: visible.slice(-limit).reverse(), has_more: visible.length > limit }
+  }
+
   /** The page next to the event named, on its newer side; its newest event first. */
   endingBefore(id: string, limit: number): { data: LogEvent[]; has_more: boolean } {
     this.calls++
@@ -78,7 +85,7 @@ export function feedOf(log: EventLog, options: Partial<EventFeedOptions<LogEvent
   return eventFeed<LogEvent>({
     anchor: async () => log.newest(),
     read: async ({ after }) => {
-      const { data, has_more } = log.endingBefore(after, limit)
+      const { data, has_more } = after === '' ? log.newestPage(limit) : log.endingBefore(after, limit)
       return { events: data, hasMore: has_more }
     },
     time: ({ created }) => new Date(created * 1_000).toISOString(),

@@ -47,7 +47,7 @@ describe('two streams of one sync', () => {
   test('N68 N69 N81 N82 N83 scenario 7: delta to its end, then deletes to theirs, and back, one stream a cycle', async () => {
     for (let index = 0; index < 7; index++) table.put(`r${index}`)
     expect(await cycle(connector())).toMatchObject({ stopReason: 'complete', pages: 3 })
-    expect(await state()).toEqual({ phase: 'deletes', deltaCursor: { cursorTimestamp: iso(Date.parse('2026-03-01T00:00:00Z')), cursorId: 'r6' } })
+    expect(await state()).toMatchObject({ phase: 'deletes', deltaCursor: { cursorTimestamp: iso(Date.parse('2026-03-01T00:00:00Z')), cursorId: 'r6' } })
     expect(audit.asked).toHaveLength(0)
     for (const id of ['r1', 'r2', 'r3', 'r4']) remove(id)
     table.put('new')

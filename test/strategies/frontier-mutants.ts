@@ -25,14 +25,14 @@ interface Finding {
 
 /** The first world in which something is missing, or too much. */
 const worlds = (seeds: number, overrides: Partial<Conditions>) => async (make: Frontier, worldsMax = seeds): Promise<Finding | null> => {
-  const { failures: [first], worlds: played } = await runCampaign(worldsMax, make, { overrides: { operations: 40, rates: {}, gapMs: 2 * MINUTE, ...overrides } })
+  const { failures: [first], worlds: played } = await runCampaign(worldsMax, make, { overrides: { operations: 40, rates: {}, earlyEndShare: 0, gapMs: 2 * MINUTE, ...overrides } })
   return first === undefined ? null : { message: `seed ${first.seed}: ${first.broken}`, worlds: played }
 }
 
 export const MUTANTS: readonly FrontierMutant[] = [
   {
     name: 'SD1 the head is promoted on the first page of a pass',
-    patches: [{ file: 'frontier.ts', from: '{ ...state, ...restart, pass: { headCursor', to: '{ ...state, ...restart, ...headOf(pending), anchors, pass: { headCursor' }],
+    patches: [{ file: 'frontier.ts', from: '{ ...state, ...restart, pass: under', to: '{ ...state, ...restart, ...headOf(pending), anchors, pass: under' }],
     find: worlds(40, { tokenMs: 10 * MINUTE, pagesMax: 2, burstShare: 0.2, offlineShare: 0.3, verifies: false }),
   },
   {
@@ -56,7 +56,7 @@ export const MUTANTS: readonly FrontierMutant[] = [
   },
   {
     name: 'SD4 a page of known items ends backfill',
-    patches: [{ file: 'frontier.ts', from: 'anchors: list.remember(state.anchors, marks), ...tailAt(nextCursor) }', to: 'anchors: list.remember(state.anchors, marks), ...tailAt(list.remember(state.anchors, marks) === state.anchors ? null : nextCursor) }' }],
+    patches: [{ file: 'frontier.ts', from: 'phase, anchors, ...tailAt(nextCursor)', to: 'phase, anchors, ...tailAt(anchors === state.anchors ? null : nextCursor)' }],
     find: worlds(60, { items: 60, tokenMs: 10 * MINUTE, pagesMax: 3, anchorsMax: 500, verifies: false }),
   },
   {
@@ -65,6 +65,32 @@ export const MUTANTS: readonly FrontierMutant[] = [
     find: (make) => onList(async (list, run) => {
       const forgetful = make<Entry>(async (context) => ({ ...list.read(context), ...(context.phase === 'backfill' && { nextCursor: undefined as never }) }), OPTIONS)
       return (await run(forgetful)).stopReason === 'error' ? null : 'the tail is complete after its first page'
+    }),
+  },
+  {
+    name: 'SD4 backfill believes an end at once',
+    patches: [{ file: 'frontier.ts', from: 'if (nextCursor === null && !isConfirmed(ending, lastOf(marks))) {', to: 'if (nextCursor === null && false) {' }],
+    find: worlds(20, { items: 60, earlyEndShare: 0.2, pagesMax: 100_000, verifies: false }),
+  },
+  {
+    name: 'SD4 a forward pass believes an end at once',
+    patches: [{ file: 'frontier.ts', from: "if (reason === 'end_of_data' && !isConfirmed(ending, lastOf(marks))) {", to: "if (reason === 'end_of_data' && false) {" }],
+    find: worlds(40, { burstShare: 0.2, earlyEndShare: 0.2, pagesMax: 100_000, offlineShare: 0.3, verifies: false, cuts: false }),
+  },
+  {
+    name: 'invariant 12 an end above everything that is known makes anchors',
+    patches: [{ file: 'frontier.ts', from: "state.anchors !== '' && search.rank === -1", to: "state.anchors !== '' && search.rank === -2" }],
+    find: (make) => onList(async (list, run) => {
+      const plain = make<Entry>(async (context) => list.read(context), OPTIONS)
+      await run(plain)
+      list.add(...numbered('b', 25))
+      let requests = 0
+      await run(make<Entry>(async (context) => {
+        const page = list.read(context)
+        return ++requests === 1 ? page : { items: page.items.slice(0, 4), nextCursor: null }
+      }, OPTIONS))
+      const { counts } = await run(plain)
+      return counts.created === 11 ? null : `of 11 hidden items ${counts.created} were found`
     }),
   },
   {
@@ -81,7 +107,7 @@ export const MUTANTS: readonly FrontierMutant[] = [
   },
   {
     name: 'SD6 a sweep does not look at the top again',
-    patches: [{ file: 'frontier.ts', from: "const isDone = nextCursor === null && context.cycle.mode === 'incremental'", to: 'const isDone = nextCursor === null' }],
+    patches: [{ file: 'frontier.ts', from: "const isDone = nextCursor === null && (context.cycle.mode === 'incremental' || tailCursor === undefined)", to: 'const isDone = nextCursor === null' }],
     find: worlds(60, { moveShare: 0.4, removeShare: 0, purgeShare: 0, cuts: false, verifies: true, pagesMax: 100_000, minutesMax: 0, items: 60, gapMs: 10_000, refreshMs: HOUR, limit: 5 }),
   },
   {
@@ -91,7 +117,7 @@ export const MUTANTS: readonly FrontierMutant[] = [
   },
   {
     name: 'XC30 a forward pass takes the tail along',
-    patches: [{ file: 'frontier.ts', from: '{ ...state, ...restart, pass: { headCursor', to: '{ ...state, ...restart, ...tailAt(nextCursor), pass: { headCursor' }],
+    patches: [{ file: 'frontier.ts', from: '{ ...state, ...restart, pass: under', to: '{ ...state, ...restart, ...tailAt(nextCursor), pass: under' }],
     find: (make) => onList(async (list, run, state) => {
       const plain = make<Entry>(async (context) => list.read(context), OPTIONS)
       await run(plain, 3)

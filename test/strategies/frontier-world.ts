@@ -32,6 +32,8 @@ export interface Conditions {
   readonly pagesMax: number
   readonly minutesMax: number
   readonly offlineShare: number
+  /** Share of pages that break off and claim to be the last. The same page, asked for again, is right. */
+  readonly earlyEndShare: number
   readonly runners: number
   readonly verifies: boolean
   readonly rates: Readonly<Partial<Record<FaultKind, number>>>
@@ -88,6 +90,7 @@ function draw(seed: number): Conditions {
     offlineShare: chance.pick([0, 0.1, 0.3]),
     runners: chance.int(1, 2),
     verifies: chance.chance(0.6),
+    earlyEndShare: chance.pick([0, 0.05, 0.2]),
     rates: Object.fromEntries(Object.entries(RATES).map(([kind, share]) => [kind, share * rate])),
   }
 }
@@ -114,6 +117,8 @@ class World {
   readonly #runners = new Map<string, { process: Process; lives: number; stopping: AbortController | null }>()
   /** When each cycle began. */
   readonly #began = new Map<number, number>()
+  /** The page that each sync was last given with a wrong end, and the commits since: that page and the right answer. */
+  readonly #cutShort = new Map<string, { asked: string; commits: number }>()
   readonly #confirmed = new Set<string>()
   readonly #completed = new Map<string, number>()
   readonly #stops: Record<string, number> = {}
@@ -300,7 +305,7 @@ class World {
     if (fault?.kind === 'rate-limited') throw new SyncError('RATE_LIMITED', 'too fast', { retryAfterMs: Math.round(fault.amount * 15 * MINUTE) })
     if (fault?.kind === 'server-error') throw new SyncError('SOURCE_UNAVAILABLE', 'broken')
     if (fault?.kind === 'timeout-before') await process.wait('source:hangs', 365 * 24 * HOUR, context.signal)
-    const page = this.#cut(this.#list.read(context), context)
+    const page = this.#endEarly(this.#cut(this.#list.read(context), context), sync, context)
     if (context.cursor === null) this.#tops[sync]!.push({ at, place: this.#list.entries[0]?.at ?? 0 })
     if (fault?.kind === 'timeout-after') await process.wait('source:hangs', 365 * 24 * HOUR, context.signal)
     await process.wait('source:after', latencyMs(), context.signal)
@@ -310,6 +315,16 @@ class World {
   #cut(page: FrontierPage<Entry>, { sinceItemId }: FetchContext): FrontierPage<Entry> {
     const at = this.#conditions.cuts ? page.items.findIndex(({ id }) => id === sinceItemId) : -1
     return at === -1 ? page : { items: page.items.slice(0, at), nextCursor: null, reachedSince: true }
+  }
+
+  #endEarly(page: FrontierPage<Entry>, sync: string, { cursor }: FetchContext): FrontierPage<Entry> {
+    if (page.reachedSince === true || !this.#faults.enabled || !this.#chance.chance(this.#conditions.earlyEndShare)) return page
+    // The time that a token was given at does not make it another page.
+    const asked = cursor === null ? 'top' : cursor.split('@')[0]!
+    const before = this.#cutShort.get(sync)
+    if (before !== undefined && before.asked === asked && before.commits < 2) return page
+    this.#cutShort.set(sync, { asked, commits: 0 })
+    return { items: page.items.slice(0, this.#chance.int(0, page.items.length)), nextCursor: null }
   }
 
   #strike(process: Process, label: string): void {
@@ -332,6 +347,8 @@ class World {
   async #observe({ lease, move }: Commit, outcome: CommitOutcome): Promise<void> {
     if (outcome.kind !== 'landed' || (move.kind !== 'continue' && move.kind !== 'complete')) return
     const { sync } = lease.ref
+    const cutShort = this.#cutShort.get(sync)
+    if (cutShort !== undefined) cutShort.commits++
     const state = move.state === null ? null : (JSON.parse(move.state) as FrontierState)
     const tops = this.#tops[sync]!
     // In replace mode the last look at the top is what the sweep stands on.

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { frontier } from '../../src/strategies/index.ts'
 import { runCampaign } from './frontier-world.ts'
 
-/** More by hand, or by night: TIDEMARK_SEEDS=10000 npx vitest run test/strategies/frontier-worlds */
-const SEEDS = Number(process.env['TIDEMARK_SEEDS'] ?? 100)
+/** `npm run campaign:sim` runs more. */
+const SEEDS = Number(process.env['TIDEMARK_SEEDS'] ?? 40)
 const FIRST_SEED = Number(process.env['TIDEMARK_FIRST_SEED'] ?? 1)
 
 /** Told after so many: a long campaign is not silent until its end. */

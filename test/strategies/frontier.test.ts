@@ -38,6 +38,7 @@ describe('S34 what a page is asked with', () => {
       { cursor: expect.stringMatching(/^26@/), sinceItemId: null, phase: 'backfill' },
       { cursor: expect.stringMatching(/^16@/), sinceItemId: null, phase: 'backfill' },
       { cursor: expect.stringMatching(/^6@/), sinceItemId: null, phase: 'backfill' },
+      { cursor: expect.stringMatching(/^6@/), sinceItemId: null, phase: 'backfill' },
     ])
     list.asked.length = 0
     await run()
@@ -80,7 +81,7 @@ describe('the tail', () => {
     expect(await run()).toMatchObject({ stopReason: 'complete', stopWord: 'end_of_data', resumed: true })
     expect(await committed()).toMatchObject({ tailComplete: true })
     expect((await committed()).tailCursor).toBeUndefined()
-    expect(list.takeAsked()).toEqual(['forward null', 'backfill 26', 'backfill 16', 'backfill 6'])
+    expect(list.takeAsked()).toEqual(['forward null', 'backfill 26', 'backfill 16', 'backfill 6', 'backfill 6'])
     await expectAll()
   })
 
@@ -97,7 +98,7 @@ describe('the tail', () => {
     await run({ pagesMax: 2 })
     expect(await inflight()).toMatchObject({ phase: 'forward', pass: { pending: { id: 'b25' } }, headItemId: 'a35', tailCursor: deep.tailCursor })
     expect(await run()).toMatchObject({ stopWord: 'end_of_data' })
-    expect(list.takeAsked()).toEqual(['forward null', 'forward 51', 'forward 41', 'backfill 6'])
+    expect(list.takeAsked()).toEqual(['forward null', 'forward 51', 'forward 41', 'backfill 6', 'backfill 6'])
     await expectAll()
   })
 
@@ -109,7 +110,7 @@ describe('the tail', () => {
     await setState(scene, { phase: 'backfill', headItemId, anchors, checkedAt: scene.clock.now(), tailComplete: false })
     await run({ pagesMax: 11 })
     expect(await inflight()).toMatchObject({ tailComplete: false, tailCursor: expect.any(String) })
-    expect(await runToEnd(scene, execute, { pagesMax: 1 })).toHaveLength(1)
+    expect(await runToEnd(scene, execute, { pagesMax: 1 })).toHaveLength(2)
     expect(await committed()).toMatchObject({ tailComplete: true })
   })
 
@@ -135,7 +136,7 @@ describe('the tail', () => {
   test('where every page takes longer than the time between two looks at the head, both still have their turns', async () => {
     execute = frontierOf(list, { refreshMs: MINUTE })
     await runToEnd(scene, execute, { pagesMax: 1 })
-    expect(list.takeAsked()).toEqual(['forward null', 'backfill 26', 'forward null', 'backfill 16', 'forward null', 'backfill 6'])
+    expect(list.takeAsked()).toEqual(['forward null', 'backfill 26', 'forward null', 'backfill 16', 'forward null', 'backfill 6', 'backfill 6'])
   })
 })
 
@@ -301,12 +302,14 @@ describe('the end of a pass', () => {
     await expectAll()
   })
 
-  test('S24 S26 S27 S29 S30 XC27: when nothing remembered is left, the pass goes to the end of the list, once, and leaves an anchor of its own', async () => {
+  test('S24 S26 S27 S29 S30 XC27: when nothing remembered is left, the pass goes to the end of the list, and the next one, without an anchor, leaves its own', async () => {
     execute = frontierOf(list, { anchorsMax: 10 })
     await settle()
     list.remove(...numbered('a', 35).slice(-10))
     list.add('b01')
-    expect(await run()).toMatchObject({ stopReason: 'complete', stopWord: 'end_of_data', pages: 3 })
+    expect(await run()).toMatchObject({ stopReason: 'complete', stopWord: 'end_of_data', pages: 4 })
+    expect(await committed()).not.toHaveProperty('headItemId')
+    expect(await run()).toMatchObject({ stopReason: 'complete', stopWord: 'end_of_data', pages: 4 })
     expect(await committed()).toMatchObject({ headItemId: 'b01' })
     expect(await run()).toMatchObject({ stopWord: 'reached_since', pages: 1 })
     await expectAll()
@@ -358,7 +361,7 @@ describe('the end of a pass', () => {
     await run({ afterMs: 2 * HOUR, pagesMax: 1 })
     expect(await inflight()).toMatchObject({ tailComplete: false, tailCursor: expect.stringMatching(/^26@/) })
     expect(await run()).toMatchObject({ stopReason: 'complete' })
-    expect(list.takeAsked()).toEqual(['forward null', 'backfill 26', 'backfill 16', 'backfill null', 'forward null', 'backfill 26', 'backfill 16', 'backfill 6'])
+    expect(list.takeAsked()).toEqual(['forward null', 'backfill 26', 'backfill 16', 'backfill null', 'forward null', 'backfill 26', 'backfill 16', 'backfill 6', 'backfill 6'])
     await expectAll()
   })
 
@@ -369,6 +372,116 @@ describe('the end of a pass', () => {
     list.tokenMs = HOUR
     expect(await run({ afterMs: HOUR })).toMatchObject({ stopReason: 'complete' })
     await expectAll()
+  })
+})
+
+describe('SD4 an end of the list that comes too early', () => {
+  /** Cuts these requests, counted from 1, to so many items and says that nothing follows. */
+  const cutting = (items: number, ...requests: number[]): Execute<FrontierState> => {
+    let request = 0
+    return frontierOf(list, {}, async (context) => {
+      const page = list.read(context)
+      return requests.includes(++request) ? { items: page.items.slice(0, items), nextCursor: null } : page
+    })
+  }
+
+  test.each([[0], [4], [10]])('on the first page, after %i items: the list is read on', async (items) => {
+    execute = cutting(items, 1)
+    expect(await run()).toMatchObject({ stopReason: 'complete', stopWord: 'end_of_data' })
+    expect(await committed()).toMatchObject({ tailComplete: true })
+    await expectAll()
+  })
+
+  test.each([[0], [4], [10]])('in backfill, after %i items: the tail is not complete', async (items) => {
+    execute = cutting(items, 3)
+    await run({ pagesMax: 3 })
+    expect(await inflight()).toMatchObject({ tailComplete: false, ending: { claims: 1 }, tailCursor: expect.stringMatching(/^16@/) })
+    expect(await run()).toMatchObject({ stopReason: 'complete' })
+    expect(await committed()).not.toHaveProperty('ending')
+    await expectAll()
+  })
+
+  test.each([[1, 0], [1, 4], [2, 0], [2, 4], [2, 10]])('on page %i of a forward pass, after %i items: what is new below is found', async (at, items) => {
+    await settle()
+    list.add(...numbered('b', 25))
+    execute = cutting(items, at)
+    expect(await run()).toMatchObject({ stopReason: 'complete', stopWord: 'reached_since', counts: { created: 25 } })
+    expect(await committed()).toMatchObject({ headItemId: 'b25' })
+  })
+
+  test('invariant 12: claimed twice above everything that is known, it moves neither anchors nor tidemark, and the next cycle reads all', async () => {
+    await settle()
+    const { tidemark } = await scene.checkpoint()
+    list.add(...numbered('b', 25))
+    execute = cutting(4, 2, 3)
+    expect(await run()).toMatchObject({ stopReason: 'complete', stopWord: 'end_of_data', counts: { created: 14 } })
+    expect((await scene.checkpoint()).tidemark).toBe(tidemark)
+    execute = frontierOf(list)
+    expect(await run()).toMatchObject({ stopReason: 'complete', counts: { created: 11 } })
+    expect((await scene.checkpoint()).tidemark! > tidemark!).toBe(true)
+    await expectAll()
+    expect(await run()).toMatchObject({ stopWord: 'reached_since', pages: 1 })
+  })
+
+  test('a true end and a wrong one do not confirm each other', async () => {
+    list.remove(...list.ids.slice(3))
+    let request = 0
+    execute = frontierOf(list, {}, async (context) => {
+      if (++request === 2) list.add(...numbered('b', 5))
+      const page = list.read(context)
+      return request === 2 ? { items: page.items.slice(0, 2), nextCursor: null } : page
+    })
+    expect(await run()).toMatchObject({ stopReason: 'complete', counts: { created: 8 } })
+    expect(request).toBe(4)
+  })
+
+  test('invariant 9: a source that ends the list after another item each time is not asked without end', async () => {
+    let request = 0
+    execute = frontierOf(list, {}, async (context) => ({ items: list.read(context).items.slice(0, ++request % 7), nextCursor: null }))
+    expect(await run()).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_UNAVAILABLE' }, pages: 5 })
+    execute = frontierOf(list)
+    expect(await run()).toMatchObject({ stopReason: 'complete' })
+    await expectAll()
+  })
+
+  test('invariant 9: after such an error a list of one page is believed later, wherever it ends', async () => {
+    list.remove(...list.ids.slice(3))
+    let request = 0
+    execute = frontierOf(list, {}, async (context) => ({ items: list.read(context).items.slice(0, ++request % 3), nextCursor: null }))
+    expect(await run()).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_UNAVAILABLE' } })
+    execute = frontierOf(list)
+    expect(await run({ afterMs: HOUR })).toMatchObject({ stopReason: 'complete' })
+    await expectAll()
+  })
+
+  test('the same in the middle of the first backfill', async () => {
+    await run({ pagesMax: 2 })
+    list.add(...numbered('b', 25))
+    // A page of backfill, then the top, then two wrong ends.
+    execute = cutting(4, 3, 4)
+    expect(await run({ afterMs: HOUR })).toMatchObject({ stopReason: 'complete' })
+    execute = frontierOf(list)
+    await run()
+    await expectAll()
+  })
+
+  test.each([[0], [4]])('a replace cycle deletes nothing by it, after %i items', async (items) => {
+    await settle()
+    for (const request of [1, 2, 4, 5, 6]) {
+      execute = cutting(items, request)
+      const result = await runOn(scene, execute, { sync: 'verify', mode: 'replace' })
+      expect(result, `request ${request}`).toMatchObject({ stopReason: 'complete', counts: { swept: 0 } })
+    }
+    await expectAll()
+  })
+
+  test('a source that alternates between an end and an empty page with a cursor comes to an end', async () => {
+    let request = 0
+    execute = frontierOf(list, { refreshMs: 0 }, async (context) => {
+      const page = list.read({ ...context, cursor: context.cursor?.trim() ?? null })
+      return page.nextCursor === null && request++ % 2 === 1 ? { items: [], nextCursor: `${context.cursor} ` } : page
+    })
+    expect(await run({ pagesMax: 50 })).toMatchObject({ stopReason: 'complete', counts: { created: 35 } })
   })
 })
 
@@ -412,13 +525,13 @@ describe('SD6 a replace sync of the same function', () => {
       return list.read(context)
     })
     expect(await verify()).toMatchObject({ stopReason: 'complete', counts: { swept: 0 } })
-    expect(list.takeAsked()).toEqual(['forward null', 'backfill 26', 'backfill 16', 'backfill 5', 'forward null', expect.stringMatching(/^forward \d+$/), 'forward null'])
+    expect(list.takeAsked()).toEqual(['forward null', 'backfill 26', 'backfill 16', 'backfill 5', 'backfill 5', 'forward null', expect.stringMatching(/^forward \d+$/), 'forward null'])
     expect(await scene.keys()).toEqual(list.ids.toSorted())
   })
 
-  test('a list on one page is read once', async () => {
+  test('a list on one page is read once, and once more to confirm its end', async () => {
     list.remove(...list.ids.slice(3))
-    expect(await verify()).toMatchObject({ stopReason: 'complete', pages: 1 })
+    expect(await verify()).toMatchObject({ stopReason: 'complete', pages: 2 })
   })
 
   test('a list of fewer items than anchors are needed comes to an end too', async () => {

@@ -27,13 +27,27 @@ function fill(n: number): void {
 }
 
 describe('a backfill', () => {
-  test('N20 N22 XC7 scenario 1: a thousand rows, 350 of them with one timestamp, come in eleven pages and once each', async () => {
+  test('N20 N22 XC7 scenario 1: a thousand rows, 350 of them with one timestamp, come in eleven pages and once each; one more confirms the end', async () => {
     const start = scene.clock.now() - HOUR
     for (let index = 0; index < 1_000; index++) table.put(`r${String(index).padStart(4, '0')}`, { at: iso(start + (index < 300 ? index : index < 650 ? 300 : index) * SECOND) })
     const result = await cycle(keysetOf(table), { mode: 'replace' })
-    expect(result).toMatchObject({ stopReason: 'complete', pages: 11, counts: { created: 1_000, unchanged: 0 } })
+    expect(result).toMatchObject({ stopReason: 'complete', pages: 12, counts: { created: 1_000, unchanged: 0 } })
     expect(await scene.rows()).toEqual(table.truth())
     expect(await scene.feed()).toHaveLength(1_000)
+  })
+
+  test('invariant 12: inside a tie the tidemark of a page is before the time of its last row', async () => {
+    const at = iso(scene.clock.now() - HOUR)
+    for (let index = 0; index < 10; index++) table.put(`r${index}`, { at })
+    const read = keysetOf(table, { limit: 4 })
+    const tidemarks: string[] = []
+    await cycle(async (from: KeysetState | undefined, context) => {
+      const page = await read(from, context)
+      if (page.hasMore && page.tidemark !== undefined && page.tidemark !== null) tidemarks.push(page.tidemark)
+      return page
+    }, { mode: 'incremental' })
+    expect(tidemarks.length).toBeGreaterThan(1)
+    for (const tidemark of tidemarks) expect(Date.parse(tidemark)).toBeLessThan(Date.parse(at))
   })
 
   test('T8 as a control: asking only for later timestamps loses the ties at the border of a page', async () => {
@@ -48,8 +62,9 @@ describe('a backfill', () => {
   test('N21 the first page has no position, the next one that of the last row before it', async () => {
     fill(5)
     await cycle(keysetOf(table, { limit: 2 }), { mode: 'replace' })
-    const { r0001, r0003 } = table.truth()
-    expect(table.asked.map(({ after }) => after)).toEqual([undefined, { timestamp: r0001!.at, id: 'r0001' }, { timestamp: r0003!.at, id: 'r0003' }])
+    const { r0001, r0003, r0004 } = table.truth()
+    const places = [r0001!, r0003!, r0004!].map(({ at }, n) => ({ timestamp: at, id: ['r0001', 'r0003', 'r0004'][n] }))
+    expect(table.asked.map(({ after }) => after)).toEqual([undefined, ...places])
   })
 
   test('N28 the last page leaves no state, and no upper bound is ever asked for', async () => {
@@ -447,24 +462,59 @@ describe('the end of the pages is the source\'s own rule', () => {
     fill(8)
     const liesInLength = [{ take: 2, done: false }, { take: 3, done: false }]
     const liesInFlag = [{ take: 3, done: true }, { take: 3, done: true }]
-    await cycle(answering(liesInLength, (_, length) => length < 3), { mode: 'replace' })
+    const incremental = { mode: 'incremental', sync: 'length' } as const
+    await cycle(answering(liesInLength, (_, length) => length < 3), incremental)
     expect(await scene.keys()).toHaveLength(2)
-    await cycle(answering(liesInFlag, (done) => done), { mode: 'replace' })
+    await cycle(answering(liesInFlag, (done) => done), { ...incremental, sync: 'flag' })
     expect(await scene.keys()).toHaveLength(3)
+    // Of a replace cycle two answers in a row have to claim the end.
+    await cycle(answering([{ take: 3, done: true }, { take: 3, done: false }], (done) => done), { mode: 'replace' })
+    expect(await scene.rows()).toEqual(table.truth())
     for (const answers of [liesInLength, liesInFlag]) {
       await cycle(answering(answers, both), { mode: 'replace' })
       expect(await scene.rows()).toEqual(table.truth())
     }
   })
 
-  test('N66 N67 N70 a backfill may end on an empty page only', async () => {
+  test('N66 N67 N70 a backfill may end on an empty page only, and on a second one', async () => {
     fill(6)
     const backfill = keysetOf(table, { limit: 3, read: async (query) => {
       const items = table.select({ ...query, limit: table.asked.length === 1 ? 1 : 3 })
       table.asked.push(query)
       return { items, end: items.length === 0 }
     } })
-    expect(await cycle(backfill, { mode: 'replace' })).toMatchObject({ pages: 4 })
+    expect(await cycle(backfill, { mode: 'replace' })).toMatchObject({ pages: 5 })
+    expect(await scene.rows()).toEqual(table.truth())
+  })
+
+  test('T7 two ends of a backfill confirm each other after the same item', async () => {
+    fill(9)
+    await cycle(keysetOf(table, { limit: 3 }), { mode: 'replace' })
+    table.asked.length = 0
+    const early = keysetOf(table, { limit: 3, read: async (query) => {
+      const answer = await table.read(query)
+      return table.asked.length <= 2 ? { ...answer, end: true } : answer
+    } })
+    expect(await cycle(early, { mode: 'replace', allowDeletes: true })).toMatchObject({ stopReason: 'complete', counts: { swept: 0 } })
+    expect(await scene.rows()).toEqual(table.truth())
+  })
+
+  test('invariant 9: a backfill ends also while rows come in faster than it asks', async () => {
+    fill(4)
+    const busy = keysetOf(table, { limit: 3, read: async (query) => {
+      scene.clock.step(SECOND)
+      table.put(`new${table.asked.length}`)
+      return table.read(query)
+    } })
+    expect(await cycle(busy, { mode: 'replace' })).toMatchObject({ stopReason: 'complete', pages: 4 })
+  })
+
+  test('invariant 9: a backfill that ends too early each time fails, and goes on later', async () => {
+    fill(30)
+    const ending = keysetOf(table, { limit: 2, read: async (query) => ({ ...(await table.read(query)), end: true }) })
+    const failed = await cycle(ending, { mode: 'replace' })
+    expect(failed).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_UNAVAILABLE' }, pages: 5 })
+    expect(await cycle(keysetOf(table), { mode: 'replace', afterMs: HOUR })).toMatchObject({ stopReason: 'complete', resumed: true })
     expect(await scene.rows()).toEqual(table.truth())
   })
 

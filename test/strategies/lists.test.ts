@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import type { Change, Execute } from '../../src/contract/index.ts'
+import { SyncError, type Change, type Execute } from '../../src/contract/index.ts'
 import type { CycleResult } from '../../src/engine/cycle-options.ts'
 import { offset, pageNumber, token, type ListAnswer, type OffsetState } from '../../src/strategies/index.ts'
-import { Scene } from '../engine/scene.ts'
+import { HOUR, Scene } from '../engine/scene.ts'
 import { runOn, runToEnd, setState, stateOn } from './stage.ts'
 
 let scene: Scene
@@ -40,8 +40,21 @@ describe('a token', () => {
     expect(await cycle(token({ read: async () => ({ changes: [upsert('a')], next }) }))).toMatchObject({ pages: 1 })
   })
 
+  test('XC15 a token that its last page used up cannot be asked again: the listing ends, also when its last page is full', async () => {
+    const spent = new Set<string>()
+    const iterated = token({
+      read: async ({ token: after }) => {
+        if (after !== undefined && spent.has(after)) throw new SyncError('CURSOR_REJECTED', 'The iterator is no longer available.')
+        const start = Number(after ?? 0)
+        if (start + 2 >= 6 && after !== undefined) spent.add(after)
+        return { changes: names(6).slice(start, start + 2).map(upsert), next: start + 2 < 6 ? String(start + 2) : null }
+      },
+    })
+    expect(await cycle(iterated)).toMatchObject({ stopReason: 'complete', counts: { created: 6 } })
+  })
+
   test('XC15 an empty string is a token; as a control, whoever asks for truth loses the rest', async () => {
-    const pages = [{ changes: [upsert('a')], next: '' }, { changes: [upsert('b')] }]
+    const pages = [{ changes: [upsert('a'), upsert('b')], next: '' }, { changes: [upsert('c')] }]
     const asked: unknown[] = []
     const read = async ({ token: given }: { token: string | undefined }): Promise<{ changes: Change[]; next?: string }> => pages[asked.push(given) - 1]!
     await cycle(token({ read }))
@@ -78,6 +91,98 @@ describe('a token', () => {
     expect(await cycle(execute, { mode: 'incremental' })).toMatchObject({ pages: 1, counts: { created: 1, unchanged: 0 } })
   })
 
+  test.each([
+    // After the empty answer the true one, which is full, is a first claim.
+    ['full', names(4), undefined, 2], ['empty', names(4), 'empty', 3], ['short of the count', names(5), 'short', 2],
+  ] as const)('T7 a last page that is %s is asked for again, and its first answer sweeps nothing', async (_, rows, lie, times) => {
+    const asked: Array<string | undefined> = []
+    let isLying = false
+    const execute = token({
+      limit: 2,
+      read: async ({ token: after }) => {
+        asked.push(after)
+        const start = Number(after ?? 0)
+        const page = rows.slice(start, start + 2)
+        const next = start + 2 < rows.length ? String(start + 2) : null
+        if (!isLying || start !== 2 || asked.filter((one) => one === '2').length > 1) return { changes: page.map(upsert), next, ...(lie === 'short' && { total: rows.length }) }
+        return { changes: lie === 'empty' ? [] : page.map(upsert), next: null, ...(lie === 'short' && { total: rows.length }) }
+      },
+    })
+    await cycle(execute)
+    asked.length = 0
+    isLying = true
+    expect(await cycle(execute, { allowDeletes: true })).toMatchObject({ stopReason: 'complete', counts: { swept: 0 } })
+    expect(asked.filter((one) => one === '2')).toHaveLength(times)
+    expect(await scene.keys()).toEqual([...rows])
+  })
+
+  test('T7 a list that stays shorter than its count sweeps nothing', async () => {
+    await cycle(token({ read: async () => ({ changes: names(4).map(upsert), total: 4 }) }))
+    const short = token({ read: async () => ({ changes: names(2).map(upsert), total: 4 }) })
+    const result = await cycle(short, { allowDeletes: true })
+    expect(result).toMatchObject({ error: { code: 'CURSOR_REJECTED' }, counts: { swept: 0 } })
+  })
+
+  test('T7 two ends of a list confirm each other after the same item', async () => {
+    const rows = names(6)
+    // Of the second page: empty, full and at its end, and only then as it is.
+    const wrong = [{ changes: [], next: null }, { changes: rows.slice(2, 4).map(upsert), next: null }]
+    let isLying = false
+    const execute = token({
+      limit: 2,
+      read: async ({ token: after }) => {
+        const start = Number(after ?? 0)
+        if (isLying && start === 2 && wrong.length > 0) return wrong.shift()!
+        return { changes: rows.slice(start, start + 2).map(upsert), next: start + 2 < 6 ? String(start + 2) : null }
+      },
+    })
+    await cycle(execute)
+    isLying = true
+    expect(await cycle(execute, { allowDeletes: true })).toMatchObject({ stopReason: 'complete', counts: { swept: 0 } })
+    expect(await scene.keys()).toEqual(rows)
+  })
+
+  test('invariant 9: a list that ends after another item each time fails the cycle, and a later one goes on', async () => {
+    let request = 0
+    const restless = token({ confirms: true, read: async () => ({ changes: [upsert(`x${request++}`)], next: null }) })
+    expect(await cycle(restless)).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_UNAVAILABLE' }, pages: 5 })
+    const still = token({ confirms: true, read: async () => ({ changes: [upsert('a')], next: null }) })
+    expect(await cycle(still, { afterMs: HOUR })).toMatchObject({ stopReason: 'complete', resumed: true })
+    expect(await scene.keys()).toContain('a')
+  })
+
+  test('T7 of two empty answers the position takes the token of the first: the second may hide what came since', async () => {
+    const log = names(2)
+    let isHiding = false
+    const execute = token({
+      read: async ({ token: after }) => {
+        const changes = isHiding ? [] : log.slice(Number(after ?? 0)).map(upsert)
+        return { changes, resume: String(log.length) }
+      },
+    })
+    await cycle(execute, { mode: 'incremental' })
+    await cycle(execute, { mode: 'incremental' })
+    log.push('later')
+    isHiding = true
+    await cycle(execute, { mode: 'incremental' })
+    isHiding = false
+    await cycle(execute, { mode: 'incremental' })
+    expect(await scene.keys()).toContain('later')
+  })
+
+  test('T7 a source that forgets a listing with its last page agrees with its end by refusing that page', async () => {
+    const asked: Array<string | undefined> = []
+    const execute = token({
+      read: async ({ token: after }) => {
+        if (asked.push(after) > 2) throw new SyncError('CURSOR_REJECTED', 'The iteration is over.')
+        return after === undefined ? { changes: names(2).map(upsert), next: '2' } : { changes: names(4).slice(2).map(upsert), next: null }
+      },
+    })
+    expect(await cycle(execute)).toMatchObject({ stopReason: 'complete' })
+    expect(asked).toEqual([undefined, '2', '2'])
+    expect(await scene.keys()).toEqual(names(4))
+  })
+
   test('XC20 a number for a token fails; a state that is not its own is refused and kept', async () => {
     expect(await cycle(token({ read: async () => ({ changes: [], next: 2 as never }) }))).toMatchObject({ error: { code: 'SOURCE_INVALID' } })
     await setState(scene, { cursor: 2 })
@@ -90,10 +195,11 @@ class MovingList {
   rows = names(30)
   calls = 0
   totals = false
+  isHidden = false
   meanwhile: (call: number) => void = () => {}
 
   read(start: number, limit: number): ListAnswer {
-    const changes = this.rows.slice(start, start + limit).map(upsert)
+    const changes = this.isHidden ? [] : this.rows.slice(start, start + limit).map(upsert)
     const total = this.rows.length
     this.meanwhile(++this.calls)
     return { changes, ...(this.totals && { total }) }
@@ -170,8 +276,19 @@ describe.each([['offset', 'byOffset'], ['pageNumber', 'byPage']] as const)('%s',
     }
     const before = await scene.keys()
     const result = await cycle(list[way]())
-    expect(result).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_INVALID', message: expect.stringMatching(/no two readings agree/) }, counts: { swept: 0 } })
+    expect(result).toMatchObject({ stopReason: 'error', error: { code: 'CURSOR_REJECTED', message: expect.stringMatching(/no two readings agree/) }, counts: { swept: 0 } })
     expect(await scene.keys()).toEqual(expect.arrayContaining(before))
+  })
+
+  test('T7 passes that end too early, each after another row, do not confirm each other', async () => {
+    await cycle(list[way]())
+    list.calls = 0
+    // Empty pages: the second one of the first pass, and the third one of the second pass.
+    list.meanwhile = (call) => {
+      list.isHidden = call === 1 || call === 4
+    }
+    expect(await cycle(list[way](), { allowDeletes: true })).toMatchObject({ stopReason: 'complete', counts: { swept: 0 } })
+    expect(await scene.keys()).toEqual(list.rows)
   })
 
   test('the order of rows does not matter, only which they are', async () => {

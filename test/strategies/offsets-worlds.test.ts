@@ -154,7 +154,7 @@ describe('worlds of a log', () => {
       const said = await run(plan, world, isWhole)
       expect(['complete', 'max_pages', 'HISTORY_LOST']).toContain(said)
       if (said !== 'HISTORY_LOST') return
-      expect((await scene.checkpoint('log-backfill')).triggeredAt).not.toBeNull()
+      expect((await scene.checkpoint('log-backfill')).backfillNeeded).not.toBeNull()
       expect(await run(plans.backfill, world, true)).toBe('complete')
     }
     for (let step = 0; step < 40; step++) {

@@ -60,15 +60,37 @@ describe('a connection', () => {
     await cycle(execute, { mode: 'incremental', sync: 'other' })
     await cycle(execute, { mode: 'incremental', sync: 'other' })
     expect(seen).toEqual([
-      { hasMore: true, nextState: { cursor: 'cursor:2' } }, { hasMore: false, nextState: undefined },
+      { hasMore: true, nextState: { cursor: 'cursor:2', tally: { size: 2 } } }, { hasMore: false, nextState: undefined },
       { hasMore: true, nextState: { cursor: 'cursor:2' } }, { hasMore: false, nextState: { cursor: null } },
       { hasMore: true, nextState: { cursor: 'cursor:2' } }, { hasMore: false, nextState: { cursor: null } },
     ])
   })
 
+  test.each([
+    ['a connection', (read: (after: string | null) => ReturnType<typeof connection>) => relay({ limit: 2, read: async ({ after }) => {
+      const { nodes, pageInfo } = read(after)
+      return { changes: nodes.map(upsert), pageInfo }
+    } })],
+    ['the outer one of two', (read: (after: string | null) => ReturnType<typeof connection>) => relayNested({
+      readOuter: async ({ after }) => {
+        const { nodes, pageInfo } = read(after)
+        return { changes: nodes.map(upsert), pageInfo, parents: nodes.map((id) => ({ id, pageInfo: null })) }
+      },
+      readInner: async () => ({ changes: [], parents: [] }),
+    })],
+  ])('T7 two ends of %s confirm each other after the same item', async (_, executeOf) => {
+    const rows = names(6)
+    const last = { hasNextPage: false, endCursor: null }
+    const wrong = [{ nodes: [], pageInfo: last }, { nodes: rows.slice(2, 4), pageInfo: last }]
+    await cycle(executeOf((after) => connection(rows, after, 2)) as Execute<any>)
+    const early = executeOf((after) => (after === 'cursor:2' && wrong.shift()) || connection(rows, after, 2)) as Execute<any>
+    expect(await cycle(early, { allowDeletes: true })).toMatchObject({ stopReason: 'complete', counts: { swept: 0 } })
+    expect(await scene.keys()).toEqual(rows)
+  })
+
   test('XC15 an empty string is a cursor', async () => {
     const asked: Array<string | null> = []
-    await cycle(relay({ read: async ({ after }) => ({ changes: [upsert(`of ${asked.push(after)}`)], pageInfo: { hasNextPage: after === null, endCursor: '' } }) }))
+    await cycle(relay({ read: async ({ after }) => ({ changes: ['one', 'other'].slice(0, 3 - asked.push(after)).map(upsert), pageInfo: { hasNextPage: after === null, endCursor: '' } }) }))
     expect(asked).toEqual([null, ''])
   })
 
@@ -87,7 +109,7 @@ describe('a budget', () => {
   const paced = (budget: object, times: number[]): Execute<RelayState> => relay({
     read: async ({ after }, { clock }) => {
       times.push(clock.now())
-      const { nodes, pageInfo } = connection(names(4), after, 1)
+      const { nodes, pageInfo } = connection(names(7), after, 2)
       return { changes: nodes.map(upsert), pageInfo, budget: budget as { limit: number } }
     },
   })
@@ -185,10 +207,10 @@ describe('a connection inside a connection', () => {
     expect(forge.outerAsked).toEqual([null, 'cursor:2'])
     expect(forge.innerAsked).toEqual([['A'], ['A'], ['C']])
     expect(seen).toEqual([
-      { hasMore: true, nextState: { cursor: 'cursor:2', nestedCursors: { A: 'cursor:100' } } },
-      { hasMore: true, nextState: { cursor: 'cursor:2', nestedCursors: { A: 'cursor:200' } } },
-      { hasMore: true, nextState: { cursor: 'cursor:2' } },
-      { hasMore: true, nextState: { cursor: 'cursor:2', outerDone: true, nestedCursors: { C: 'cursor:100' } } },
+      { hasMore: true, nextState: { cursor: 'cursor:2', nestedCursors: { A: 'cursor:100' }, tally: { size: 2 } } },
+      { hasMore: true, nextState: { cursor: 'cursor:2', nestedCursors: { A: 'cursor:200' }, tally: { size: 2 } } },
+      { hasMore: true, nextState: { cursor: 'cursor:2', tally: { size: 2 } } },
+      { hasMore: true, nextState: { cursor: 'cursor:2', outerDone: true, nestedCursors: { C: 'cursor:100' }, tally: { size: 2 } } },
       { hasMore: false, nextState: undefined },
     ])
   })

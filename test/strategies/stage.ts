@@ -42,7 +42,7 @@ export async function setState(scene: Scene, value: unknown, sync = 'sync'): Pro
   const taken = await scene.store.acquire(ref(sync), { holder: 'operator', ttlMs: 1_000, at: scene.clock.now() })
   if (taken.kind !== 'acquired') throw new Error('held')
   await scene.store.commit({
-    lease: taken.lease, version: taken.checkpoint.version, at: scene.clock.now(), move: { kind: 'set', state: JSON.stringify(value), actor: 'test', reason: 'test' },
+    lease: taken.lease, version: taken.checkpoint.version, at: scene.clock.now(), move: { kind: 'set', state: value === null ? null : JSON.stringify(value), actor: 'test', reason: 'test' },
     owner: 'shop', landings: [], quarantined: [], columns: {}, readFrom: 0, upstreamToleranceMs: 0,
   })
   await scene.store.release(taken.lease)

@@ -29,7 +29,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   'sources/salesforce': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
   'sources/servicenow': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
   'sources/stripe': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
-  'sources/sql': { folders: ['redaction', 'contract', 'values', 'sources/kit', 'sources/kit/postgres'], packages: ['node:fs', 'pg', 'mysql2', '@photostructure/sqlite'] },
+  'sources/sql': { folders: ['redaction', 'contract', 'values', 'sources/kit', 'sources/kit/postgres', 'strategies'], packages: ['node:fs', 'pg', 'mysql2', '@photostructure/sqlite'] },
   'sources/kafka': { folders: ['redaction', 'contract', 'values', 'sources/kit', 'strategies'], packages: ['kafkajs'] },
   'sources/postgres-cdc': { folders: ['redaction', 'contract', 'values', 'sources/kit', 'sources/kit/postgres'], packages: ['node:crypto', 'pg'] },
   'sources/files': { folders: ['contract', 'values'], packages: ['node:crypto', 'node:fs', 'node:fs/promises', 'node:path', 'node:stream', 'node:zlib', 'csv-parse', 'hyparquet', 'hyparquet-compressors', '@aws-sdk/client-s3'] },
@@ -37,10 +37,10 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   'stores/kit': { folders: ['contract', 'values'], packages: ['node:crypto'] },
   'stores/sqlite': { folders: ['contract', 'values', 'registry', 'stores/kit'], packages: ['node:crypto', 'node:fs', 'node:path', 'node:worker_threads', '@photostructure/sqlite'] },
   'stores/postgres': { folders: ['contract', 'values', 'registry', 'stores/kit'], packages: ['node:crypto', 'pg'] },
-  platform: { folders: ['redaction', 'contract', 'values'], packages: ['node:async_hooks', 'node:crypto', 'node:os', 'node:timers/promises', 'node:fs', 'node:process', 'node:stream', 'node:stream/web', 'node:zlib', 'undici', '@opentelemetry/api'] },
+  platform: { folders: ['redaction', 'contract', 'values'], packages: ['node:async_hooks', 'node:crypto', 'node:os', 'node:timers/promises', 'node:fs', 'node:process', 'node:stream', 'node:stream/web', 'node:zlib', 'node:dns', 'node:net', 'node:util', 'undici', '@opentelemetry/api'] },
   'config/manifest': {
     folders: [
-      'redaction', 'contract', 'config', 'sources/kit', 'sources/airtable', 'sources/bookmarks', 'sources/evm', 'sources/files', 'sources/github', 'sources/github-stars', 'sources/hubspot', 'sources/kafka', 'sources/kraken',
+      'redaction', 'contract', 'config', 'connector', 'sources/kit', 'sources/airtable', 'sources/bookmarks', 'sources/evm', 'sources/files', 'sources/github', 'sources/github-stars', 'sources/hubspot', 'sources/kafka', 'sources/kraken',
       'sources/linear', 'sources/odata', 'sources/postgres-cdc', 'sources/rest', 'sources/salesforce', 'sources/servicenow', 'sources/singer', 'sources/sql', 'sources/stripe',
     ],
     packages: ['node:fs', 'node:path', 'ajv', 'yaml'],
@@ -53,7 +53,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   'runner/restate': { folders: ['contract', 'values', 'engine', 'platform', 'runner'], packages: ['node:child_process', 'node:crypto', 'node:events', 'node:fs', 'node:fs/promises', 'node:http2', 'node:module', 'node:net', 'node:path', 'node:timers/promises', '@restatedev/restate-sdk'] },
   feed: { folders: ['contract', 'values'], packages: ['node:crypto'] },
   'webhooks/verify': { folders: ['contract', 'webhooks'], packages: ['node:crypto'] },
-  webhooks: { folders: ['redaction', 'contract', 'values', 'feed', 'engine', 'webhooks/verify'], packages: ['node:crypto', 'node:dns', 'node:net', 'node:util', 'undici'] },
+  webhooks: { folders: ['redaction', 'contract', 'values', 'feed', 'engine', 'platform', 'webhooks/verify'], packages: ['node:crypto', 'node:dns', 'node:net', 'node:util', 'undici'] },
   server: {
     folders: ['redaction', 'contract', 'values', 'feed', 'engine', 'registry', 'platform', 'runner', 'webhooks'],
     packages: ['node:crypto', 'node:fs', 'node:http', 'node:net', 'node:path', 'node:url', 'node:util', 'node:zlib', 'fastify', '@fastify/compress', 'prom-client'],
@@ -67,7 +67,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   client: { folders: ['contract', 'values'], packages: [] },
   'client/node': { folders: ['client'], packages: ['node:fs/promises', 'node:path'] },
   'testing/simulation/vendors': {
-    folders: ['contract', 'engine', 'config', 'stores/sqlite', 'testing', 'sources/airtable', 'sources/github', 'sources/hubspot', 'sources/linear', 'sources/rest', 'sources/salesforce', 'sources/servicenow', 'sources/stripe'],
+    folders: ['contract', 'engine', 'config', 'runner', 'stores/sqlite', 'testing', 'sources/airtable', 'sources/github', 'sources/hubspot', 'sources/linear', 'sources/rest', 'sources/salesforce', 'sources/servicenow', 'sources/stripe'],
     packages: [],
   },
   'testing/simulators/postgres': { folders: ['contract', 'testing', 'runner/restate'], packages: ['node:child_process', 'node:crypto', 'node:events', 'node:fs', 'node:module', 'node:os', 'node:path', 'node:timers/promises', 'node:url', '@photostructure/sqlite', 'pg'] },

@@ -4,9 +4,13 @@ import { expect, test } from 'vitest'
 import { ROOT } from '../cli/package.ts'
 import { renderConfig } from '../docs/render-config.ts'
 import { renderLlms } from '../docs/render-llms.ts'
+import { renderSources } from '../docs/render-sources.ts'
 import { renderTelemetry } from '../docs/render-telemetry.ts'
 
-test.each([['docs/reference/config.md', renderConfig], ['docs/reference/telemetry.md', renderTelemetry], ['llms.txt', renderLlms]])('%s is what the code and the pages say (TIDEMARK_UPDATE=1 writes it)', (page, render) => {
+test.each([
+  ['docs/reference/config.md', renderConfig], ['docs/reference/sources.md', renderSources], ['docs/reference/telemetry.md', renderTelemetry],
+  ['llms.txt', renderLlms],
+])('%s is what the code and the pages say (TIDEMARK_UPDATE=1 writes it)', (page, render) => {
   if (process.env['TIDEMARK_UPDATE'] === '1') writeFileSync(join(ROOT, page), render())
   expect(readFileSync(join(ROOT, page), 'utf8')).toBe(render())
 })

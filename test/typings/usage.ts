@@ -8,7 +8,7 @@ export async function usage(): Promise<void> {
     // @ts-expect-error -- a deleted row has no record
     void change.snapshot.name
     if (change.action === 'deleted') continue
-    if (change.resourceType === 'people') {
+    if (change.database === 'people') {
       const { name, email, age, roles }: People = change.snapshot
       const said: [string, string | null, number | undefined, 'admin' | 'guest' | undefined] = [name, email, age, roles[0]]
       void said
@@ -20,7 +20,7 @@ export async function usage(): Promise<void> {
       const sku: string | undefined = line?.parts?.[0]?.sku
       void sku
       // @ts-expect-error -- only what was asked for comes
-      if (change.resourceType === 'door-events') continue
+      if (change.database === 'door-events') continue
     }
   }
   // @ts-expect-error -- there is no such database

@@ -76,15 +76,39 @@ describe('invariant 6: what becomes of a landing', () => {
 
   test.each(cells)('XB14 $what on a $status row, time $order, read $read: $verdict', ({ status, what, order, read, verdict }) => {
     const [landingAt, rowAt] = TIMES[order]
-    const row: StoredRow = { sequence: 7, status, hash: status === 'live' ? 'h' : null, upstreamAt: rowAt, writer: 1, owner: 1 }
-    expect(judge(landingOf(what, landingAt), row, { ...READS[read], upstreamToleranceMs: 5_000 })).toBe(verdict)
+    const row: StoredRow = { sequence: 7, status, hash: status === 'live' ? 'h' : null, upstreamAt: rowAt, writer: 1, owner: 1, contestedBy: null }
+    const judged = (isListing: boolean): Verdict => judge(landingOf(what, landingAt), row, { ...READS[read], upstreamToleranceMs: 5_000, isListing })
+    expect(judged(false)).toBe(verdict)
+    // A listing asked for after the row was committed is the later read: it is not refused for its time alone.
+    expect(judged(true)).toBe(verdict === 'stale' && read === 'after' ? 'contest' : verdict)
+  })
+
+  const contents = (['own', 'after', 'during'] as const).flatMap((read) => (['event', 'read'] as const).flatMap((asOf) =>
+    (['newer', 'equal', 'older', 'landing without time', 'row without time'] as const).map((order) => ({ read, asOf, order }))))
+
+  test.each(contents)('a record as of its $asOf on the row of another sync, time $order, read $read', ({ read, asOf, order }) => {
+    const [landingAt, rowAt] = TIMES[order]
+    const on = (status: RowStatus): Verdict => {
+      const row: StoredRow = { sequence: 7, status, hash: status === 'live' ? 'h' : null, upstreamAt: rowAt, writer: 1, owner: 1, contestedBy: null }
+      const landing = landingOf('other content', landingAt) as Extract<Landing, { type: 'upsert' }>
+      return judge({ ...landing, asOf }, row, { ...READS[read], upstreamToleranceMs: 5_000, isListing: false })
+    }
+    // An event of a log may be older than any row of another sync, and a read than one that was committed meanwhile.
+    const isUnordered = read === 'during' || (asOf === 'event' && read === 'after')
+    if (isUnordered) expect([on('live'), on('swept')]).toEqual(['overlap', 'overlap'])
+    // A read that began after the row was committed is later than the row.
+    else if (asOf === 'read') expect([on('live'), on('swept')]).toEqual(['update', 'create'])
+    // The events of one sync are ordered by their times.
+    else expect([on('live'), on('swept')]).toEqual([order === 'older' ? 'stale' : 'update', 'create'])
+    // A deletion is final: neither is asked for again.
+    if (order === 'older' || order === 'equal') expect(on('deleted')).toBe('stale')
   })
 
   test('a key never seen is created, or buried so that an older fact stays out', () => {
     for (const [landingAt] of Object.values(TIMES)) {
       for (const read of Object.values(READS)) {
-        expect(judge(landingOf('other content', landingAt), undefined, { ...read, upstreamToleranceMs: 0 })).toBe('create')
-        expect(judge(landingOf('delete', landingAt), undefined, { ...read, upstreamToleranceMs: 0 })).toBe('bury')
+        expect(judge(landingOf('other content', landingAt), undefined, { ...read, upstreamToleranceMs: 0, isListing: true })).toBe('create')
+        expect(judge(landingOf('delete', landingAt), undefined, { ...read, upstreamToleranceMs: 0, isListing: true })).toBe('bury')
       }
     }
   })

@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest'
 import { changeText } from '../../src/feed/item.ts'
 import { churn, currentRows, sorted, type Replica } from '../../src/testing/store-cases/churn.ts'
 import { remove, upsert } from '../../src/testing/store-cases/harness.ts'
-import { editWebhook, replayWebhook } from '../../src/webhooks/manage.ts'
-import { newSecret, rotated } from '../../src/webhooks/secrets.ts'
+import { editWebhook, pauseWebhook, replayWebhook, rotateWebhook } from '../../src/webhooks/manage.ts'
+import { newSecret } from '../../src/webhooks/secrets.ts'
 import { DeliveryStand, type OpenHarness } from './delivery-stand.ts'
 import { Receiver, type Received } from './receiver.ts'
 
@@ -26,7 +26,7 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       expect(receiver.received.map(({ body }) => body)).toEqual(entries.map((entry) => changeText(entry)))
       expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/)
       for (const { body, headers, id } of receiver.received) {
-        expect(new Official(secret).verify(body, headers as Record<string, string>)).toMatchObject({ resourceType: 'things', resourceId: 'a' })
+        expect(new Official(secret).verify(body, headers as Record<string, string>)).toMatchObject({ resourceType: 'thing', database: 'things', resourceId: 'a' })
         expect(() => new Official(newSecret()).verify(body, headers as Record<string, string>)).toThrow()
         expect(id + String(headers['webhook-timestamp'])).not.toContain('.')
       }
@@ -43,7 +43,7 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       await all.until(({ length }) => length === 6)
       const { position } = await stand.until((webhook) => webhook.position === 6)
       expect(position).toBe(6)
-      expect(some.received.map(({ item }) => [item['resourceType'], item['action'], item['snapshot'].n])).toEqual([['rare', 'updated', 1], ['rare', 'updated', 2]])
+      expect(some.received.map(({ item }) => [item['database'], item['action'], item['snapshot'].n])).toEqual([['rare', 'updated', 1], ['rare', 'updated', 2]])
     })
 
     test('a wider filter holds from the place on: what landed before it and was not wanted is not sent, what landed before the edit and was not come to is', async () => {
@@ -62,11 +62,11 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       await both(3)
       stand.deliver()
       await stand.until(({ position }) => position === 6)
-      const sent = () => receiver.received.map(({ item }) => `${item['resourceType']} ${item['snapshot'].n}`)
+      const sent = () => receiver.received.map(({ item }) => `${item['database']} ${item['snapshot'].n}`)
       expect(sent().toSorted()).toEqual(['rare 1', 'rare 2', 'rare 3', 'things 2', 'things 3'])
       // The past comes only when it is asked for, and then by the new filter.
       receiver.received.length = 0
-      await replayWebhook(stand.store, id, { all: true }, stand.ports.clock.now())
+      await replayWebhook(stand.store, id, { all: true }, { actor: 'ana', at: stand.ports.clock.now() })
       await receiver.until(({ length }) => length === 6)
       expect(sent().toSorted()).toEqual(['rare 1', 'rare 2', 'rare 3', 'things 1', 'things 2', 'things 3'])
     })
@@ -85,7 +85,7 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       stand.shiftMs = 60_000
       stand.deliver()
       await stand.until(({ position, waiting }) => position === 4 && waiting === 0)
-      expect(up.received.map(({ item }) => `${item['resourceType']} ${item['snapshot'].n}`).toSorted()).toEqual(['rare 1', 'rare 2', 'things 1'])
+      expect(up.received.map(({ item }) => `${item['database']} ${item['snapshot'].n}`).toSorted()).toEqual(['rare 1', 'rare 2', 'things 1'])
       expect(told(up.received, 'b')).toEqual([1, 2])
     })
 
@@ -108,7 +108,7 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       letGo()
       await stand.until(({ position }) => position === 3)
       // The round that was cut off is read again by the new filter: it is neither noted nor repeated.
-      expect(receiver.received.map(({ item }) => `${item['resourceType']} ${item['snapshot'].n}`)).toEqual(['rare 1', 'things 1'])
+      expect(receiver.received.map(({ item }) => `${item['database']} ${item['snapshot'].n}`)).toEqual(['rare 1', 'things 1'])
     })
 
     test('Z33 an item beyond 20 kB comes without its record and says so', async () => {
@@ -127,9 +127,8 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       const stand = await DeliveryStand.open(open)
       const receiver = await Receiver.open()
       const old = await stand.add(receiver)
-      const next = newSecret()
-      const { waiting: _, ...webhook } = (await stand.store.webhooks())[0]!
-      await stand.store.putWebhook({ ...webhook, secrets: rotated(webhook.secrets, next, stand.ports.clock.now(), HOUR_MS) }, webhook)
+      const [webhook] = await stand.store.webhooks()
+      const { secret: next } = await rotateWebhook(stand.store, webhook!.id, HOUR_MS, { actor: 'ana', at: stand.ports.clock.now() })
       stand.deliver()
       const driver = await stand.driver()
       await driver.cycle([upsert('a', { n: 1 })])
@@ -140,6 +139,45 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       await driver.cycle([upsert('a', { n: 2 })])
       await receiver.until(({ length }) => length === 2)
       expect(String(receiver.received[1]!.headers['webhook-signature']).split(' ')).toHaveLength(1)
+    })
+
+    test('XF12 after a rotation without overlap no message bears the old signature, also in a round that had begun', async () => {
+      const stand = await DeliveryStand.open(open)
+      const held: Array<() => void> = []
+      const receiver = await Receiver.open((_, response) => void held.push(() => response.writeHead(204).end()))
+      await stand.add(receiver)
+      const driver = await stand.driver()
+      await driver.cycle(Array.from({ length: 40 }, (_, n) => upsert(`k${n}`, { n })))
+      stand.deliver()
+      // The first messages of the round are on their way, signed with the old secret.
+      await receiver.until(({ length }) => length === 8)
+      const [webhook] = await stand.store.webhooks()
+      const { secret } = await rotateWebhook(stand.store, webhook!.id, 0, { actor: 'ana', at: stand.ports.clock.now() })
+      receiver.answer = (_, response) => void response.writeHead(204).end()
+      for (const answer of held) answer()
+      await receiver.until(({ length }) => length === 40)
+      for (const { body, headers } of receiver.received.slice(8)) new Official(secret).verify(body, headers as Record<string, string>)
+    })
+
+    test('after an edit or a pause is acknowledged no message goes to the old URL, also in a round that had begun', async () => {
+      for (const change of ['edit', 'pause'] as const) {
+        const stand = await DeliveryStand.open(open)
+        const held: Array<() => void> = []
+        const [first, second] = [await Receiver.open((_, response) => void held.push(() => response.writeHead(204).end())), await Receiver.open()]
+        await stand.add(first)
+        const driver = await stand.driver()
+        await driver.cycle(Array.from({ length: 40 }, (_, n) => upsert(`k${n}`, { n })))
+        stand.deliver()
+        await first.until(({ length }) => length === 8)
+        const { id } = (await stand.store.webhooks())[0]!
+        const by = { actor: 'ana', at: stand.ports.clock.now() }
+        if (change === 'edit') await editWebhook(stand.store, id, { url: second.url, allow: ['http', 'private', 'port'] }, { ...by, isDone: true })
+        else await pauseWebhook(stand.store, id, by)
+        for (const answer of held) answer()
+        if (change === 'edit') await second.until(({ length }) => length === 40)
+        else await stand.until(({ heldBy }) => heldBy === null)
+        expect(first.received).toHaveLength(8)
+      }
     })
 
     test('Z30 XF10 what fails is sent again with the same id and a fresh time; its key waits and the others go on', async () => {
@@ -188,7 +226,7 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       expect(stand.lines.join()).toContain('a webhook was disabled')
       await driver.cycle([upsert('b', { n: 1 })])
       receiver.answer = (_, response) => void response.writeHead(200).end()
-      await stand.store.restartWebhook(id, { at: stand.ports.clock.now() })
+      await stand.store.restartWebhook(id, { actor: 'test', at: stand.ports.clock.now() })
       await stand.until(({ waiting, position }) => waiting === 0 && position === 2)
       expect(receiver.received.map(({ item }) => item['resourceId'])).toEqual(['a', 'a', 'b'])
     })
@@ -298,7 +336,7 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       expect((await stand.until(({ disabled }) => disabled !== null)).disabled).toContain('compacted')
       // From the start on, whatever was compacted is no gap.
       const [{ id } = { id: '' }] = await stand.store.webhooks()
-      await stand.store.restartWebhook(id, { at: stand.ports.clock.now(), place: { position: 0, floor: (await stand.store.feed({ ...ALL, limit: 0 })).floor } })
+      await stand.store.restartWebhook(id, { actor: 'test', at: stand.ports.clock.now(), place: { position: 0, floor: (await stand.store.feed({ ...ALL, limit: 0 })).floor } })
       expect(await stand.until(({ position }) => position === 2)).toMatchObject({ disabled: null })
     })
 
@@ -310,7 +348,7 @@ export function describeDelivery(name: string, open: OpenHarness): void {
         if (++count % 7 === 0) return void response.writeHead(503).end()
         if (!seen.has(id)) {
           seen.add(id)
-          const name = `${item['resourceType']}/${item['resourceId']}`
+          const name = `${item['database']}/${item['resourceId']}`
           if (item['action'] === 'deleted') replica.delete(name)
           else replica.set(name, JSON.stringify(item['snapshot']))
         }

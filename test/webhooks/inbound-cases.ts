@@ -3,7 +3,7 @@ import { Stripe } from 'stripe'
 import { describe, expect, test } from 'vitest'
 import type { WebhookOptions } from '../../src/config/webhook-options.ts'
 import { Worker } from '../../src/config/worker.ts'
-import type { JsonObject, Store } from '../../src/contract/index.ts'
+import { SyncError, type JsonObject, type Secrets, type Store } from '../../src/contract/index.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { systemRandom } from '../../src/platform/random.ts'
 import { live } from '../../src/testing/store-cases/harness.ts'
@@ -11,6 +11,7 @@ import type { ExecuteWebhook } from '../../src/webhooks/inbound.ts'
 import { TenantInbound } from '../../src/webhooks/tenant-inbound.ts'
 import { githubSignature } from '../../src/webhooks/verify/github.ts'
 import { stripeSignature } from '../../src/webhooks/verify/stripe.ts'
+import type { Verify } from '../../src/webhooks/verify/verify.ts'
 import { Stand, type Answer } from '../server/stand.ts'
 import type { OpenHarness } from './delivery-stand.ts'
 
@@ -208,6 +209,38 @@ export function describeInbound(name: string, open: OpenHarness): void {
       expect(await stand.post('/webhooks/nobody/shop/nobody', { key: null, body: '{}' })).toMatchObject({ status: 404 })
     })
 
+    test('Z43 an address with a tenant in it answers the same whether the tenant exists, has a secret, or neither; the same work is done', async () => {
+      const checked: string[] = []
+      const { stand, inbound } = await openStand(open, {
+        verify: (delivery, context) => {
+          checked.push(delivery.path)
+          return stripeSignature({ secret: 'STRIPE_SECRET' })(delivery, context)
+        },
+        ownSecretsOf: (tenant) => ({
+          get(name) {
+            if (tenant === 'bare') throw new SyncError('SECRET_MISSING', `The secret ${name} is not set.`)
+            return `${SECRET}-${tenant}`
+          },
+        }),
+      })
+      for (const tenant of ['acme', 'bare']) inbound.add(tenant)
+      const message = event('evt_1', 10, { id: 'ch_1', amount: 5 })
+      const forged = [signed(message, Date.now(), 'whsec_other'), signed(message, Date.now() - 3_600_000), { 'stripe-signature': 'v1=nonsense' }, {}]
+      for (const webhook of ['stripe', 'none']) {
+        for (const headers of forged) {
+          const answers: string[] = []
+          for (const tenant of ['acme', 'bare', 'nobody', stand.store.tenant]) {
+            const before = checked.length
+            const answer = await stand.post(`/webhooks/${tenant}/shop/${webhook}`, { key: null, body: message, headers: { 'content-type': 'application/json', ...headers } })
+            const { requestId: _, ...body } = answer.body
+            const names = [...answer.headers.keys()].toSorted()
+            answers.push(JSON.stringify([answer.status, body, names, checked.length - before]))
+          }
+          expect(new Set(answers).size, answers.join('\n')).toBe(1)
+        }
+      }
+    })
+
     test('XA6 what was kept for another tenant is taken up too', async () => {
       const first = await openStand(open, { later: true, execute: () => new Promise(() => {}) })
       first.inbound.add('acme')
@@ -243,9 +276,11 @@ export function describeInbound(name: string, open: OpenHarness): void {
 
 interface StandOptions extends Partial<Pick<WebhookOptions, 'execute' | 'wants' | 'later'>> {
   readonly shiftMs?: number
+  readonly verify?: Verify
+  readonly ownSecretsOf?: (tenant: string) => Secrets
 }
 
-async function openStand(open: OpenHarness, { execute = chargesOf, shiftMs = 0, ...more }: StandOptions = {}): Promise<{ stand: Stand; store: Store; inbound: TenantInbound }> {
+async function openStand(open: OpenHarness, { execute = chargesOf, shiftMs = 0, ownSecretsOf = (tenant) => ({ get: () => `${SECRET}-${tenant}` }), ...more }: StandOptions = {}): Promise<{ stand: Stand; store: Store; inbound: TenantInbound }> {
   const worker = new Worker({ name: 'shop' })
   const charges = worker.database('charges')
   worker.sync('orders', { database: worker.database('orders'), mode: 'incremental', execute: async () => ({ changes: [], hasMore: false }) })
@@ -256,7 +291,7 @@ async function openStand(open: OpenHarness, { execute = chargesOf, shiftMs = 0, 
   const note = (message: string, fields?: object): void => void lines.push(JSON.stringify({ message, ...fields }))
   const ports = { clock: { ...systemClock, now: () => systemClock.now() + shiftMs }, random: systemRandom, log: { debug: note, info: note, warn: note, error: note } }
   const inbound = new TenantInbound({
-    store: harness.store, ports, secretsOf: () => ({ get: () => SECRET }), ownSecretsOf: (tenant) => ({ get: () => `${SECRET}-${tenant}` }), holder: `webhook:test-${++stands}`, webhooks: worker.webhooks(),
+    store: harness.store, ports, secretsOf: () => ({ get: () => SECRET }), ownSecretsOf, holder: `webhook:test-${++stands}`, webhooks: worker.webhooks(),
     fetch: () => Promise.reject(new Error('nobody asks')),
   })
   const stand = await Stand.open(async () => harness, { inbound })

@@ -61,6 +61,14 @@ describe('Z33 how often and how long', () => {
     expect(round.note.kept.map(({ sequence, dead, nextAt }) => [sequence, dead, nextAt <= NOW])).toEqual([[1, true, false], [2, false, true]])
   })
 
+  test('what is behind one that failed is not due by itself: the webhook rests until the first one is', () => {
+    const round = roundOf({ fresh: [deliveryOf(1), deliveryOf(2)] })
+    round.settle(deliveryOf(1), [deliveryOf(2)], FAILED, NOW, NOW)
+    const [first, second] = round.note.kept
+    expect(Math.min(first!.nextAt, second!.nextAt)).toBe(first!.nextAt)
+    expect(first!.nextAt).toBeGreaterThan(NOW)
+  })
+
   test('what is behind one that waits is never sent before it', () => {
     const waiting = [deliveryOf(1, { attempts: 1, nextAt: NOW + 1 }), deliveryOf(2, { nextAt: NOW - 1 })]
     const round = roundOf({ waiting, fresh: [deliveryOf(3), deliveryOf(4, { key: 'other' })] })

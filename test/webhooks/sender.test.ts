@@ -2,9 +2,10 @@ import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { WebhookAllowance } from '../../src/contract/index.ts'
-import { isPublicAddress } from '../../src/webhooks/address.ts'
-import { checkWebhookUrl } from '../../src/webhooks/check-url.ts'
-import { createSender, shown, type Address } from '../../src/webhooks/send.ts'
+import { isPublicAddress } from '../../src/platform/public-address.ts'
+import { checkWebhookTarget, checkWebhookUrl } from '../../src/webhooks/check-url.ts'
+import type { Address } from '../../src/platform/resolve.ts'
+import { createSender, shown } from '../../src/webhooks/send.ts'
 import { certify } from './authority.ts'
 import { Receiver } from './receiver.ts'
 
@@ -40,11 +41,32 @@ describe('XF13 Z34 a webhook leads to the public internet', () => {
     const refused = [
       '0.1.2.3', '10.255.255.255', '100.64.0.1', '100.127.255.255', '127.0.0.1', '127.255.255.254', '169.254.0.1', '172.16.0.1', '172.31.255.255', '192.0.0.1', '192.0.2.1', '192.88.99.1',
       '192.168.1.1', '198.18.0.1', '198.19.255.255', '198.51.100.7', '203.0.113.9', '224.0.0.1', '239.255.255.255', '240.0.0.1', '255.255.255.255',
-      '::', '::1', '::ffff:10.0.0.1', '::ffff:169.254.169.254', '64:ff9b::a00:1', '64:ff9b:1::1', '100::1', '2001:db8::1', '2002:a00:1::', '3fff::1', '5f00::1', 'fc00::1', 'fdff::1', 'fe80::1', 'febf::1', 'fe80::1%eth0', 'ff02::1', '', 'x', '1.2.3', '256.1.1.1',
+      '::', '::1', '::ffff:10.0.0.1', '::ffff:169.254.169.254', '64:ff9b::a00:1', '64:ff9b:1::1', '100::1', '2001::a00:1', '2001:db8::1', '2002:a00:1::', '3fff::1', '5f00::1', 'fc00::1', 'fdff::1', 'fe80::1', 'febf::1', 'fe80::1%eth0', 'ff02::1', '', 'x', '1.2.3', '256.1.1.1',
     ]
     expect(refused.filter(isPublicAddress)).toEqual([])
     const open = ['1.1.1.1', '9.255.255.255', '11.0.0.1', '100.63.255.255', '100.128.0.1', '172.15.255.255', '172.32.0.1', '192.0.1.1', '198.17.255.255', '223.255.255.255', '::ffff:8.8.8.8', '2606:4700:4700::1111', '2001:4860::8888']
     expect(open.filter((address) => !isPublicAddress(address))).toEqual([])
+  })
+})
+
+describe('XF13 Z34 when it is registered', () => {
+  const check = (addresses: string[] | null, allow: WebhookAllowance[] = []): Promise<unknown> =>
+    checkWebhookTarget('https://hooks.example.com/path', allow, async () => {
+      if (addresses === null) throw new Error('ENOTFOUND')
+      return addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }))
+    })
+
+  test('XF13 Z34 a name with an address that is not public is refused, alone or among others', async () => {
+    for (const inner of ['127.0.0.1', '::1', '169.254.169.254', '10.0.0.1', '64:ff9b::a9fe:a9fe', '::ffff:127.0.0.1', '::ffff:169.254.169.254', 'fd00:ec2::254', '2001::a00:1']) {
+      for (const addresses of [[inner], [inner, '1.1.1.1'], ['1.1.1.1', inner]]) {
+        await expect(check(addresses), addresses.join(' ')).rejects.toMatchObject({ code: 'WEBHOOK_URL_REFUSED' })
+        await expect(check(addresses, ['private'])).resolves.toBeInstanceOf(URL)
+      }
+    }
+  })
+
+  test('a name with public addresses, or one that does not resolve yet, is accepted', async () => {
+    for (const addresses of [['1.1.1.1', '2606:4700::1111'], [], null]) await expect(check(addresses)).resolves.toBeInstanceOf(URL)
   })
 })
 
@@ -84,6 +106,18 @@ describe('XF13 Z34 when it is connected', () => {
     expect(await send({ ...shipment, url: receiver.url })).toMatchObject({ kind: 'failed', status: null })
     expect(receiver.received).toHaveLength(1)
     await send.close()
+  })
+
+  test.each([
+    [200, 'delivered'], [204, 'delivered'], [299, 'delivered'], [300, 'failed'], [301, 'failed'], [302, 'failed'], [303, 'failed'], [304, 'failed'],
+    [307, 'failed'], [308, 'failed'], [399, 'failed'], [400, 'failed'], [410, 'gone'], [500, 'failed'],
+  ] as const)('XF10 Z33 an answer with %i is %s, and no redirect is followed', async (status, kind) => {
+    const elsewhere = await Receiver.open()
+    const receiver = await Receiver.open((_, response) => void response.writeHead(status, { location: elsewhere.url }).end())
+    const send = createSender()
+    expect(await send({ ...shipment, url: receiver.url, allow: ['http', 'port', 'private'] })).toMatchObject({ kind, status })
+    await send.close()
+    expect([receiver.received.length, elsewhere.received.length]).toEqual([1, 0])
   })
 
   test('Z33 over https: to a receiver whose certificate is of an authority that is trusted, and of that name; to no other', async () => {

@@ -10,7 +10,7 @@ import { useSession } from '../session.tsx'
 
 /** Who moved the checkpoint, and what it held; the value itself only for who may see it and asks. */
 export function Checkpoints({ worker, sync, moved }: { worker: string; sync: string; moved: number | undefined }) {
-  const { may } = useSession()
+  const { session, may, signIn } = useSession()
   const [reveals, setReveals] = useState(false)
   const asked = useQuery({
     queryKey: ['checkpoints', worker, sync, reveals, moved],
@@ -21,7 +21,7 @@ export function Checkpoints({ worker, sync, moved }: { worker: string; sync: str
     <section aria-labelledby="checkpoints">
       <div className="title-bar">
         <h2 id="checkpoints">Checkpoint history</h2>
-        <button type="button" disabled={!may('admin')} aria-pressed={reveals} title={may('admin') ? '' : 'It takes the scope admin to see states as they are.'} onClick={() => setReveals(!reveals)}>{reveals ? 'Hide the states' : 'Reveal the states'}</button>
+        <button type="button" disabled={!may('admin')} aria-pressed={reveals} title={may('admin') ? '' : 'It takes the scope admin to see states as they are.'} onClick={() => (session.key === null ? signIn() : setReveals(!reveals))}>{reveals ? 'Hide the states' : 'Reveal the states'}</button>
       </div>
       <Shown of={asked}>
         {({ data }) => data.length === 0 ? <Empty title="The checkpoint has never moved">It does with the first complete cycle.</Empty> : (

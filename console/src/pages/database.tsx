@@ -1,5 +1,5 @@
 import { useInfiniteQuery } from '@tanstack/react-query'
-import { useDeferredValue, useState } from 'react'
+import { useDeferredValue, useEffect, useState } from 'react'
 import { Link } from 'wouter'
 import type { DatabaseDocument, RowDocument, RowsDocument } from '../../../src/server/console/documents.ts'
 import { get, path } from '../api.ts'
@@ -31,8 +31,8 @@ export function DatabasePage({ name }: { name: string }) {
               <Records database={database} search={search} />
               <section aria-labelledby="sql">
                 <h2 id="sql">Query it</h2>
-                <p className="quiet">A plain view with typed columns, in your own store. On this machine:</p>
-                <Command label="The command" text={`npx tidemark query "select * from ${database.view} limit 20"`} />
+                <p className="quiet">A real table with typed columns, in your own store. On this machine:</p>
+                <Command label="The command" text={`npx tidemark query "select * from ${database.table} limit 20"`} />
                 <Command label="The SQL" text={sqlOf(database)} />
               </section>
             </>
@@ -43,9 +43,9 @@ export function DatabasePage({ name }: { name: string }) {
   )
 }
 
-function sqlOf({ view, columns }: DatabaseDocument): string {
+function sqlOf({ table, columns }: DatabaseDocument): string {
   const names = columns.slice(0, 6).map(({ name }) => (/^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`))
-  return `select ${names.join(', ') || '*'}\nfrom ${view}\nlimit 20;`
+  return `select ${names.join(', ') || '*'}\nfrom ${table}\nlimit 20;`
 }
 
 function Records({ database, search }: { database: DatabaseDocument; search: string }) {
@@ -54,17 +54,23 @@ function Records({ database, search }: { database: DatabaseDocument; search: str
     queryFn: ({ pageParam, signal }) => get<RowsDocument>(`${path`/console/api/databases/${database.name}/rows`}?${new URLSearchParams({ ...(search !== '' && { search }), ...(pageParam !== null && { after: pageParam }) })}`, signal),
     initialPageParam: null as string | null, getNextPageParam: ({ next }) => next, placeholderData: (before) => before,
   })
+  const isEmpty = rows.data?.pages.every(({ data }) => data.length === 0) === true
+  const { hasNextPage, isFetching, isError, fetchNextPage } = rows
+  // One answer searches a bounded number of rows. An empty one is no absence, so the search goes on by itself to a match or the end.
+  useEffect(() => {
+    if (search !== '' && isEmpty && hasNextPage && !isFetching && !isError) void fetchNextPage()
+  }, [search, isEmpty, hasNextPage, isFetching, isError, fetchNextPage])
   if (rows.error !== null && rows.data === undefined) return <Failure error={rows.error} onRetry={() => void rows.refetch()} />
   if (rows.data === undefined) return <Loading lines={10} />
   const found = rows.data.pages.flatMap(({ data }) => data)
   const scanned = rows.data.pages.reduce((sum, page) => sum + page.scanned, 0)
   return (
     <section aria-label="Records" className={rows.isPlaceholderData ? 'is-waiting' : ''}>
-      {found.length === 0 ? <Empty title={search === '' ? 'No rows' : `Nothing has “${search}” in it`}>{search === '' ? 'They come with the next cycle.' : <>{plural(scanned, 'row')} looked through. {rows.hasNextPage ? 'There are more.' : 'If it should be a key, ask why it is missing.'}</>}</Empty> : <RecordTable database={database} rows={found} />}
+      {found.length === 0 ? <Empty title={search === '' ? 'No rows' : rows.hasNextPage ? `No match for “${search}” yet` : `No row contains “${search}”`}>{search === '' ? 'They come with the next cycle.' : <>Searched {count(scanned)} of {plural(database.rows, 'row')}{rows.hasNextPage ? '…' : '. If it should be a key, ask why it is missing.'}</>}</Empty> : <RecordTable database={database} rows={found} />}
       {found.length === 0 && search !== '' && !rows.hasNextPage && !rows.isPlaceholderData && <div className="ask"><WhyNot key={search} database={database.name} id={search} /></div>}
       <p className="more" role="status">
-        {search === '' ? `${count(found.length)} of ${plural(database.rows, 'row')}` : `${plural(found.length, 'match', 'matches')} in ${plural(scanned, 'row')} looked through`}
-        {rows.hasNextPage && <button type="button" disabled={rows.isFetchingNextPage} onClick={() => void rows.fetchNextPage()}>{search === '' ? 'Show more' : 'Look further'}</button>}
+        {search === '' ? `${count(found.length)} of ${plural(database.rows, 'row')}` : `${plural(found.length, 'match', 'matches')} in ${count(scanned)} of ${plural(database.rows, 'row')}`}
+        {rows.hasNextPage && <button type="button" disabled={rows.isFetchingNextPage} onClick={() => void rows.fetchNextPage()}>{search === '' ? 'Show more' : 'Search further'}</button>}
       </p>
     </section>
   )

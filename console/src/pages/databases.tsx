@@ -24,7 +24,7 @@ export function DatabasesPage() {
             columns={[
               { title: 'Database', cell: ({ name }) => <Link href={path`/databases/${name}`}>{name}</Link> },
               { title: 'Rows', isNumber: true, cell: ({ rows }) => count(rows) },
-              { title: 'View', cell: ({ view }) => <code>{view}</code> },
+              { title: 'Table', cell: ({ table }) => <code>{table}</code> },
               { title: 'Columns', isWide: true, cell: ({ columns }) => <span className="quiet">{columns.slice(0, NAMES_MAX).map(({ name }) => name).join(', ')}{columns.length > NAMES_MAX && ` and ${columns.length - NAMES_MAX} more`}</span> },
             ]}
           />

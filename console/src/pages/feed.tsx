@@ -46,13 +46,13 @@ export function FeedPage() {
   )
 }
 
-function ChangeRow({ change: { action, updatedAt, resourceType, resourceId, snapshot } }: { change: ChangeDocument }) {
+function ChangeRow({ change: { action, updatedAt, database, resourceId, snapshot } }: { change: ChangeDocument }) {
   return (
     <tr>
       <td><Moment at={updatedAt} /></td>
       <td><span className={`tag tag-${action}`}>{action}</span></td>
-      <td><Link href={path`/databases/${resourceType}`}>{resourceType}</Link></td>
-      <td className="feed-key"><Link href={path`/databases/${resourceType}/${resourceId}`}>{shownKey(resourceId)}</Link></td>
+      <td><Link href={path`/databases/${database}`}>{database}</Link></td>
+      <td className="feed-key"><Link href={path`/databases/${database}/${resourceId}`}>{shownKey(resourceId)}</Link></td>
       <td className="feed-record">{snapshot === null ? <span className="quiet">gone</span> : JSON.stringify(snapshot).slice(1, 200).replace(/\}$/, '')}</td>
     </tr>
   )

@@ -63,13 +63,20 @@ function Standing({ sync }: { sync: SyncDocument }) {
           <p>{lastError.advice}</p>
         </div>
       )}
+      {sync.backfillNeeded !== null && (
+        <div className="failure is-warning" role="status">
+          <strong>Needs a backfill <span className="quiet">since <Ago at={sync.backfillNeeded.since} /></span></strong>
+          <p>{sync.backfillNeeded.reason}</p>
+          <p>The scheduler runs it. Until it is complete, changes may be missing.</p>
+        </div>
+      )}
       <div className="coverage-panel">
         <CoverageBar coverage={sync.coverage} completeSince={pair?.role === 'backfill' ? null : sync.completeSince} large />
         <div className="coverage-words"><p>{sync.coverage.words}</p><CoverageLegend /></div>
       </div>
       <dl className="facts">
-        <div><dt>Tidemark</dt><dd><Tidemark sync={sync} /></dd><dd className="quiet">{sync.tidemark?.startsWith('#') ? `position ${sync.tidemark}` : 'the newest it has'}</dd></div>
-        <div><dt>Lag</dt><dd>{sync.completeSince === null ? '–' : <Since at={sync.completeSince} />}</dd><dd className="quiet">since its last complete cycle</dd></div>
+        <div><dt>Tidemark</dt><dd><Tidemark sync={sync} /></dd><dd className="quiet">{sync.tidemark?.startsWith('#') ? `position ${sync.tidemark}` : 'complete up to here'}</dd></div>
+        <div><dt>Lag</dt><dd>{sync.completeSince === null ? '–' : <Since at={sync.completeSince} />}</dd><dd className="quiet">behind the source</dd></div>
         <div><dt>Position</dt><dd>version {sync.version}</dd><dd className="quiet">{state === null ? 'no state' : `state #${state.digest8}, ${bytes(state.bytes)}`}</dd></div>
         <div><dt>Next cycle</dt><dd><Next sync={sync} /></dd><dd className="quiet">{sync.next?.why ?? 'not scheduled here'}</dd></div>
         <div><dt>Held by</dt><dd className="clip" title={sync.heldBy ?? ''}>{sync.heldBy ?? 'nobody'}</dd><dd className="quiet">{sync.isRunning ? `page ${sync.lastCycle?.pages ?? 0} of its cycle` : sync.lastCycle === null ? 'never ran' : plural(sync.lastCycle.pages, 'page') + ' in its last cycle'}</dd></div>

@@ -81,7 +81,12 @@ function declare(worker: Worker, { id, schema, schedule, backfill_schedule: back
 
 type Path = readonly (string | number)[]
 
-const validate = new Ajv({ strict: false, verbose: true, allowUnionTypes: true }).compile<ManifestFile>(MANIFEST_SCHEMA)
+const validate = new Ajv({ strict: false, verbose: true, allowUnionTypes: true, allErrors: true }).compile<ManifestFile>(MANIFEST_SCHEMA)
+
+/** A member that does not exist before one that is missing: the first is usually the second, misspelt. */
+function mostTelling(errors: readonly ErrorObject[]): ErrorObject {
+  return errors.find(({ keyword }) => keyword === 'additionalProperties') ?? errors.find(({ keyword }) => keyword !== 'if' && keyword !== 'anyOf') ?? errors[0]!
+}
 
 /** The text of a manifest, which knows where everything in it stands. */
 class ManifestText {
@@ -100,7 +105,7 @@ class ManifestText {
     const [broken] = this.#document.errors
     if (broken !== undefined) throw this.#at(broken.pos[0], broken.message, 'MANIFEST_INVALID')
     const value: unknown = this.#document.toJS()
-    if (!validate(value)) throw this.#refused(validate.errors!.find(({ keyword }) => keyword !== 'if' && keyword !== 'anyOf') ?? validate.errors![0]!)
+    if (!validate(value)) throw this.#refused(mostTelling(validate.errors!))
     const { streams = [] } = value as Partial<ManifestFile>
     const twice = streams.findIndex(({ id }, index) => streams.findIndex((stream) => stream.id === id) !== index)
     if (twice !== -1) throw this.error(['streams', twice, 'id'], `there are two streams ${shown(streams[twice]!.id)}`, 'NAME_TAKEN')

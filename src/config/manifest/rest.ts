@@ -1,5 +1,10 @@
+import { REST_STREAM } from '../../sources/rest/stream-schema.ts'
+import type { JsonSchema } from '../schema.ts'
 import { AUTH, authOf } from './auth.ts'
 import { given, object, TEXT, type Connector, type OpenedStream } from './connector.ts'
+
+/** The manifest itself names a stream, its key and its cursor. */
+const { name: _name, key: _key, updatedAt: _updatedAt, ...OPTIONS } = REST_STREAM['properties'] as Readonly<Record<string, JsonSchema>>
 
 /** Any HTTP API. */
 export const rest: Connector = {
@@ -10,12 +15,7 @@ export const rest: Connector = {
   stream: {
     required: { required: ['key', 'options'] },
     properties: {
-      options: object({
-        path: TEXT, query: { type: 'object' }, records: { type: 'string' }, time: { enum: ['iso', 'ms', 's'] }, deleted: TEXT, lagMs: { type: 'number', minimum: 0 },
-        page: { type: 'object', required: ['kind'], properties: { kind: { enum: ['none', 'token', 'link', 'pageNumber', 'offset', 'keyset', 'timestamp'] } } },
-        follow: { type: 'object', required: ['kind'], properties: { kind: { enum: ['keyset', 'timestamp', 'window', 'events'] } } },
-        deletes: { anyOf: [{ enum: ['ignore', 'sweep'] }, { type: 'object' }] },
-      }, ['path', 'page']),
+      options: object(OPTIONS, ['path', 'page']),
       select: { not: {}, description: 'of this connector: name the fields in `options.query`, as the API has them' },
       safety_window: { not: {}, description: 'of this connector: give `options.lagMs`, or `overlapMs` in `options.follow`' },
     },

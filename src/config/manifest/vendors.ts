@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import type { Auth } from '../../sources/kit/auth.ts'
 import type { SyncContext } from '../../contract/index.ts'
 import { given, inMode, KNOWN, nameIn, object, pick, SECRET, TEXT, type Connector, type DiscoveredStream, type OpenedStream } from './connector.ts'
@@ -7,12 +8,21 @@ import type { JsonSchema } from '../schema.ts'
 /** For tokens that expire: how to get the next. */
 const OAUTH = object({ token_url: TEXT, client_id: SECRET, client_secret: SECRET, refresh_token: SECRET, scope: TEXT }, ['token_url', 'client_id'])
 
-async function authOf(oauth: any): Promise<{ auth?: Auth }> {
+/** Beside the manifest. */
+const TOKENS_FOLDER = '.tidemark/tokens'
+
+/**
+ * A source that rotates refresh tokens accepts each of them once, and revokes the grant when it sees an old one. So the newest
+ * is kept in a file, sealed, before it is used: the next process goes on with it and not with the one of the manifest.
+ */
+async function authOf(oauth: any, folder: string): Promise<{ auth?: Auth }> {
   if (oauth === undefined) return {}
   const { clientCredentials, refreshToken } = await import('../../sources/kit/oauth.ts')
   const { token_url: tokenUrl, client_id: clientId, client_secret: clientSecret, refresh_token: seed, scope } = oauth
   const options = { tokenUrl, clientId, ...given({ clientSecret, scope }) }
-  return { auth: seed === undefined ? clientCredentials(options) : refreshToken({ ...options, refreshToken: seed }) }
+  if (seed === undefined) return { auth: clientCredentials(options) }
+  const { fileTokens } = await import('../../connector/file-token-store.ts')
+  return { auth: refreshToken({ ...options, refreshToken: seed, tokens: fileTokens({ folder: join(folder, TOKENS_FOLDER) }) }) }
 }
 
 const OF_SOURCE = { key: KNOWN, cursor: KNOWN }
@@ -21,7 +31,7 @@ const NO_WINDOW = { not: {}, description: 'of a connector that follows a cursor:
 interface Fixed {
   readonly isFollowed: boolean
   readonly config: JsonSchema
-  open(config: any): Promise<Readonly<Record<string, OpenedStream>>>
+  open(config: any, folder: string): Promise<Readonly<Record<string, OpenedStream>>>
 }
 
 /** A system whose streams are known: `options.stream` names one, or the end of the stream's id. */
@@ -29,11 +39,11 @@ function fixed({ isFollowed, config, open }: Fixed): Connector {
   return {
     isFollowed, config,
     stream: { properties: { options: object({ stream: TEXT }), select: KNOWN, safety_window: NO_WINDOW, ...OF_SOURCE } },
-    async open(given) {
-      const streams = await open(given)
+    async open(given, folder) {
+      const streams = await open(given, folder)
       return { stream: (stream) => pick(streams, stream) }
     },
-    discover: async (given) => Object.keys(await open(given)).map((id) => ({ id, key: ['id'], candidates: [] })),
+    discover: async (given, folder) => Object.keys(await open(given, folder)).map((id) => ({ id, key: ['id'], candidates: [] })),
   }
 }
 
@@ -45,7 +55,7 @@ interface Named {
   readonly selects: boolean
   /** Whether a cycle can begin before its position. */
   readonly hasWindow?: boolean
-  open(config: any): Promise<{
+  open(config: any, folder: string): Promise<{
     stream(name: string, stream: ManifestStream): OpenedStream
     /** `names`: those that the manifest has already. */
     discover(context: SyncContext, names: readonly string[]): Promise<DiscoveredStream[]>
@@ -57,12 +67,12 @@ function named({ isFollowed, config, noun, selects, hasWindow = false, open }: N
   return {
     isFollowed, config,
     stream: { properties: { options: object({ [noun]: TEXT }), ...(!selects && { select: KNOWN }), ...(!hasWindow && { safety_window: NO_WINDOW }), ...OF_SOURCE } },
-    async open(given) {
-      const source = await open(given)
+    async open(given, folder) {
+      const source = await open(given, folder)
       return { stream: (stream) => inMode(source.stream(nameIn(stream, noun), stream), stream) }
     },
     // Questions outside of any cycle: they need nothing else of a context.
-    discover: async (given, _folder, context, declared = []) => (await open(given)).discover(context as SyncContext, declared.map((stream) => nameIn(stream, noun))),
+    discover: async (given, folder, context, declared = []) => (await open(given, folder)).discover(context as SyncContext, declared.map((stream) => nameIn(stream, noun))),
   }
 }
 
@@ -97,10 +107,10 @@ export const github = fixed({
 
 export const kraken = fixed({
   isFollowed: true,
-  config: object({ api_key: SECRET, api_secret: SECRET, base_url: TEXT }, ['api_key', 'api_secret']),
-  async open({ api_key: apiKey, api_secret: apiSecret, base_url: baseUrl }) {
+  config: object({ api_key: SECRET, api_secret: SECRET, base_url: TEXT, tier: { enum: ['starter', 'intermediate', 'pro'] } }, ['api_key', 'api_secret']),
+  async open({ api_key: apiKey, api_secret: apiSecret, base_url: baseUrl, tier }) {
     const { kraken: open } = await import('../../sources/kraken/source.ts')
-    return open({ apiKey, apiSecret, ...given({ baseUrl }) })
+    return open({ apiKey, apiSecret, ...given({ baseUrl, tier }) })
   },
 })
 
@@ -125,9 +135,9 @@ export const githubStars = fixed({
 export const hubspot = named({
   isFollowed: true, noun: 'object', selects: true,
   config: oneOf(object({ access_token: SECRET, oauth: OAUTH, base_url: TEXT }), ['access_token'], ['oauth']),
-  async open({ access_token: accessToken, oauth, base_url: baseUrl }) {
+  async open({ access_token: accessToken, oauth, base_url: baseUrl }, folder) {
     const { hubspot: open } = await import('../../sources/hubspot/source.ts')
-    const options = { ...(await authOf(oauth)), ...given({ accessToken, baseUrl }) }
+    const options = { ...(await authOf(oauth, folder)), ...given({ accessToken, baseUrl }) }
     return {
       stream: (name, { select }) => open({ ...options, ...(select !== undefined && { properties: { [name]: select } }) }).object(name),
       discover: (context) => open(options).discover(context),
@@ -138,9 +148,9 @@ export const hubspot = named({
 export const salesforce = named({
   isFollowed: true, noun: 'object', selects: true, hasWindow: true,
   config: oneOf(object({ instance_url: TEXT, access_token: SECRET, oauth: OAUTH, api_version: TEXT }, ['instance_url']), ['access_token'], ['oauth']),
-  async open({ instance_url: instanceUrl, access_token: accessToken, oauth, api_version: apiVersion }) {
+  async open({ instance_url: instanceUrl, access_token: accessToken, oauth, api_version: apiVersion }, folder) {
     const { salesforce: open } = await import('../../sources/salesforce/source.ts')
-    const source = open({ instanceUrl, ...given({ accessToken, apiVersion }), ...(await authOf(oauth)) })
+    const source = open({ instanceUrl, ...given({ accessToken, apiVersion }), ...(await authOf(oauth, folder)) })
     return { stream: (name, { select, safety_window: safetyWindow }) => source.object(name, given({ fields: select, safetyWindow })), discover: source.discover }
   },
 })
@@ -148,9 +158,9 @@ export const salesforce = named({
 export const servicenow = named({
   isFollowed: true, noun: 'table', selects: true, hasWindow: true,
   config: oneOf(object({ instance_url: TEXT, user: SECRET, password: SECRET, oauth: OAUTH }, ['instance_url']), ['user', 'password'], ['oauth']),
-  async open({ instance_url: instanceUrl, user, password, oauth }) {
+  async open({ instance_url: instanceUrl, user, password, oauth }, folder) {
     const { servicenow: open } = await import('../../sources/servicenow/source.ts')
-    const source = open({ instanceUrl, ...given({ user, password }), ...(await authOf(oauth)) })
+    const source = open({ instanceUrl, ...given({ user, password }), ...(await authOf(oauth, folder)) })
     return { stream: (name, { select, safety_window: safetyWindow }) => source.table(name, given({ fields: select, safetyWindow })), discover: source.discover }
   },
 })

@@ -35,11 +35,18 @@ export interface NotionCapability {
   }
 }
 
-export type NotionSchedule = { readonly type: 'continuous' } | { readonly type: 'manual' } | { readonly type: 'interval'; readonly intervalMs: number }
+export type NotionSchedule =
+  | { readonly type: 'continuous' }
+  | { readonly type: 'manual' }
+  | { readonly type: 'interval'; readonly intervalMs: number }
+  /** The package itself has none; `sdk.ts` adds it. */
+  | { readonly type: 'cron'; readonly cron: string; readonly zone?: string }
 
 export const PACKAGE = '@notionhq/workers'
-/** What the tests run; releases that differ in the last number only are taken as the same. */
+/** The release that is recommended. */
 export const TESTED_VERSION = '0.9.2'
+/** The series that the tests run; releases that differ in the last number only are taken as the same. */
+const KNOWN_SERIES = ['0.4', '0.8', '0.9']
 
 /** By structure: the user's package is another copy than any we could compare with. Throws PACKAGE_UNFIT for a release we do not know. */
 export function isNotionWorker(value: unknown): value is NotionWorker {
@@ -48,11 +55,11 @@ export function isNotionWorker(value: unknown): value is NotionWorker {
   if (![run, tool, sync].every((method) => typeof method === 'function')) return false
   const version = (manifest as Partial<NotionManifest> | undefined)?.sdkVersion
   if (typeof version === 'string' && isKnown(version)) return true
-  throw new SyncError('PACKAGE_UNFIT', `The worker is written on ${PACKAGE} ${version === undefined ? 'of a release that does not say which' : shown(version)}; tested is ${TESTED_VERSION}, and every ${seriesOf(TESTED_VERSION)}.x is taken. Run \`npm install ${PACKAGE}@${TESTED_VERSION}\`.`)
+  throw new SyncError('PACKAGE_UNFIT', `The worker is written on ${PACKAGE} ${version === undefined ? 'of a release that does not say which' : shown(version)}; supported are ${KNOWN_SERIES.map((series) => `${series}.x`).join(', ')}. Run \`npm install ${PACKAGE}@${TESTED_VERSION}\`.`)
 }
 
 function isKnown(version: string): boolean {
-  return /^\d+\.\d+\.\d+/.test(version) && seriesOf(version) === seriesOf(TESTED_VERSION)
+  return /^\d+\.\d+\.\d+/.test(version) && KNOWN_SERIES.includes(seriesOf(version))
 }
 
 function seriesOf(version: string): string {

@@ -34,12 +34,12 @@ export async function notionModules(file: string): Promise<Record<string, unknow
 }
 
 /**
- * A worker of this kind reads `process.env` itself, where its own runtime puts what `.env` says. It is looked for beside
- * the file and beside the nearest package.json. What is set stays.
+ * Puts the variables of `.env` into `process.env`, where the code of a worker looks for them. Variables that are set already
+ * stay. A Notion worker's `.env` may also lie beside the nearest package.json, where its own runtime reads it.
  */
-export function adoptEnvFile(file: string): void {
+export function adoptEnvFile(file: string, isNotion: boolean): void {
   const folder = dirname(file)
-  for (const place of new Set([folder, packageFolder(folder)])) Object.assign(process.env, withEnvFile(process.env, place))
+  for (const place of new Set([folder, ...(isNotion ? [packageFolder(folder)] : [])])) Object.assign(process.env, withEnvFile(process.env, place))
 }
 
 /** Every worker of this kind is a `src/index.ts` by its template: what tells them apart in one store is the package around it. */
@@ -65,7 +65,12 @@ interface NotionPacer {
   wait(key: string): Promise<void>
 }
 
-type WorkerClass = new (...given: any[]) => { pacer(key: string, config: unknown): { readonly wait: () => Promise<void> } }
+interface SdkWorker {
+  pacer(key: string, config: unknown): { readonly wait: () => Promise<void> }
+  sync(key: string, config: { readonly schedule?: unknown }): { readonly config: { schedule?: unknown } }
+}
+
+type WorkerClass = new (...given: any[]) => SdkWorker
 
 interface Sdk {
   readonly Worker: WorkerClass
@@ -76,6 +81,15 @@ function pacedWorker(Worker: WorkerClass): WorkerClass {
     override pacer(key: string, config: unknown): { readonly wait: () => Promise<void> } {
       const handle = super.pacer(key, config)
       return { ...handle, wait: () => waitFor(key, handle.wait) }
+    }
+
+    /** The package refuses a cron schedule. It gets a manual one, and its manifest the cron, which is run here. */
+    override sync(key: string, config: { readonly schedule?: unknown }): { readonly config: { schedule?: unknown } } {
+      const { schedule } = config
+      if (typeof schedule !== 'object' || schedule === null || !('cron' in schedule)) return super.sync(key, config)
+      const capability = super.sync(key, { ...config, schedule: 'manual' })
+      capability.config.schedule = { type: 'cron', ...schedule }
+      return capability
     }
   }
 }

@@ -1,6 +1,7 @@
 import { SyncError, type Change, type Execute, type JsonObject } from '../../contract/index.ts'
 import type { SyncPlan } from '../../engine/sync-plan.ts'
 import { canonicalInstant } from '../../values/instant.ts'
+import type { ScheduleInput } from '../schedule.ts'
 import type { Schema } from '../schema.ts'
 import { Worker, type Manifest, type NotRun, type PlanDefaults, type WorkerLike } from '../worker.ts'
 import type { NotionCapability, NotionManifest, NotionSchedule, NotionWorker } from './manifest.ts'
@@ -155,8 +156,15 @@ const STATE_DEPTH_MAX = 64
 
 // ── what is declared ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-function scheduleOf(schedule: NotionSchedule): string {
-  return schedule.type === 'interval' ? `${schedule.intervalMs / 60_000}m` : schedule.type
+function scheduleOf(schedule: NotionSchedule): ScheduleInput {
+  switch (schedule.type) {
+    case 'interval':
+      return `${schedule.intervalMs / 60_000}m`
+    case 'cron':
+      return { cron: schedule.cron, ...(schedule.zone !== undefined && { zone: schedule.zone }) }
+    default:
+      return schedule.type
+  }
 }
 
 /** The package also takes half a request a second; said with whole numbers, it is one in two. */

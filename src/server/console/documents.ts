@@ -47,6 +47,8 @@ export interface SyncDocument {
   readonly tidemark: string | null
   /** What changed in the source after this may be missing. */
   readonly completeSince: string | null
+  /** Changes were lost, and a backfill of the pair is ordered. */
+  readonly backfillNeeded: { readonly since: string; readonly reason: string } | null
   readonly next: { readonly at: string | null; readonly why: string } | null
   readonly triggeredAt: string | null
   readonly failures: number
@@ -83,6 +85,8 @@ export interface ResetDocument {
   readonly forgets: RedactedState | null
   readonly givesUp: { readonly cycle: number; readonly pages: number } | null
   readonly nextCycle: string
+  /** The backfill of the pair that is ordered with it. */
+  readonly needsBackfill: string | null
   readonly heldBy: string | null
 }
 
@@ -131,6 +135,7 @@ export interface HistoryDocument {
 export interface ChangeDocument {
   readonly eventId: string
   readonly resourceType: string
+  readonly database: string
   readonly resourceId: string
   readonly action: Action
   readonly updatedAt: string
@@ -177,4 +182,4 @@ export interface TrailDocument {
 
 export type TrailEntryDocument = Told<Omit<TrailEntry, 'state' | 'epoch'>, 'at'>
 
-export type VerdictDocument = Pick<TrailVerdict, 'intact' | 'entries' | 'head' | 'brokenAt'>
+export type VerdictDocument = Pick<TrailVerdict, 'intact' | 'entries' | 'head' | 'brokenAt' | 'states'>

@@ -1,4 +1,5 @@
 import type { Row, Store } from '../../contract/index.ts'
+import { PAGE_BYTES_MAX } from '../../feed/read-page.ts'
 import { changedMembers } from '../../values/changed-members.ts'
 import { HttpError } from '../http-error.ts'
 import { iso } from './standing.ts'
@@ -14,10 +15,13 @@ export async function rowsText(store: Store, database: string, { after, limit, s
   const found: Row[] = []
   let [place, scanned, ended] = [after, 0, false]
   const wanted = search?.toLowerCase()
-  while (found.length < limit && scanned < SCAN_MAX && !ended) {
+  let bytes = 0
+  while (found.length < limit && scanned < SCAN_MAX && bytes < PAGE_BYTES_MAX && !ended) {
     const asked = wanted === undefined ? limit + 1 : SCAN_PAGE
-    const page = await store.rows({ database, limit: asked, ...(place !== undefined && { after: place }) })
-    ended = page.length < asked
+    const page = await store.rows({ database, limit: asked, bytesMax: PAGE_BYTES_MAX, ...(place !== undefined && { after: place }) })
+    const pageBytes = page.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0)
+    // A short page may also have been cut by its bytes.
+    ended = page.length < asked && pageBytes < PAGE_BYTES_MAX
     for (const row of page) {
       if (found.length === limit) {
         ended = false
@@ -25,7 +29,9 @@ export async function rowsText(store: Store, database: string, { after, limit, s
       }
       scanned++
       place = row.key
-      if (wanted === undefined || row.key.toLowerCase().includes(wanted) || row.text.toLowerCase().includes(wanted)) found.push(row)
+      if (wanted !== undefined && !row.key.toLowerCase().includes(wanted) && !row.text.toLowerCase().includes(wanted)) continue
+      found.push(row)
+      bytes += Buffer.byteLength(row.text)
     }
   }
   return `{"data":[${found.map(rowText).join(',')}],"next":${ended ? 'null' : JSON.stringify(place)},"scanned":${scanned}}`

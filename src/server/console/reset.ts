@@ -1,7 +1,7 @@
 import { isSyncError, SyncError } from '../../contract/index.ts'
 import { holderName, isDeadHolder } from '../../platform/holder.ts'
 import { redactState } from '../../redaction/redact-state.ts'
-import { moveState, READS_ANEW } from '../../runner/move-state.ts'
+import { moveState, resetOf } from '../../runner/move-state.ts'
 import { HttpError } from '../http-error.ts'
 import type { Ask } from '../route.ts'
 import type { ResetDocument } from './documents.ts'
@@ -9,18 +9,20 @@ import type { ResetDocument } from './documents.ts'
 /** Forgets the state of a sync, if it is still at the version that was looked at. Without one, only says what that would do. */
 export async function resetSync({ caller: { store, name }, hall: { ports, syncs }, params, request }: Ask): Promise<ResetDocument> {
   const { worker, sync } = params as { worker: string; sync: string }
-  const before = await store.read({ worker, sync })
+  const before = await store.read({ worker, sync }, { forRepair: true })
+  const { version: seen, reason = '' } = request.body as { version?: number; reason?: string }
+  const declared = syncs.find(({ plan: { worker: its, sync: named } }) => its === worker && named === sync)?.plan ?? null
+  const { next, needsBackfill } = resetOf(declared, reason)
   const plan = {
     forgets: redactState(before.committed), givesUp: before.inflight === null ? null : { cycle: before.inflight.cycle, pages: before.inflight.page },
-    nextCycle: READS_ANEW, heldBy: before.heldBy,
+    nextCycle: next, needsBackfill: needsBackfill?.sync ?? null, heldBy: before.heldBy,
   }
-  const { version: seen, reason = '' } = request.body as { version?: number; reason?: string }
   if (seen === undefined) return { isDone: false, version: before.version, ...plan }
   if (reason.trim() === '') throw new HttpError('INVALID_REQUEST', 'The reason is empty. It is kept in the audit, for whoever wonders later.', { details: { reason: 'parameter_invalid' } })
-  const owner = syncs.find(({ plan: { worker: its, sync: named } }) => its === worker && named === sync)?.plan.owner ?? `${worker}/${sync}`
+  const owner = declared?.owner ?? `${worker}/${sync}`
   try {
     const mover = { clock: ports.clock, actor: `console:${name}`, holder: `console:${holderName()}`, isDead: isDeadHolder }
-    const { version } = await moveState(store, { worker, sync }, { state: null, reason, owner, version: seen }, mover)
+    const { version } = await moveState(store, { worker, sync }, { state: null, reason, owner, version: seen, needsBackfill }, mover)
     return { isDone: true, version, ...plan }
   } catch (error) {
     throw isSyncError(error) && CONFLICTS.has(error.code) ? new HttpError('CONFLICT', error.message) : error

@@ -48,7 +48,7 @@ export const consoleRoutes: readonly Route[] = [
     handle: async (ask) => sendTagged(ask, JSON.stringify({ data: { tenant: ask.caller.store.tenant, position: await ask.caller.store.position(), syncs: await syncDocuments(ask.hall, ask.caller.store) } })),
   },
   {
-    method: 'GET', path: '/console/api/activity', id: 'consoleActivity', access: read, answer: object({ data: object({ from: TEXT, stepMs: NUMBER, rows: { type: 'array' }, errors: { type: 'array' }, lagMs: { type: 'array' } }) }),
+    method: 'GET', path: '/console/api/activity', id: 'consoleActivity', access: read, answer: object({ data: object({ from: TEXT, stepMs: NUMBER, rows: { type: 'array', items: NUMBER }, errors: { type: 'array', items: NUMBER }, lagMs: { type: 'array', items: { type: ['number', 'null'] } } }) }),
     query: object({ worker: { type: 'string', maxLength: 63, description: 'Of this worker only.' }, sync: { type: 'string', maxLength: 63, description: 'Of this sync of it only.' } }, []), summary: 'Rows, failures and lag over time, from the newest cycles.',
     handle: async (ask) => sendData(ask.reply, await activity(ask)),
   },
@@ -58,7 +58,7 @@ export const consoleRoutes: readonly Route[] = [
   },
   {
     method: 'GET', path: '/console/api/syncs/:worker/:sync/checkpoints', id: 'consoleCheckpoints', access: read, params: SYNC_PARAMS, answer: object({ data: LIST }),
-    query: object({ limit: LIMIT, reveal: { type: 'boolean', default: false, description: 'Show the states as they are; needs the scope `admin`.' } }, []), summary: 'Every move of the checkpoint, newest first, with a digest of the state it left.',
+    query: object({ limit: LIMIT, reveal: { type: 'boolean', default: false, description: 'Show the states as they are; needs a key with the scope `admin`, also on this machine.' } }, []), summary: 'Every move of the checkpoint, newest first, with a digest of the state it left.',
     handle: async (ask) => sendJson(ask.reply, stringifyJson({ data: await checkpoints(ask) } as never)),
   },
   {
@@ -112,7 +112,7 @@ export const consoleRoutes: readonly Route[] = [
     handle: async (ask) => sendData(ask.reply, await audit(ask)),
   },
   {
-    method: 'GET', path: '/console/api/audit/verdict', id: 'consoleVerdict', access: admin, answer: object({ data: object({ intact: FLAG, entries: NUMBER, head: TEXT, brokenAt: { type: ['object', 'null'] } }) }), summary: 'Whether the chain of the audit is whole.',
+    method: 'GET', path: '/console/api/audit/verdict', id: 'consoleVerdict', access: admin, answer: object({ data: object({ intact: FLAG, entries: NUMBER, head: TEXT, brokenAt: { type: ['object', 'null'] }, states: LIST }) }), summary: 'Whether the chain of the audit is whole, and agrees with every stored state.',
     handle: async (ask) => sendData(ask.reply, await verdict(ask)),
   },
 ]
@@ -140,6 +140,7 @@ async function activity({ caller, hall, query }: Ask) {
 async function checkpoints(ask: Ask): Promise<CheckpointDocument[]> {
   const { caller, query } = ask
   const reveal = String(query['reveal']) === 'true'
+  if (reveal && caller.id === null) throw new HttpError('FORBIDDEN', 'Send a key with the scope `admin` to see states as they are.')
   if (reveal && !allows(caller.scopes, 'admin')) throw new HttpError('FORBIDDEN', 'The key lacks the scope `admin`, which it takes to see states as they are.')
   const { worker, sync } = await findSync(ask)
   if (reveal) logOf(ask).info('states were revealed', { worker, sync, by: caller.name })
@@ -167,13 +168,14 @@ async function createKey({ caller, hall, request }: Ask): Promise<{ id: string; 
   const wrong = scopes.find((scope) => !isScope(scope))
   if (wrong !== undefined) throw new HttpError('INVALID_REQUEST', `There is no scope ${JSON.stringify(wrong.slice(0, 80))}. There are changes:read, <database>:read, *:read, sync:read, sync:write and admin.`, { details: { reason: 'parameter_invalid' } })
   const { text: shown, key } = newApiKey({ name, scopes, rateLimit: DEFAULT_RATE_LIMIT, createdAt: hall.ports.clock.now() })
-  await addApiKey(caller.store, key)
+  await addApiKey(caller.store, key, `console:${caller.name}`)
   return { id: key.id, text: shown }
 }
 
 async function revokeKey({ caller, hall, params }: Ask): Promise<{ id: string }> {
   const id = params['apiKey']!
-  if (!(await caller.store.endApiKey(id, hall.ports.clock.now()))) throw new HttpError('NOT_FOUND', 'There is no such key, or it has ended.')
+  const at = hall.ports.clock.now()
+  if (!(await caller.store.endApiKey(id, at, { actor: `console:${caller.name}`, at }))) throw new HttpError('NOT_FOUND', 'There is no such key, or it has ended.')
   return { id }
 }
 
@@ -198,8 +200,8 @@ function trailDocument({ id, at, actor, action, reason, worker, sync, version, c
 }
 
 async function verdict({ caller }: Ask): Promise<VerdictDocument> {
-  const { intact, entries, head, brokenAt } = await verifyTrail(caller.store)
-  return { intact, entries, head, brokenAt }
+  const { intact, entries, head, brokenAt, states } = await verifyTrail(caller.store)
+  return { intact, entries, head, brokenAt, states }
 }
 
 function text({ query }: Ask, name: string): string | undefined {

@@ -23,6 +23,7 @@ export interface AirtableSource {
 
 /** After one request too many it refuses all of them for so long, and does not say so. */
 const REFUSAL_MS = 30_000
+const PAGE_SIZE = 100
 
 /** All of it each time; what is no longer there is swept: `worker.sync('tasks', { database, ...airtable({ baseId, token: 'AIRTABLE_TOKEN' }).table('tbl…') })`. */
 export function airtable({ baseId, token, auth, baseUrl = 'https://api.airtable.com/v0' }: AirtableOptions): AirtableSource {
@@ -46,9 +47,11 @@ export function airtable({ baseId, token, auth, baseUrl = 'https://api.airtable.
         return status >= 400 ? null : changeOf(body)
       },
       execute: byToken({
+        limit: PAGE_SIZE,
+        confirms: true,
         read: async ({ token: offset }, context) => {
           // An iteration that nobody continues for a while is over, and is begun again.
-          const { body } = await client.get(path`/${baseId}/${idOrName}`, { pageSize: 100, offset }, context, offset === undefined ? {} : { cursorRefusals: [422] })
+          const { body } = await client.get(path`/${baseId}/${idOrName}`, { pageSize: PAGE_SIZE, offset }, context, offset === undefined ? {} : { cursorRefusals: [422] })
           if (!isObject(body) || !Array.isArray(body.records)) throw new SyncError('SOURCE_INVALID', 'Airtable answered without records.')
           return { changes: body.records.map(changeOf), next: typeof body.offset === 'string' ? body.offset : null }
         },

@@ -39,10 +39,11 @@ export function bookmarks({ userId, token, auth, baseUrl = 'https://api.x.com', 
     const query = { max_results: PAGE_ITEMS, 'tweet.fields': fields.join(','), pagination_token: place.token }
     const { body } = await client.get(path`/2/users/${userId}/bookmarks`, query, context, place.token === null ? {} : { cursorRefusals: [400] })
     if (!isObject(body) || !isObject(body.meta)) throw new SyncError('SOURCE_INVALID', 'X answered without `meta`.')
-    const { data = [], errors = [], meta: { next_token: next } } = body
+    const { data = [], errors = [], meta: { next_token: next, result_count: count } } = body
     // A post that may not be seen now is not one that is gone.
     if (context.cycle.mode === 'replace' && !(Array.isArray(errors) && errors.length === 0)) throw new SyncError('SOURCE_INVALID', 'X withholds some of the bookmarks, so that what is gone cannot be told: nothing was deleted.')
     if (!Array.isArray(data) || !data.every(isObject)) throw new SyncError('SOURCE_INVALID', 'X answered with bookmarks that are none.')
+    if (typeof count === 'number' && data.length < count) throw new SyncError('SOURCE_INVALID', `X sent ${data.length} bookmarks and counts ${count}: the answer is not complete.`)
     return pageAt(data, typeof next === 'string' && next !== '' ? next : null, place.page, context)
   }, {
     id: idOf,

@@ -28,15 +28,32 @@ export function alchemy(options: AlchemyOptions): ChainReader {
   }
 }
 
-/** The index filters by sender or by recipient, so a range is read twice; only then is it told. */
+/**
+ * The index filters by sender or by recipient, so a range is read on two sides. The side that is behind is asked next: everything
+ * before the place that both have reached is known, and another provider can go on from there.
+ */
 interface Place {
   readonly from: number
   readonly to: number
+  readonly sides: readonly SidePlace[]
+}
+
+interface SidePlace {
   readonly side: Side
+  /** Everything of this side before this block was read. */
+  readonly at: number
   readonly key?: string
 }
 
-type Side = 'fromAddress' | 'toAddress'
+interface SideQuery {
+  readonly from: number
+  readonly to: number
+  readonly side: Side
+  readonly key?: string | undefined
+}
+
+const SIDES = ['fromAddress', 'toAddress'] as const
+type Side = (typeof SIDES)[number]
 
 class Index {
   readonly rpc: JsonRpc
@@ -58,13 +75,13 @@ class Index {
     if (from > head) return { items: [], through: through(Math.max(0, head + 1)), end: true }
     const settled = head - depth
     // What can no longer be replaced is read page by page; the newest blocks at once, so that it is known which of them it was.
-    if (from <= settled) return this.#part(operation, { from, to: settled, side: 'fromAddress' }, context)
+    if (from <= settled) return this.#part(operation, { from, to: settled, sides: SIDES.map((side) => ({ side, at: from })) }, context)
     const { value, hashes } = await steady({ from, to: head, head, depth }, async (block) => (await this.rpc.block(block, context))?.hash ?? null, async () => {
       const items: Transfer[] = []
-      for (const side of ['fromAddress', 'toAddress'] as const) {
+      for (const side of SIDES) {
         for (let key: string | undefined, pages = 0; ; pages++) {
           if (pages > PAGES_MAX) throw new SyncError('SOURCE_INVALID', `${this.#options.name}: the newest blocks take more than ${PAGES_MAX} pages.`)
-          const answer = await this.#ask(operation, { from, to: head, side, ...(key !== undefined && { key }) }, context)
+          const answer = await this.#ask(operation, { from, to: head, side, key }, context)
           items.push(...answer.items)
           if (answer.key === undefined) break
           key = answer.key
@@ -75,15 +92,16 @@ class Index {
     return { items: inOrder(unique(value)), through: through(head + 1), end: true, custom: withHashes(from, hashes) }
   }
 
-  /** Until both sides are read, nothing is known to be told beyond the place before the range. */
-  async #part(operation: string, place: Place, context: SyncContext): Promise<ProviderPage<Transfer>> {
-    const { items, key } = await this.#ask(operation, place, context)
-    const next = nextPlace(place, key)
-    if (next === null) return { items, through: through(place.to + 1), end: false }
-    return { items, through: through(place.from), next: JSON.stringify(next), end: false }
+  async #part(operation: string, { from, to, sides }: Place, context: SyncContext): Promise<ProviderPage<Transfer>> {
+    const behind = sides.reduce((a, b) => (b.at < a.at ? b : a))
+    const { items, key, reached } = await this.#ask(operation, { from, to, side: behind.side, key: behind.key }, context)
+    const moved: SidePlace = key === undefined ? { side: behind.side, at: to + 1 } : { side: behind.side, at: Math.max(behind.at, reached), key }
+    const next: Place = { from, to, sides: sides.map((place) => (place === behind ? moved : place)) }
+    const at = Math.min(...next.sides.map((place) => place.at))
+    return at > to ? { items, through: through(at), end: false } : { items, through: through(at), next: JSON.stringify(next), end: false }
   }
 
-  async #ask(operation: string, { from, to, side, key }: Place, context: SyncContext): Promise<{ items: Transfer[]; key: string | undefined }> {
+  async #ask(operation: string, { from, to, side, key }: SideQuery, context: SyncContext): Promise<Answer> {
     const filter = {
       fromBlock: hexOf(from), toBlock: hexOf(to), [side]: this.#options.address, category: [operation === 'native' ? 'external' : 'erc20'],
       order: 'asc', withMetadata: true, excludeZeroValue: operation === 'native', maxCount: hexOf(this.#countMax), ...(key !== undefined && { pageKey: key }),
@@ -92,22 +110,31 @@ class Index {
     if (!isObject(answer) || !Array.isArray(answer.transfers)) throw malformed('list of transfers')
     const { pageKey } = answer
     if (pageKey !== undefined && pageKey !== null && typeof pageKey !== 'string') throw malformed('page key')
-    return { items: answer.transfers.flatMap((transfer) => transferOf(transfer, operation) ?? []), key: pageKey === null || pageKey === '' ? undefined : pageKey }
+    const blocks = answer.transfers.map((transfer) => numberOf(isObject(transfer) ? transfer.blockNum : undefined, 'block number'))
+    // A page out of order does not show how far it reaches.
+    const isInOrder = blocks.every((block, at) => at === 0 || blocks[at - 1]! <= block)
+    return {
+      items: answer.transfers.flatMap((transfer) => transferOf(transfer, operation) ?? []),
+      key: pageKey === null || pageKey === '' ? undefined : pageKey,
+      reached: isInOrder ? blocks.at(-1) ?? 0 : 0,
+    }
   }
 }
 
 const PAGES_MAX = 100
 
-function nextPlace(place: Place, key: string | undefined): Place | null {
-  const { from, to, side } = place
-  if (key !== undefined) return { from, to, side, key }
-  return side === 'fromAddress' ? { from, to, side: 'toAddress' } : null
+interface Answer {
+  readonly items: Transfer[]
+  readonly key: string | undefined
+  /** The block of the last transfer; everything of the side before it was read. */
+  readonly reached: number
 }
 
 function placeIn(text: string): Place {
   try {
     const place = JSON.parse(text) as Place
-    if (Number.isSafeInteger(place.from) && Number.isSafeInteger(place.to) && (place.side === 'fromAddress' || place.side === 'toAddress')) return place
+    const isSide = ({ side, at }: SidePlace): boolean => SIDES.includes(side) && Number.isSafeInteger(at)
+    if (Number.isSafeInteger(place.from) && Number.isSafeInteger(place.to) && place.sides.length === SIDES.length && place.sides.every(isSide)) return place
   } catch {
     // Refused below.
   }

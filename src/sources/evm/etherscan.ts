@@ -66,8 +66,16 @@ class Explorer {
   /** Token transfers are listed by sender and by recipient apart; what is told is what both have reached. */
   async #transfers(operation: string, from: number, head: number, context: SyncContext): Promise<Rows> {
     const { address } = this.#options
-    if (operation === 'native') return this.#rows((start, end) => ({ module: 'account', action: 'txlist', address, startblock: start, endblock: end, sort: 'asc' }), operation, from, head, context)
-    const logs = (topic: 1 | 2) => (start: number, end: number): Query => ({ module: 'logs', action: 'getLogs', fromBlock: start, toBlock: end, topic0: TRANSFER_TOPIC, [`topic0_${topic}_opr`]: 'and', [`topic${topic}`]: topicOf(address) })
+    const isOfAccount = ({ from: sender, to: recipient }: JsonObject): boolean => [sender, recipient].some((given) => typeof given === 'string' && given.toLowerCase() === address.toLowerCase())
+    const transactions: Listed = {
+      query: (start, end) => ({ module: 'account', action: 'txlist', address, startblock: start, endblock: end, sort: 'asc' }),
+      isAsked: isOfAccount,
+    }
+    if (operation === 'native') return this.#rows(transactions, operation, from, head, context)
+    const logs = (topic: 1 | 2): Listed => ({
+      query: (start, end) => ({ module: 'logs', action: 'getLogs', fromBlock: start, toBlock: end, topic0: TRANSFER_TOPIC, [`topic0_${topic}_opr`]: 'and', [`topic${topic}`]: topicOf(address) }),
+      isAsked: ({ topics }) => Array.isArray(topics) && typeof topics[topic] === 'string' && topics[topic].toLowerCase() === topicOf(address).toLowerCase(),
+    })
     const sent = await this.#rows(logs(1), operation, from, head, context)
     const received = await this.#rows(logs(2), operation, from, sent.to, context)
     const both = [...sent.items, ...received.items].filter(({ block }) => block <= received.to)
@@ -79,25 +87,31 @@ class Explorer {
    * for the next question, which begins with it: the start moves and the page does not. Only a block that a page begins and ends in is
    * paged through, with its bounds held still. That nothing follows, an empty page says, asked twice.
    */
-  async #rows(query: (from: number, to: number) => Query, operation: string, from: number, to: number, context: SyncContext): Promise<Rows> {
-    let first = await this.#list(query(from, to), 1, context)
-    if (first.length === 0) first = await this.#list(query(from, to), 1, context)
+  async #rows(listed: Listed, operation: string, from: number, to: number, context: SyncContext): Promise<Rows> {
+    let first = await this.#list(listed, [from, to], 1, context)
+    if (first.length === 0) first = await this.#list(listed, [from, to], 1, context)
     if (first.length === 0) return rowsOf(first, operation, to)
     const last = blockOf(first.at(-1)!)
     if (last > from) return rowsOf(first.filter((row) => blockOf(row) < last), operation, last - 1)
     const all: JsonObject[] = []
     for (let page = 1; ; page++) {
       if (page * this.#offset > WINDOW_MAX) throw new SyncError('SOURCE_INVALID', `${this.#options.name}: one block holds more than the ${WINDOW_MAX} rows that can be paged through.`)
-      const rows = await this.#list(query(from, from), page, context)
+      const rows = await this.#list(listed, [from, from], page, context)
       if (rows.length === 0) return rowsOf(all, operation, from)
+      const known = new Set(all.map(identityOf))
+      if (rows.some((row) => known.has(identityOf(row)))) throw new SyncError('SOURCE_INVALID', `${this.#options.name} sent rows of an earlier page again.`)
       all.push(...rows)
     }
   }
 
-  async #list(query: Query, page: number, context: SyncContext): Promise<JsonObject[]> {
-    const { body } = await this.#ask({ ...query, page, offset: this.#offset }, context)
+  /** An answer carries nothing that names its request, so its rows have to fit what was asked. */
+  async #list({ query, isAsked }: Listed, [from, to]: readonly [number, number], page: number, context: SyncContext): Promise<JsonObject[]> {
+    const { body } = await this.#ask({ ...query(from, to), page, offset: this.#offset }, context)
     const rows = isObject(body) ? body.result : undefined
     if (!Array.isArray(rows) || !rows.every(isObject)) throw malformed('list')
+    if (!rows.every((row) => isAsked(row) && blockOf(row) >= from && blockOf(row) <= to)) {
+      throw new SyncError('SOURCE_INVALID', `${this.#options.name} sent rows that were not asked for: the answer to another request.`)
+    }
     return rows
   }
 
@@ -106,6 +120,16 @@ class Explorer {
     if (!isObject(body) || body.result === undefined) throw malformed('answer')
     return body.result
   }
+}
+
+/** One list of the account: how it is asked for, and which rows belong to it. */
+interface Listed {
+  readonly query: (from: number, to: number) => Query
+  readonly isAsked: (row: JsonObject) => boolean
+}
+
+function identityOf({ hash, transactionHash, logIndex }: JsonObject): string {
+  return JSON.stringify([hash ?? transactionHash ?? null, logIndex ?? null])
 }
 
 interface Rows {

@@ -25,6 +25,7 @@ export class TooMuch extends Error {
 export class JsonRpc {
   readonly #url: NodeUrl
   readonly #client: HttpClient
+  #requests = 0
 
   constructor(url: NodeUrl, auth?: Auth) {
     this.#url = url
@@ -33,9 +34,12 @@ export class JsonRpc {
   }
 
   async call(method: string, params: JsonValue[], context: SyncContext): Promise<JsonValue> {
-    const { body } = await this.#client.post(this.#urlIn(context), { jsonrpc: '2.0', id: 1, method, params }, context, { answers: [400, 413] })
+    const id = ++this.#requests
+    const { body } = await this.#client.post(this.#urlIn(context), { jsonrpc: '2.0', id, method, params }, context, { answers: [400, 413] })
     if (!isObject(body)) throw new SyncError('SOURCE_INVALID', `The node answered ${method} with something that is no JSON-RPC.`)
     if (body.error !== undefined && body.error !== null) throw failureOf(method, body.error)
+    // An answer to an earlier request, from a cache or a proxy, looks like one to this.
+    if (body.id !== id) throw new SyncError('SOURCE_INVALID', `The node answered ${method} with the answer to another request.`)
     if (body.result === undefined) throw new SyncError('SOURCE_INVALID', `The node answered ${method} without a result.`)
     return body.result
   }

@@ -30,8 +30,9 @@ export function keyOf({ hash, logIndex }: Transfer): string {
 }
 
 export const operation: Operation<Transfer> = {
-  // A reorganisation may put the same transaction into another block, or its block at another time.
-  id: (transfer) => `${keyOf(transfer)}@${transfer.block}@${transfer.at}`,
+  // A reorganisation may move a transaction to another block or time, or put another log of it at the same index of a block
+  // with the same number and time. Only all of the content tells the two apart.
+  id: (transfer) => [keyOf(transfer), transfer.block, transfer.at, transfer.from, transfer.to ?? '', transfer.value, transfer.contract ?? ''].join('@'),
   cursors: ({ block, at, hash }) => [{ type: 'blockNumber', value: block }, { type: 'timestamp', value: at }, { type: 'txHash', value: hash }],
   // Without a time of the source: in a reorganisation what is newer may bear an older time.
   toChange: (transfer) => ({

@@ -1,6 +1,7 @@
 import { SyncError, type Execute, type JsonObject, type JsonValue } from '../../contract/index.ts'
 import { frontier, type FrontierState } from '../../strategies/index.ts'
 import { bearer, type Auth, type SecretSource } from '../kit/auth.ts'
+import { judgeGithubLimit } from '../kit/github-limit.ts'
 import { createHttpClient } from '../kit/http-client.ts'
 import { isObject } from '../kit/judge.ts'
 import { nextLinkOf } from '../kit/link-header.ts'
@@ -27,7 +28,7 @@ export interface GithubStarsSource {
 export function githubStars({ token, auth, baseUrl = 'https://api.github.com', user }: GithubStarsOptions): GithubStarsSource {
   if ((token === undefined) === (auth === undefined)) throw new SyncError('SYNC_INVALID', 'The stars of GitHub need either `token` or `auth`.')
   const client = createHttpClient({
-    baseUrl, auth: auth ?? bearer(token!),
+    baseUrl, auth: auth ?? bearer(token!), judge: judgeGithubLimit,
     headers: { 'user-agent': 'tidemark', accept: 'application/vnd.github.star+json', 'x-github-api-version': '2022-11-28' },
   })
   const target = user === undefined ? '/user/starred' : path`/users/${user}/starred`

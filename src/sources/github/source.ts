@@ -1,8 +1,11 @@
 import { SyncError, type Change, type Execute, type JsonObject, type JsonValue, type Lookup, type SyncContext } from '../../contract/index.ts'
-import { relay, relayNested, type Budget, type PageInfo, type RelayNestedState, type RelayState } from '../../strategies/index.ts'
+import { relay, relayNested, type Budget, type NestedPage, type PageInfo, type RelayNestedState, type RelayState } from '../../strategies/index.ts'
+import { behind } from '../../strategies/kit/behind.ts'
 import { bearer, type Auth, type SecretSource } from '../kit/auth.ts'
+import { judgeGithubLimit } from '../kit/github-limit.ts'
 import { createHttpClient, type HttpClient } from '../kit/http-client.ts'
 import { isObject, judgeGraphql, type Judge } from '../kit/judge.ts'
+import { checkPageSize } from '../kit/page-size.ts'
 
 export interface GithubOptions {
   readonly token?: SecretSource
@@ -22,6 +25,9 @@ export interface GithubSource {
   readonly issues: { readonly mode: 'replace'; readonly execute: Execute<RelayNestedState>; readonly lookup: Lookup }
 }
 
+/** How long a change may take until a list shows it. */
+const LAG_MS = 15_000
+
 const REPOSITORY = 'id databaseId name nameWithOwner description url isArchived createdAt updatedAt'
 const ISSUE = 'id databaseId number title body state url createdAt updatedAt closedAt'
 const PAGE_INFO = 'pageInfo { hasNextPage endCursor }'
@@ -29,50 +35,58 @@ const RATE_LIMIT = 'rateLimit { limit cost remaining resetAt }'
 
 /** Nothing tells what changed, so all of it each time: `worker.sync('issues', { database, schedule: '1h', ...github({ token: 'GITHUB_TOKEN' }).issues })`. */
 export function github({ token, auth, baseUrl = 'https://api.github.com', owner, repositoriesPerPage = 20 }: GithubOptions): GithubSource {
+  checkPageSize('GitHub', repositoriesPerPage, 100, 'repositoriesPerPage')
   if ((token === undefined) === (auth === undefined)) throw new SyncError('SYNC_INVALID', 'GitHub needs either `token` or `auth`.')
   const client = createHttpClient({ baseUrl, auth: auth ?? bearer(token!), headers: { 'user-agent': 'tidemark' }, judge })
   const repositories = async (fields: string, first: number, after: string | null, context: SyncContext): Promise<Connection & { budget: Budget | null }> => {
     const [variables, root] = owner === undefined ? ['', 'viewer'] : ['$owner: String!, ', 'repositoryOwner(login: $owner)']
     // By creation: what is made while the pages are read comes last and moves nothing.
-    const query = `query (${variables}$after: String) { ${RATE_LIMIT} owner: ${root} { repositories(first: ${first}, after: $after, ownerAffiliations: [OWNER], orderBy: { field: CREATED_AT, direction: ASC }) { ${PAGE_INFO} nodes { ${fields} } } } }`
+    const query = `query (${variables}$after: String) { ${RATE_LIMIT} owner: ${root} { repositories(first: ${first}, after: $after, ownerAffiliations: [OWNER], orderBy: { field: CREATED_AT, direction: ASC }) { totalCount ${PAGE_INFO} nodes { ${fields} } } } }`
     const { data } = await ask(client, query, { after, ...(owner !== undefined && { owner }) }, context)
     if (!isObject(data.owner)) throw new SyncError('CONNECTOR_FAILED', 'GitHub has no such owner, or the token may not see it.')
     return { ...connectionOf(data.owner.repositories), budget: budgetOf(data) }
   }
   const one = async (key: string, fragment: string, context: SyncContext): Promise<JsonObject | null> => {
-    const { data } = await ask(client, `query ($id: ID!) { p0: node(id: $id) { ${fragment} } }`, { id: key }, context)
-    return isObject(data.p0) && data.p0.id === key ? data.p0 : null
+    const { data } = await ask(client, `query ($id: ID!) { viewer { login } p0: node(id: $id) { ${fragment} } }`, { id: key }, context)
+    if (!isObject(data.p0) || data.p0.id !== key) return null
+    // A node is found whoever owns it; the list has only what this owner has.
+    const { repository, owner: holder, ...node } = data.p0
+    const listed = owner ?? loginOf(data.viewer)
+    const found = loginOf(isObject(repository) ? repository.owner : holder)
+    if (listed !== null && found !== null && listed.toLowerCase() !== found.toLowerCase()) return null
+    return isObject(repository) ? { ...node, repository } : node
   }
 
   return {
     repositories: {
       mode: 'replace',
       lookup: async (key, context) => {
-        const node = await one(key, `... on Repository { ${REPOSITORY} }`, context)
+        const node = await one(key, `... on Repository { ${REPOSITORY} owner { login } }`, context)
         return node === null ? null : upsert(node)
       },
-      execute: relay({
+      execute: behind(relay({
+        limit: 100,
         read: async ({ after }, context) => {
-          const { nodes, pageInfo, budget } = await repositories(REPOSITORY, 100, after, context)
-          return { changes: nodes.map((node) => upsert(node)), pageInfo, budget }
+          const { nodes, pageInfo, total, budget } = await repositories(REPOSITORY, 100, after, context)
+          return { changes: nodes.map((node) => upsert(node)), pageInfo, total, budget }
         },
-      }),
+      }), LAG_MS),
     },
     issues: {
       mode: 'replace',
       lookup: async (key, context) => {
-        const { repository, ...node } = (await one(key, `... on Issue { ${ISSUE} repository { id } }`, context)) ?? {}
+        const { repository, ...node } = (await one(key, `... on Issue { ${ISSUE} repository { id owner { login } } }`, context)) ?? {}
         return isObject(repository) ? upsert({ ...node, repositoryId: textOf(repository, 'id') }) : null
       },
-      execute: relayNested({
+      execute: behind(relayNested({
         readOuter: async ({ after }, context) => {
-          const { nodes, pageInfo, budget } = await repositories(`id issues(first: 100) { ${PAGE_INFO} nodes { ${ISSUE} } }`, repositoriesPerPage, after, context)
+          const { nodes, pageInfo, total, budget } = await repositories(`id issues(first: 100) { totalCount ${PAGE_INFO} nodes { ${ISSUE} } }`, repositoriesPerPage, after, context)
           const parents = nodes.map((node) => ({ id: textOf(node, 'id'), issues: connectionOf(node.issues) }))
-          return { changes: parents.flatMap(issuesOf), parents: parents.map(({ id, issues }) => ({ id, pageInfo: issues.pageInfo })), pageInfo, budget }
+          return { changes: parents.flatMap(issuesOf), parents: parents.map(nestedOf), pageInfo, total, budget }
         },
         readInner: async ({ parents }, context) => {
           const variables = parents.map((_, n) => `$id${n}: ID!, $after${n}: String`).join(', ')
-          const fields = parents.map((_, n) => `p${n}: node(id: $id${n}) { ... on Repository { id issues(first: 100, after: $after${n}) { ${PAGE_INFO} nodes { ${ISSUE} } } } }`).join(' ')
+          const fields = parents.map((_, n) => `p${n}: node(id: $id${n}) { ... on Repository { id issues(first: 100, after: $after${n}) { totalCount ${PAGE_INFO} nodes { ${ISSUE} } } } }`).join(' ')
           const values = Object.fromEntries(parents.flatMap(({ id, after }, n) => [[`id${n}`, id], [`after${n}`, after]]))
           const { data, gone } = await ask(client, `query (${variables}) { ${RATE_LIMIT} ${fields} }`, values, context)
           const read = parents.map(({ id }, n) => {
@@ -81,10 +95,10 @@ export function github({ token, auth, baseUrl = 'https://api.github.com', owner,
             if (!gone.has(`p${n}`)) throw new SyncError('SOURCE_INVALID', 'GitHub left a repository out of its answer and does not say why.')
             return { id, issues: null }
           })
-          return { changes: read.flatMap(issuesOf), parents: read.map(({ id, issues }) => ({ id, pageInfo: issues?.pageInfo ?? null })), budget: budgetOf(data) }
+          return { changes: read.flatMap(issuesOf), parents: read.map(nestedOf), budget: budgetOf(data) }
         },
         parentsPerRequest: repositoriesPerPage,
-      }),
+      }), LAG_MS),
     },
   }
 }
@@ -92,6 +106,11 @@ export function github({ token, auth, baseUrl = 'https://api.github.com', owner,
 interface Connection {
   readonly nodes: JsonObject[]
   readonly pageInfo: PageInfo
+  readonly total: number
+}
+
+function nestedOf({ id, issues }: { id: string; issues: Connection | null }): NestedPage {
+  return issues === null ? { id, pageInfo: null } : { id, pageInfo: issues.pageInfo, count: issues.nodes.length, total: issues.total }
 }
 
 async function ask(client: HttpClient, query: string, variables: JsonObject, context: SyncContext): Promise<{ data: JsonObject; gone: Set<string> }> {
@@ -104,7 +123,7 @@ async function ask(client: HttpClient, query: string, variables: JsonObject, con
 const judge: Judge = (answer) => {
   const { body } = answer
   if (isObject(body) && isObject(body.data) && Array.isArray(body.errors) && body.errors.every((error) => goneOf(error) !== null)) return null
-  return judgeGraphql(answer)
+  return judgeGithubLimit(answer) ?? judgeGraphql(answer)
 }
 
 function goneOf(error: JsonValue): string | null {
@@ -115,8 +134,8 @@ function goneOf(error: JsonValue): string | null {
 
 /** A node that is null is a part that is missing, and a replace cycle would take it for deleted. */
 function connectionOf(value: JsonValue | undefined): Connection {
-  if (!isObject(value) || !Array.isArray(value.nodes) || !value.nodes.every(isObject) || !isObject(value.pageInfo)) throw new SyncError('SOURCE_INVALID', 'GitHub answered with a part missing.')
-  return { nodes: value.nodes, pageInfo: value.pageInfo as unknown as PageInfo }
+  if (!isObject(value) || !Array.isArray(value.nodes) || !value.nodes.every(isObject) || !isObject(value.pageInfo) || typeof value.totalCount !== 'number') throw new SyncError('SOURCE_INVALID', 'GitHub answered with a part missing.')
+  return { nodes: value.nodes, pageInfo: value.pageInfo as unknown as PageInfo, total: value.totalCount }
 }
 
 function budgetOf({ rateLimit }: JsonObject): Budget | null {
@@ -131,6 +150,10 @@ function issuesOf({ id, issues }: { id: string; issues: Connection | null }): Ch
 
 function upsert(record: JsonObject): Change {
   return { type: 'upsert', key: textOf(record, 'id'), record, upstreamUpdatedAt: textOf(record, 'updatedAt') }
+}
+
+function loginOf(owner: JsonValue | undefined): string | null {
+  return isObject(owner) && typeof owner.login === 'string' ? owner.login : null
 }
 
 function textOf(node: JsonObject, field: string): string {

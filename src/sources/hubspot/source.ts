@@ -1,9 +1,12 @@
 import { SyncError, type Change, type Execute, type JsonObject, type JsonValue, type Lookup, type SyncContext } from '../../contract/index.ts'
-import { flipFlop, search, token, type FlipFlopState, type SearchQuery, type SearchState, type TokenState } from '../../strategies/index.ts'
+import { search, streams, token, type SearchQuery, type SearchState, type StreamsState, type TokenState } from '../../strategies/index.ts'
+import { behind } from '../../strategies/kit/behind.ts'
 import { bearer, type Auth, type SecretSource } from '../kit/auth.ts'
-import { createHttpClient, type HttpClient } from '../kit/http-client.ts'
+import { createHttpClient, type HttpClient, type Query } from '../kit/http-client.ts'
 import { isObject } from '../kit/judge.ts'
 import { segment } from '../kit/origin.ts'
+import { checkPageSize } from '../kit/page-size.ts'
+import { archive, type ArchiveState } from './archive.ts'
 
 export interface HubspotOptions {
   /** Of a private app, or the name of the secret that holds it. */
@@ -17,16 +20,23 @@ export interface HubspotOptions {
   readonly lagMs?: number
   /** Of lists and of searches; 100 suits both. */
   readonly limit?: number
+  /**
+   * How often the delta lists the archived objects, at most; 5 minutes unless given, 0 for every cycle. The list can only be
+   * read whole. Deletions show up with the next listing, and the tidemark stays at the last one.
+   */
+  readonly archivedEveryMs?: number
 }
 
 export interface HubspotStream {
   readonly backfill: Execute<TokenState>
   readonly delta: Execute<HubspotDeltaState>
-  readonly anchor: (context: SyncContext) => Promise<HubspotDeltaState>
+  readonly anchor: (context: SyncContext) => Promise<HubspotDeltaState | undefined>
   readonly lookup: Lookup
+  /** How long a change may take to show in the backfill. */
+  readonly lagMs: number
 }
 
-export type HubspotDeltaState = FlipFlopState<SearchState, TokenState>
+export type HubspotDeltaState = StreamsState<{ changes: SearchState; deletes: ArchiveState }>
 
 export interface HubspotSource {
   readonly contacts: HubspotStream
@@ -40,7 +50,7 @@ export interface HubspotSource {
 }
 
 /**
- * Lists for the backfill. The delta searches for what was modified, and every other time lists what was archived, which
+ * Lists for the backfill. The delta searches for modified objects, and every few minutes lists the archived ones, which
  * no search shows: `worker.track('contacts', { database, source: hubspot({ accessToken: 'HUBSPOT_TOKEN' }).contacts })`.
  */
 export function hubspot(options: HubspotOptions): HubspotSource {
@@ -67,7 +77,10 @@ function modifiedProperty(type: string): string {
   return type === 'contacts' || type === '0-1' ? 'lastmodifieddate' : 'hs_lastmodifieddate'
 }
 
+/** The recycling bin keeps what was archived for 90 days. */
+const ARCHIVE_MS = 90 * 86_400_000
 const LOOK_BACK_MS = 5 * 60_000
+const ARCHIVED_EVERY_MS = 5 * 60_000
 
 class Portal {
   readonly #client: HttpClient
@@ -77,6 +90,7 @@ class Portal {
     const { accessToken, auth, baseUrl = 'https://api.hubapi.com' } = options
     if ((accessToken === undefined) === (auth === undefined)) throw new SyncError('SYNC_INVALID', 'HubSpot needs either `accessToken` or `auth`.')
     this.#client = createHttpClient({ baseUrl, auth: auth ?? bearer(accessToken!) })
+    checkPageSize('HubSpot', options.limit ?? 100, 100)
     this.#options = options
   }
 
@@ -89,25 +103,38 @@ class Portal {
   }
 
   stream(type: string): HubspotStream {
-    const { lagMs = 10_000, limit = 100 } = this.#options
+    const { lagMs = 10_000, limit = 100, archivedEveryMs = ARCHIVED_EVERY_MS } = this.#options
     const path = `/crm/v3/objects/${segment(type)}`
     const modified = modifiedProperty(type)
     const given = [...(USUAL_PROPERTIES[type] ?? []), ...(this.#options.properties?.[type] ?? [])]
     const properties = [...new Set([...given, 'createdate', modified, 'hs_object_id'])]
     const upsert = (item: JsonObject): Change => ({ type: 'upsert', key: idOf(item), record: item, upstreamUpdatedAt: timeOf(item, modified) })
 
-    const list = (archived: boolean, toChange: (item: JsonObject) => Change): Execute<TokenState> => token({
+    const list = async (after: string | undefined, query: Query, context: SyncContext) => {
+      const { body, serverTime } = await this.#client.get(path, { limit, after, ...query }, context, after === undefined ? {} : { cursorRefusals: [400] })
+      return { results: resultsOf(body), next: nextOf(body), serverTime }
+    }
+    const backfill = token({
+      limit,
+      confirms: true,
       read: async ({ token: after }, context) => {
-        const query = { limit, after, properties: properties.join(','), ...(archived && { archived }) }
-        const { body } = await this.#client.get(path, query, context, after === undefined ? {} : { cursorRefusals: [400] })
-        return { changes: resultsOf(body).map(toChange), next: nextOf(body) }
+        const { results, next } = await list(after, { properties: properties.join(',') }, context)
+        if (results.some(({ archived }) => archived === true)) throw new SyncError('SOURCE_INVALID', 'The list of what exists has an object that was archived.')
+        return { changes: results.map(upsert), next }
       },
+    })
+    const deletes = archive({
+      read: async ({ after }, context) => {
+        const { results, ...rest } = await list(after, { archived: true, properties: 'hs_object_id' }, context)
+        return { changes: results.map(deletion), ...rest }
+      },
+      lagMs,
+      everyMs: archivedEveryMs,
     })
     const changes = search<JsonObject>({
       read: async (query, context) => {
         const { body, serverTime } = await this.#client.post(`${path}/search`, questionOf(query, modified, properties), context)
-        const total = isObject(body) ? body.total : undefined
-        return { items: resultsOf(body), serverTime, ...(typeof total === 'number' && { total }) }
+        return { items: resultsOf(body), serverTime, total: totalOf(body) }
       },
       modifiedMs: (item) => Date.parse(timeOf(item, modified)),
       id: idOf,
@@ -116,6 +143,7 @@ class Portal {
       limit,
       lookBackMs: LOOK_BACK_MS,
     })
+    const delta = streams({ changes, deletes })
     return {
       lookup: async (key, context) => {
         const { status, body } = await this.#client.get(`${path}/${segment(key)}`, { properties: properties.join(',') }, context, { answers: [404] })
@@ -123,13 +151,10 @@ class Portal {
         if (!isObject(body)) throw new SyncError('SOURCE_INVALID', 'HubSpot answered without an object.')
         return upsert(body)
       },
-      backfill: list(false, upsert),
-      // All that was archived and is still kept, each time: the list knows no order and no time to begin with.
-      delta: flipFlop({ delta: changes, deletes: list(true, deletion) }),
-      anchor: async (context) => {
-        const deltaCursor = await changes.anchor(context)
-        return { phase: 'delta', ...(deltaCursor !== undefined && { deltaCursor }) }
-      },
+      lagMs,
+      backfill: behind(backfill, lagMs),
+      delta: Object.assign(delta, { retentionMs: ARCHIVE_MS - lagMs }),
+      anchor: delta.anchor,
     }
   }
 }
@@ -155,6 +180,13 @@ function deletion(item: JsonObject): Change {
 function resultsOf(body: JsonValue): JsonObject[] {
   if (!isObject(body) || !Array.isArray(body.results) || !body.results.every(isObject)) throw new SyncError('SOURCE_INVALID', 'HubSpot answered without results.')
   return body.results
+}
+
+/** Every search gives it. An answer without it is cut, and cannot be held against anything. */
+function totalOf(body: JsonValue): number {
+  const total = isObject(body) ? body.total : undefined
+  if (typeof total !== 'number' || !Number.isSafeInteger(total) || total < 0) throw new SyncError('SOURCE_INVALID', 'A search of HubSpot answered without `total`.')
+  return total
 }
 
 /** The end is where there is no `paging` at all. */

@@ -5,9 +5,10 @@ import type { BodyLimits } from './bounded-body.ts'
 import { exchange, readJson, readText } from './exchange.ts'
 import type { Judge, Verdict } from './judge.ts'
 import { Origin } from './origin.ts'
-import { limitWaitMs, retryAfterMs, serverTimeOf } from './retry-after.ts'
+import { limitWaitMs, retryAfterMs, serverTimeOf, waitUntilMs } from '../../values/retry-after.ts'
 import type { Secret } from '../../redaction/secret.ts'
 import { codeOfStatus } from './status.ts'
+import { vendorMessage } from './vendor-message.ts'
 
 export interface HttpClientOptions {
   /** Everything of the source lies below it. A function where a tenant's settings say where that is. */
@@ -68,7 +69,7 @@ const DEFAULT_LIMITS: HttpLimits = {
 /** Of an answer that failed; only a judge looks at it. */
 const FAILED_BODY_BYTES_MAX = 64 * 1024
 
-/** Asks a source over HTTP, through the context alone. Every failure is a SyncError that names method, path and status, and nothing else of the exchange. */
+/** Asks a source over HTTP, through the context alone. A failure is a SyncError with method, path, status and the vendor's explanation. */
 export function createHttpClient(options: HttpClientOptions): HttpClient {
   const client = new Client(options)
   return {
@@ -130,7 +131,7 @@ class Client {
     const headers = { accept: options.text?.join(', ') ?? 'application/json', ...contentType(body), ...lowercase(this.#options.headers), ...lowercase(options.headers), ...lowercase(revealed(credentials.headers)) }
     try {
       const response = await exchange({ method, url, place, headers, body: textOf(body) }, origin, context)
-      return await this.#judged(response, `${place} answered ${response.status}`, url, context, options)
+      return await this.#judged(response, `${place} answered ${response.status}`, url, context, options, sentValues(url, body))
     } catch (error) {
       // The transport names what it could not reach by its whole path.
       if (!isLink || !isSyncError(error) || !error.message.includes(url.pathname)) throw error
@@ -138,15 +139,18 @@ class Client {
     }
   }
 
-  async #judged(response: Response, place: string, url: URL, context: SyncContext, options: RequestOptions): Promise<HttpAnswer | SyncError> {
+  async #judged(
+    response: Response, place: string, url: URL, context: SyncContext, options: RequestOptions, sent: readonly string[],
+  ): Promise<HttpAnswer | SyncError> {
     const { status, headers } = response
     const failure = options.answers?.includes(status) === true ? null : codeOfStatus(status, headers)
     const body = failure === null && status < 300 ? await this.#read(response, place, context, options) : await this.#readFailed(response, place, context)
     const verdict = this.#options.judge?.({ status, headers, body }) ?? null
-    if (verdict !== null) return this.#failed(place, verdict, headers, context)
+    const explanation = vendorMessage(body, sent)
+    if (verdict !== null) return this.#failed(place, verdict, headers, context, explanation)
     if (failure === null) return { status, headers, body: body ?? null, serverTime: serverTimeOf(headers), url: url.href }
     const code = failure === 'CONNECTOR_FAILED' && options.cursorRefusals?.includes(status) === true ? 'CURSOR_REJECTED' : failure
-    return this.#failed(place, { code, reason: '' }, headers, context)
+    return this.#failed(place, { code, reason: '' }, headers, context, explanation)
   }
 
   async #read(response: Response, place: string, context: SyncContext, { text }: RequestOptions): Promise<JsonValue> {
@@ -164,12 +168,16 @@ class Client {
     }
   }
 
-  #failed(place: string, { code, reason, retryAfterMs: judgedMs }: Verdict, headers: Headers, context: SyncContext): SyncError {
+  #failed(
+    place: string, { code, reason, retryAfterMs: spanMs, retryAt }: Verdict, headers: Headers, context: SyncContext, explanation: string | null,
+  ): SyncError {
     const { retryAfterMaxMs } = this.#limits
     const waitOf = code === 'RATE_LIMITED' ? limitWaitMs : retryAfterMs
     const askedMs = waitOf(headers, context.clock.now(), retryAfterMaxMs)
+    const judgedMs = retryAt === undefined ? spanMs : waitUntilMs(retryAt, headers, context.clock.now())
     const waitMs = judgedMs !== undefined && judgedMs > 0 ? Math.max(askedMs ?? 0, Math.min(judgedMs, retryAfterMaxMs)) : askedMs
-    return new SyncError(code, reason === '' ? `${place}.` : `${place} with ${reason}.`, waitMs === undefined ? {} : { retryAfterMs: waitMs })
+    const what = reason === '' ? place : `${place} with ${reason}`
+    return new SyncError(code, explanation === null ? `${what}.` : `${what}: ${explanation}`, waitMs === undefined ? {} : { retryAfterMs: waitMs })
   }
 }
 
@@ -186,6 +194,17 @@ function revealed(secrets: Readonly<Record<string, Secret>>): Record<string, str
 
 function lowercase(headers: Readonly<Record<string, string>> = {}): Record<string, string> {
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
+}
+
+/** The values of a request, as an answer may quote them. */
+function sentValues(url: URL, body: JsonValue | URLSearchParams): string[] {
+  const segments = url.pathname.split('/').map((segment) => decodeURIComponent(segment))
+  return [...segments, ...url.searchParams.values(), ...(body instanceof URLSearchParams ? body.values() : leaves(body))]
+}
+
+function leaves(value: JsonValue | undefined): string[] {
+  if (typeof value === 'object' && value !== null) return Object.values(value).flatMap(leaves)
+  return value === null || value === undefined ? [] : [String(value)]
 }
 
 function textOf(body: JsonValue | URLSearchParams): string | null {

@@ -14,6 +14,8 @@ export interface Verdict {
   /** In words of our own, for the message; never words of the answer. */
   readonly reason: string
   readonly retryAfterMs?: number
+  /** The moment until which the answer asks to wait, where it names one. */
+  readonly retryAt?: number
 }
 
 /** Looks into an answer, failed or not, for what its status does not say: a limit, a refusal, an error with status 200. Null when there is nothing. */

@@ -4,7 +4,7 @@ import { basicHeader, secretOf, type Auth, type Credentials, type SecretSource }
 import { exchange, readJson } from './exchange.ts'
 import { isObject } from './judge.ts'
 import { Origin } from './origin.ts'
-import { limitWaitMs, retryAfterMs } from './retry-after.ts'
+import { limitWaitMs, retryAfterMs } from '../../values/retry-after.ts'
 import { noteSecret } from '../../redaction/known-secrets.ts'
 import { Secret } from '../../redaction/secret.ts'
 import { codeOfStatus } from './status.ts'

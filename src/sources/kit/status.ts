@@ -1,5 +1,5 @@
 import type { ErrorCode } from '../../contract/index.ts'
-import { saysExhausted } from './retry-after.ts'
+import { saysExhausted } from '../../values/retry-after.ts'
 
 /**
  * What a status means. One table for every source:

@@ -1,8 +1,9 @@
-import { SyncError, type ErrorCode, type JsonObject, type JsonValue, type SyncContext } from '../../contract/index.ts'
+import { isSyncError, SyncError, type ErrorCode, type JsonObject, type JsonValue, type SyncContext } from '../../contract/index.ts'
 import { failover, pagedProvider, type Failover, type FetchRequest, type Operation, type ProviderPage } from '../../strategies/index.ts'
 import { secretOf, type SecretSource } from '../kit/auth.ts'
 import { createHttpClient, type HttpAnswer, type HttpClient } from '../kit/http-client.ts'
-import { isObject, type Judge } from '../kit/judge.ts'
+import { isObject, type Judge, type Verdict } from '../kit/judge.ts'
+import { CallCounter, TIERS, type Tier } from './call-counter.ts'
 import { sign } from './sign.ts'
 
 export interface KrakenOptions {
@@ -10,6 +11,8 @@ export interface KrakenOptions {
   readonly apiKey: SecretSource
   readonly apiSecret: SecretSource
   readonly baseUrl?: string
+  /** The tier of the account, which decides how fast it may be asked. `starter` when absent: the slowest. */
+  readonly tier?: Tier
   /** An entry may be found this long after its time. */
   readonly lagMs?: number
   /** Every cycle reads so much again of what the one before has read. */
@@ -72,11 +75,16 @@ const PASSES_MAX = 10
 class Account {
   readonly #client: HttpClient
   readonly #options: KrakenOptions
+  /** One for both streams: the counter belongs to the key. */
+  readonly #counter: CallCounter
   #nonce = 0
 
   constructor(options: KrakenOptions) {
+    const { baseUrl = 'https://api.kraken.com', tier = 'starter' } = options
+    if (!Object.hasOwn(TIERS, tier)) throw new SyncError('SYNC_INVALID', `kraken: there is no tier ${JSON.stringify(tier)}. The tiers are ${Object.keys(TIERS).join(', ')}.`)
     this.#options = options
-    this.#client = createHttpClient({ baseUrl: options.baseUrl ?? 'https://api.kraken.com', judge })
+    this.#counter = new CallCounter(tier)
+    this.#client = createHttpClient({ baseUrl, judge: judgeBy(this.#counter.emptyMs) })
   }
 
   async page(stream: Stream, { cursor, own }: FetchRequest, context: SyncContext): Promise<ProviderPage<KrakenEntry>> {
@@ -102,16 +110,23 @@ class Account {
     }
     if (entries.length > 0) return { ...stay, items: entries, metadata: { offset: offset + entries.length }, custom: customOf({ ...pass, count }, context) }
     if (offset < count) throw new SyncError('SOURCE_INVALID', `Kraken sent an empty page, though ${count - offset} entries are still to come.`)
-    // The end is a batch of its own, also when there was nothing: only now is everything up to it told.
-    return { items: [], through: { type: 'timestamp', value: Math.max(boundaryMs, pass.endS * 1_000) }, end: true, metadata: { offset: 0 } }
+    // The end is a batch of its own: only now is everything up to it told. A list without entries proves nothing, so the
+    // next cycle begins at the same boundary; asking for a longer time without entries is still one request.
+    const throughMs = offset === 0 ? boundaryMs : Math.max(boundaryMs, pass.endS * 1_000)
+    return { items: [], through: { type: 'timestamp', value: throughMs }, end: true, metadata: { offset: 0 } }
   }
 
   async #ask({ path }: Stream, fields: Record<string, string>, context: SyncContext): Promise<HttpAnswer> {
+    const waitMs = this.#counter.take(context.clock.now())
+    if (waitMs > 0) await context.clock.sleep(waitMs, context.signal)
     // Every nonce must be above the one before, also of calls within one millisecond.
     this.#nonce = Math.max(this.#nonce + 1, context.clock.now() * 1_000)
     const form = new URLSearchParams({ nonce: String(this.#nonce), ...fields })
     const headers = { 'api-key': secretOf(this.#options.apiKey, context).reveal(), 'api-sign': sign(path, form, secretOf(this.#options.apiSecret, context)) }
-    return this.#client.post(path, form, context, { headers })
+    return this.#client.post(path, form, context, { headers }).catch((error: unknown) => {
+      if (isSyncError(error) && error.code === 'RATE_LIMITED') this.#counter.refused(context.clock.now())
+      throw error
+    })
   }
 }
 
@@ -140,12 +155,14 @@ function offsetIn(value: unknown): number {
 }
 
 /** Every answer has status 200; failures are texts in `error`: a severity, a category, and words. */
-const judge: Judge = ({ body }) => {
-  const errors = isObject(body) && Array.isArray(body.error) ? body.error.filter((error) => typeof error === 'string' && !error.startsWith('W')) : []
-  if (errors.length === 0) return null
-  const words = errors.join(' ')
-  const [, code, reason] = VERDICTS.find(([pattern]) => pattern.test(words)) ?? [null, 'SOURCE_UNAVAILABLE', 'a failure'] as const
-  return { code, reason, ...(code === 'RATE_LIMITED' && { retryAfterMs: LIMIT_MS }) }
+function judgeBy(emptyMs: number): Judge {
+  return ({ body }) => {
+    const errors = isObject(body) && Array.isArray(body.error) ? body.error.filter((error) => typeof error === 'string' && !error.startsWith('W')) : []
+    if (errors.length === 0) return null
+    const words = errors.join(' ')
+    const [, code, reason] = VERDICTS.find(([pattern]) => pattern.test(words)) ?? [null, 'SOURCE_UNAVAILABLE', 'a failure'] as const
+    return { code, reason, ...(code === 'RATE_LIMITED' && waitIn(words, emptyMs)) }
+  }
 }
 
 const VERDICTS: ReadonlyArray<readonly [RegExp, ErrorCode, string]> = [
@@ -154,5 +171,12 @@ const VERDICTS: ReadonlyArray<readonly [RegExp, ErrorCode, string]> = [
   [/Invalid arguments|Unknown method/i, 'CONNECTOR_FAILED', 'a refusal of the question'],
 ]
 
-/** Kraken does not say how long; its counter falls by about one call in three seconds. */
-const LIMIT_MS = 5_000
+/** Kraken locks a key out for a quarter of an hour. */
+const LOCKOUT_MS = 15 * 60_000
+
+/** Only a throttled request is told when to come back, in seconds of Unix time. */
+function waitIn(words: string, emptyMs: number): Pick<Verdict, 'retryAfterMs' | 'retryAt'> {
+  const throttledUntil = /Throttled:\s*(\d{9,11})\b/i.exec(words)
+  if (throttledUntil !== null) return { retryAt: Number(throttledUntil[1]) * 1_000 }
+  return { retryAfterMs: /lockout/i.test(words) ? LOCKOUT_MS : emptyMs }
+}

@@ -1,9 +1,11 @@
 import { SyncError, type Change, type Execute, type JsonObject, type JsonValue, type Lookup } from '../../contract/index.ts'
 import { relay, type PageInfo, type RelayState } from '../../strategies/index.ts'
+import { behind } from '../../strategies/kit/behind.ts'
 import { apiKey as inHeader, type Auth, type SecretSource } from '../kit/auth.ts'
 import { createHttpClient } from '../kit/http-client.ts'
 import { isObject, judgeGraphql, type Judge } from '../kit/judge.ts'
-import { serverTimeOf } from '../kit/retry-after.ts'
+import { checkPageSize } from '../kit/page-size.ts'
+import { serverTimeOf } from '../../values/retry-after.ts'
 
 export interface LinearOptions {
   /** A personal key, or the name of the secret that holds it. */
@@ -21,6 +23,9 @@ export interface LinearStream {
   readonly lookup: Lookup
 }
 
+/** How long a change may take until a list shows it. */
+const LAG_MS = 15_000
+
 const STREAMS = {
   issues: 'id identifier number title description priority url createdAt updatedAt archivedAt team { id }',
   teams: 'id key name createdAt updatedAt archivedAt',
@@ -29,16 +34,18 @@ const STREAMS = {
 /** All of it each time; what is archived or deleted is swept: `worker.sync('issues', { database, ...linear({ apiKey: 'LINEAR_KEY' }).issues })`. */
 export function linear({ apiKey, auth, baseUrl = 'https://api.linear.app', limit = 100 }: LinearOptions): { readonly [Name in keyof typeof STREAMS]: LinearStream } {
   if ((apiKey === undefined) === (auth === undefined)) throw new SyncError('SYNC_INVALID', 'Linear needs either `apiKey` or `auth`.')
+  checkPageSize('Linear', limit, 250)
   const client = createHttpClient({ baseUrl, auth: auth ?? inHeader({ header: 'authorization', key: apiKey! }), judge })
   const stream = (name: keyof typeof STREAMS): LinearStream => ({
     mode: 'replace',
-    execute: relay({
+    execute: behind(relay({
+      limit,
       read: async ({ after }, context) => {
         const query = `query ($after: String) { ${name}(first: ${limit}, after: $after, orderBy: createdAt) { pageInfo { hasNextPage endCursor } nodes { ${STREAMS[name]} } } }`
         const { nodes, pageInfo } = connectionOf((await client.post('/graphql', { query, variables: { after } }, context)).body, name)
         return { changes: nodes.map(upsert), pageInfo }
       },
-    }),
+    }), LAG_MS),
     // By the list and not by `issue(id:)`, which also finds what is archived and takes an identifier for an id.
     lookup: async (key, context) => {
       if (!UUID.test(key)) return null

@@ -7,7 +7,7 @@ import { above, compared, nextMillisecond, type Question } from './query.ts'
 import type { CursorOptions } from './source.ts'
 import { endBetweenMoments } from './whole-moments.ts'
 
-const LAG_MS = 30_000
+export const LAG_MS = 30_000
 /** Where stamps are whole seconds, a row may show that much later than it says. */
 const STAMP_MS = 1_000
 

@@ -1,5 +1,6 @@
 import type { Execute } from '../../contract/index.ts'
 import { token, type TokenState } from '../../strategies/index.ts'
+import { behind } from '../../strategies/kit/behind.ts'
 import type { EntitySet } from './entity-set.ts'
 import { changeOf, checkParts, parsed, type SetPlan } from './plan.ts'
 import { above } from './query.ts'
@@ -16,7 +17,8 @@ interface Place {
 
 /** All of it by key, from the first entity to the last. */
 export function list(entitySet: EntitySet): Execute<TokenState> {
-  return token({
+  return behind(token({
+    confirms: true,
     async read({ token: text }, context) {
       const plan = await entitySet.plan(context)
       const { after, keepsWord, link } = placeIn(text, plan)
@@ -30,8 +32,11 @@ export function list(entitySet: EntitySet): Execute<TokenState> {
       const next: Place = { keepsWord: keepsWord || nextLink !== null || rows.length >= entitySet.limit, ...(last !== undefined && { after: last }), ...(locator !== null && { link: locator }) }
       return { changes: rows.map((row) => changeOf(row, plan)), next: isEnd ? null : JSON.stringify(next) }
     },
-  })
+  }), LAG_MS)
 }
+
+/** How long a change may take until the service shows it. */
+const LAG_MS = 30_000
 
 function placeIn(text: string | undefined, plan: SetPlan): Place {
   if (text === undefined) return { keepsWord: false }

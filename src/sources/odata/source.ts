@@ -1,7 +1,7 @@
 import type { Execute, SyncContext } from '../../contract/index.ts'
 import type { KeysetState, TokenState, WatermarkState } from '../../strategies/index.ts'
 import type { Auth } from '../kit/auth.ts'
-import { byCursor } from './by-cursor.ts'
+import { byCursor, LAG_MS } from './by-cursor.ts'
 import { EntitySet } from './entity-set.ts'
 import { list } from './list.ts'
 import { Service } from './service.ts'
@@ -54,6 +54,8 @@ export interface ODataStream<DeltaState = KeysetState> {
   readonly backfill: Execute<TokenState>
   readonly delta: Execute<DeltaState>
   readonly anchor: (context: SyncContext) => Promise<DeltaState | undefined>
+  /** How long a change may take to show in the backfill. */
+  readonly lagMs?: number
 }
 
 /** It begins at the first entity, so it needs no anchor. */
@@ -76,9 +78,10 @@ export function odata(options: ODataOptions): ODataSource {
   function entitySet(name: string, given: CursorOptions): ODataStream
   function entitySet(name: string, given: CursorOptions): ODataStream | StrictStream {
     const backfill = list(new EntitySet(service, name, given))
-    if (given.strict === true) return { backfill, delta: strictly(new EntitySet(service, name, given), given) }
+    const { lagMs = LAG_MS } = given
+    if (given.strict === true) return { backfill, delta: strictly(new EntitySet(service, name, given), given), lagMs }
     const delta = byCursor(new EntitySet(service, name, given), given)
-    return { backfill, delta, anchor: delta.anchor }
+    return { backfill, delta, anchor: delta.anchor, lagMs }
   }
   return {
     entitySet,

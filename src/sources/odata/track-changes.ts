@@ -1,5 +1,6 @@
 import { SyncError, type Change, type JsonObject, type SyncContext } from '../../contract/index.ts'
 import { token, type Anchored, type TokenState } from '../../strategies/index.ts'
+import { behind } from '../../strategies/kit/behind.ts'
 import { isObject } from '../kit/judge.ts'
 import { changeOf, keyPart, keyText, rowOf, type SetPlan } from './plan.ts'
 import { entityTarget, targetOf } from './query.ts'
@@ -14,7 +15,7 @@ import type { EntitySet } from './entity-set.ts'
  * behind the backfill's back is in a delta. What is on the first page, the backfill reads itself.
  */
 export function trackChanges(entitySet: EntitySet): Anchored<TokenState> {
-  const execute = token({
+  const execute = behind(token({
     async read({ token: link }, context) {
       const plan = await entitySet.plan(context)
       const { entities, next, resume } = await readPage(entitySet, plan, link, context)
@@ -25,7 +26,7 @@ export function trackChanges(entitySet: EntitySet): Anchored<TokenState> {
       }
       return { changes, next, resume }
     },
-  })
+  }), LAG_MS)
   return Object.assign(execute, {
     anchor: async (context: SyncContext) => {
       const { next, resume } = await readPage(entitySet, await entitySet.plan(context), undefined, context)
@@ -33,6 +34,9 @@ export function trackChanges(entitySet: EntitySet): Anchored<TokenState> {
     },
   })
 }
+
+/** How long a change may take until the service tells it; nothing in the protocol says. */
+const LAG_MS = 30_000
 
 interface ReadPage {
   readonly entities: readonly JsonObject[]

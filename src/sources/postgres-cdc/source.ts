@@ -112,7 +112,7 @@ export function postgresCdc({ url, tables, slot = 'tidemark', publication = 'tid
         const page = await (link.state.reread !== undefined && link.hasArrived ? link.rereadPage(pageSize * TABLE_PAGES) : link.changesPage(confirmed, pageSize, context))
         link.expected = JSON.stringify(page.nextState)
         isKept = page.hasMore
-        return page
+        return page.hasMore ? page : { ...page, tidemark: startOf(context) }
       } finally {
         if (!isKept) {
           link.close()
@@ -137,6 +137,11 @@ function digestsOf(followed: readonly FollowedTable[]): Record<string, string> {
   return Object.fromEntries(followed.map(({ id, digest }) => [id, digest]))
 }
 
+/** Where the log ended was asked after the cycle began, so every transaction committed by then is below. */
+function startOf({ cycle }: SyncContext): string {
+  return new Date(cycle.startedAt).toISOString()
+}
+
 /** Everything a page needs beyond the state. A page instead when there is nothing to follow now. */
 async function openLink(publisher: Publisher, tables: readonly CdcTable[], state: CdcState, confirmed: Lsn, context: SyncContext): Promise<Link | Page<CdcState>> {
   const session = await PostgresSession.open(publisher.url, context.signal)
@@ -153,7 +158,7 @@ async function openLink(publisher: Publisher, tables: readonly CdcTable[], state
     const until = parseLsn(begun.until)
     if (since >= until && begun.reread === undefined) {
       await session.close()
-      return { changes: [], hasMore: false, nextState: state }
+      return { changes: [], hasMore: false, nextState: state, tidemark: startOf(context) }
     }
     const stream = await ReplicationStream.open(publisher, since, confirmed, context)
     return new Link(stream, session, followed, begun, until)

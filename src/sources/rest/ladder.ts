@@ -1,7 +1,7 @@
 import type { Change, Execute, JsonValue, SyncContext } from '../../contract/index.ts'
 import type { Anchored } from '../../strategies/kit/anchored.ts'
 import { lowerHorizon, pinHorizon, timed, type ServerClock } from '../../strategies/kit/horizon.ts'
-import { instantOf, instantOfMs, isoOf } from '../../strategies/kit/instants.ts'
+import { instantOf, instantOfMs, isoOf, justBefore } from '../../strategies/kit/instants.ts'
 import { invalid, requireNumber, unreadable } from '../../strategies/kit/refusals.ts'
 import { canonicalInstant, instantMs } from '../../values/instant.ts'
 
@@ -24,6 +24,8 @@ export interface LadderState {
   readonly cursor: string | null
   /** The horizon of this cycle; see pinHorizon. */
   readonly untilMs?: number
+  /** In replace mode: the page came back empty once. The list ends with a second empty answer. */
+  readonly isEmpty?: true
 }
 
 /**
@@ -53,9 +55,12 @@ export function ladder(options: LadderOptions): Anchored<LadderState> {
     const cursor = hasMoved ? last.timestamp : (since ?? null)
     // Sorted, so nothing below the horizon can follow a record above it.
     const hasMore = hasMoved && safe.length === placed.length
+    // A page begins with the record the last one ended with, so an empty one is unlikely; a sweep needs more than that.
+    if (!bounded && placed.length === 0 && state?.isEmpty !== true) return { changes: [], hasMore: true, nextState: { cursor, isEmpty: true } }
     const changes = safe.map(({ record, timestamp }) => withCursor(options.toChange(record), timestamp))
-    if (hasMore) return { changes, hasMore, nextState: { cursor, ...(bounded && { untilMs }) } }
-    return { changes, hasMore, nextState: bounded && cursor !== null ? { cursor } : undefined }
+    if (hasMore) return { changes, hasMore, tidemark: justBefore(last!.instant), nextState: { cursor, ...(bounded && { untilMs }) } }
+    const horizonMs = bounded ? untilMs : lowerHorizon(pinHorizon('ladder', context.cycle, lagMs, undefined), lagMs, answer, tookMs)
+    return { changes, hasMore, tidemark: isoOf(horizonMs), nextState: bounded && cursor !== null ? { cursor } : undefined }
   }
   return Object.assign(execute, {
     anchor: async (context: SyncContext) => {

@@ -33,6 +33,7 @@ export function readList(listing: Listing, page: ListPaging): Execute<any> {
     case 'token':
     case 'link':
       return token({
+        confirms: page.kind !== 'none',
         read: async ({ token }, context) => {
           const { changes, next } = await readLinked(listing, page, token, {}, context)
           return { changes, next }
@@ -158,7 +159,7 @@ function readEvents(listing: Listing, follow: EventPaging): Anchored<any> {
     time: (event) => instantAt(event, follow.at, time) ?? '',
     anchor: async (context) => (await readPage(feed, follow.newest, context)).records[0],
     read: async ({ after }, context) => {
-      const { answer, records } = await readPage(feed, { [follow.after]: after }, context, { cursorRefusals: POSITION_REFUSALS })
+      const { answer, records } = await readPage(feed, after === '' ? {} : { [follow.after]: after }, context, after === '' ? {} : { cursorRefusals: POSITION_REFUSALS })
       return { events: records, hasMore: moreAt(answer, follow.more), serverTime: answer.serverTime }
     },
     toChanges: (event) => {

@@ -1,11 +1,15 @@
 import { SyncError, type Execute, type Lookup, type SyncContext } from '../../contract/index.ts'
-import { flipFlop } from '../../strategies/flip-flop.ts'
+import type { Anchored } from '../../strategies/kit/anchored.ts'
+import { behind } from '../../strategies/kit/behind.ts'
+import { requireNumber } from '../../strategies/kit/refusals.ts'
+import { streams } from '../../strategies/streams.ts'
 import { createHttpClient, type HttpClient, type HttpClientOptions } from '../kit/http-client.ts'
 import { segment } from '../kit/origin.ts'
 import { valueAt } from './pointer.ts'
 import { readChanges, readList, type Listing } from './reading.ts'
 import { changeOf, deleteOf } from './record.ts'
 import type { DeletedStream, RestStream } from './stream.ts'
+import { unknownMember } from './stream-schema.ts'
 
 export { anonymous, apiKey, basic, bearer, type Auth } from '../kit/auth.ts'
 export { clientCredentials, refreshToken } from '../kit/oauth.ts'
@@ -29,6 +33,7 @@ export interface ListedStream {
   readonly mode: 'replace'
   readonly execute: Execute<any>
   readonly lookup?: Lookup
+  readonly lagMs?: number
 }
 
 /** A stream that can be followed, for `worker.track`. */
@@ -37,6 +42,7 @@ export interface TrackedStream {
   readonly delta: Execute<any>
   readonly anchor: (context: SyncContext) => Promise<any>
   readonly lookup?: Lookup
+  readonly lagMs: number
 }
 
 export type RestSource<Streams extends readonly RestStream[]> = { readonly [Stream in Streams[number] as Stream['name']]: SourceOf<Stream> }
@@ -90,23 +96,27 @@ function sourceOf(stream: RestStream, client: HttpClient): ListedStream | Tracke
   checkStream(stream)
   const { name, path, query = {}, records = '', lagMs = LAG_MS, page, follow, deletes } = stream
   const listing: Listing = { client, name, path, query, records, shape: stream, lagMs, toChange: (record) => changeOf(record, stream) }
-  const list = readList(listing, page)
+  const list = behind(readList(listing, page), lagMs)
   const lookup = stream.lookup === undefined ? {} : { lookup: lookupOf(stream, client) }
-  if (follow === undefined || deletes === 'sweep') return { mode: 'replace', execute: list, ...lookup }
+  // Where only the list is read, it is behind nothing that was read another way, unless the stream says so.
+  if (follow === undefined || deletes === 'sweep') return { mode: 'replace', execute: list, ...lookup, ...(stream.lagMs !== undefined && { lagMs }) }
   const isTold = stream.deleted !== undefined || (follow.kind === 'events' && follow.deletions !== undefined)
   if (deletes === undefined && !isTold) {
     throw new SyncError('SYNC_INVALID', `Stream "${name}": how are deletions told? Give \`deleted\` or \`deletes: { … }\`; or say \`deletes: 'sweep'\` to read the whole list each time, or \`deletes: 'ignore'\`.`)
   }
-  const delta = readChanges(listing, follow)
-  if (deletes === undefined || deletes === 'ignore') return { backfill: list, delta, anchor: delta.anchor, ...lookup }
+  const delta = keeping(readChanges(listing, follow), stream.retentionMs, lagMs)
+  if (deletes === undefined || deletes === 'ignore') return { backfill: list, delta, anchor: delta.anchor, lagMs, ...lookup }
 
-  const gone = readChanges(deletedListing(listing, deletes), deletes.follow)
-  return {
-    ...lookup,
-    backfill: list,
-    delta: flipFlop<unknown, unknown>({ delta, deletes: gone }),
-    anchor: async (context) => ({ phase: 'delta', deltaCursor: await delta.anchor(context), deletesCursor: await gone.anchor(context) }),
-  }
+  const gone = keeping(readChanges(deletedListing(listing, deletes), deletes.follow), deletes.retentionMs, lagMs)
+  const both = streams({ changes: delta, deletes: gone })
+  return { ...lookup, lagMs, backfill: list, delta: both, anchor: both.anchor }
+}
+
+/** A change may be found up to `lagMs` after it happened, so that much less than what the source keeps is safe to miss. */
+function keeping(changes: Anchored<any>, retentionMs: number | undefined, lagMs: number): Anchored<any> {
+  if (retentionMs === undefined) return changes
+  requireNumber('rest', 'retentionMs', retentionMs, 1)
+  return Object.assign(changes, { retentionMs: Math.min(changes.retentionMs ?? Infinity, Math.max(1, retentionMs - lagMs)) })
 }
 
 function lookupOf(stream: RestStream, client: HttpClient): Lookup {
@@ -124,6 +134,8 @@ function lookupOf(stream: RestStream, client: HttpClient): Lookup {
 function checkStream(stream: Partial<RestStream>): void {
   const missing = (['name', 'path', 'key', 'page'] as const).find((name) => stream?.[name] === undefined)
   if (missing !== undefined) throw new SyncError('SYNC_INVALID', `Stream "${stream?.name ?? ''}" has no \`${missing}\`.`)
+  const unknown = unknownMember(stream)
+  if (unknown !== null) throw new SyncError('SYNC_INVALID', `Stream "${stream.name!}" has an unknown member \`${unknown.member}\`. Known here: ${unknown.known.join(', ')}.`)
 }
 
 function deletedListing(listing: Listing, deletes: DeletedStream): Listing {

@@ -22,7 +22,12 @@ export interface RestStream extends RecordShape {
    * fresh changes, so the whole list is read every time after all. Or where the source tells them.
    */
   readonly deletes?: 'ignore' | 'sweep' | DeletedStream
-  /** Where one record is found, `{key}` in the path standing for its key: for `tidemark why-not`. */
+  /** How long the source keeps records that are marked as `deleted`; for ever unless given. After a longer absence a backfill is needed. */
+  readonly retentionMs?: number
+  /**
+   * Where one record is found, `{key}` in the path standing for its key: for `tidemark why-not` and before a sweep. A source that
+   * answers for a deleted record with a mark instead of 404 or 410 needs `deleted`.
+   */
   readonly lookup?: { readonly path: string; /** Where it stands in the answer; all of it unless given. */ readonly record?: Pointer }
 }
 
@@ -36,6 +41,8 @@ export interface DeletedStream {
   readonly updatedAt: Pointer
   readonly time?: TimeForm
   readonly follow: KeysetPaging | TimestampPaging | WindowPaging
+  /** How long deletions are kept there; for ever unless given. After a longer absence a backfill is needed. */
+  readonly retentionMs?: number
 }
 
 export interface PageSize {
@@ -90,7 +97,10 @@ export interface OffsetPaging {
   readonly more?: Pointer
 }
 
-/** Filtered and sorted by `updatedAt`, and by id within one moment. */
+/**
+ * Filtered and sorted by `updatedAt`, and by id within one moment. As `page` of a list that is swept, give a `lookup` too: a record
+ * whose time goes back while the list is read is not seen.
+ */
 export interface KeysetPaging {
   readonly kind: 'keyset'
   /** The parameters of the position: later than the moment, or of that very moment and above the id. */
@@ -149,6 +159,7 @@ export interface EventPaging {
   readonly deletions?: { readonly at: Pointer; readonly are: readonly string[] }
   /** Which events are of this stream; all unless given. */
   readonly only?: { readonly at: Pointer; readonly are: readonly string[] }
+  /** How long the log keeps events; for ever unless given. After a longer absence a backfill is needed. */
   readonly retentionMs?: number
 }
 

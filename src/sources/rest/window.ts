@@ -24,6 +24,10 @@ export interface WindowState {
   /** The horizon of this cycle; see pinHorizon. */
   readonly untilMs?: number
   readonly token?: string
+  /** Whether a page of this window had changes. */
+  readonly isFound?: true
+  /** The page at `token` came back empty, without a next one, once. */
+  readonly isEmpty?: true
 }
 
 const OVERLAP_MS = 1_000
@@ -32,6 +36,9 @@ const OVERLAP_MS = 1_000
  * For sources that tell what changed since a moment, in pages linked by tokens: one window per cycle, its end fixed
  * before the first page, the next one beginning where it ended. A row above the end that comes all the same is landed,
  * and read again.
+ *
+ * A window without changes is not left: an empty answer that is wrong would skip what it left out. The next cycle asks from
+ * the same moment, which is one request as long as nothing changed. An empty page that ends a window is asked for twice.
  */
 export function window({ read, lagMs, overlapMs = OVERLAP_MS }: WindowOptions): Anchored<WindowState> {
   requireNumber('window', 'lagMs', lagMs, 0)
@@ -44,9 +51,13 @@ export function window({ read, lagMs, overlapMs = OVERLAP_MS }: WindowOptions): 
     const { answer, tookMs } = await timed(context, () => read({ since, until: isoOf(pinnedMs), token: state?.token }, context))
     const untilMs = lowerHorizon(pinnedMs, lagMs, answer, tookMs)
     const changes = [...answer.changes]
-    if (answer.next !== null) return { changes, hasMore: true, nextState: { since: since ?? null, untilMs, token: answer.next } }
+    const isFound = state?.isFound === true || changes.length > 0
+    const here = { since: since ?? null, untilMs, ...(isFound && { isFound: true as const }) }
+    if (answer.next !== null) return { changes, hasMore: true, nextState: { ...here, token: answer.next } }
+    if (isFound && changes.length === 0 && state?.isEmpty !== true) return { changes, hasMore: true, nextState: { ...here, ...(state?.token !== undefined && { token: state.token }), isEmpty: true } }
     // Also back, when the position came from a clock that was ahead: no window is left out.
-    return { changes, hasMore: false, nextState: { since: isoOf(untilMs - overlapMs) } }
+    const end = isoOf(untilMs - overlapMs)
+    return { changes, hasMore: false, tidemark: isoOf(untilMs), nextState: { since: isFound || (since !== undefined && canonicalInstant(since)! > canonicalInstant(end)!) ? end : (since ?? null) } }
   }
   return Object.assign(execute, {
     anchor: async (context: SyncContext) => {

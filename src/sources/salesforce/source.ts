@@ -4,6 +4,7 @@ import { canonicalInstant } from '../../values/instant.ts'
 import { bearer, type Auth, type SecretSource } from '../kit/auth.ts'
 import { createHttpClient, type HttpAnswer, type HttpClient } from '../kit/http-client.ts'
 import { isObject, type Judge } from '../kit/judge.ts'
+import { checkPageSize } from '../kit/page-size.ts'
 import { windowMs } from '../kit/safety-window.ts'
 import { discover, type DiscoveredObject } from './discover.ts'
 
@@ -24,6 +25,8 @@ export interface SalesforceStream {
   readonly delta: Execute<KeysetState>
   readonly anchor: (context: SyncContext) => Promise<KeysetState | undefined>
   readonly lookup: Lookup
+  /** How long a change may take to show in the backfill. */
+  readonly lagMs: number
 }
 
 export interface SalesforceSource {
@@ -39,6 +42,7 @@ export interface SalesforceSource {
  */
 export function salesforce({ instanceUrl, accessToken, auth, apiVersion = '60.0', limit = 100, lagMs = 15_000 }: SalesforceOptions): SalesforceSource {
   if ((accessToken === undefined) === (auth === undefined)) throw new SyncError('SYNC_INVALID', 'Salesforce needs either `accessToken` or `auth`.')
+  checkPageSize('Salesforce', limit, 2_000)
   const client = createHttpClient({ baseUrl: `${instanceUrl.replace(/\/+$/, '')}/services/data/v${apiVersion}`, auth: auth ?? bearer(accessToken!), judge })
   return {
     discover: (context, described = []) => discover(client, context, described),
@@ -55,22 +59,28 @@ export function salesforce({ instanceUrl, accessToken, auth, apiVersion = '60.0'
         // Stamps are whole seconds: a row may show that much later than it says.
         lagMs: lagMs + STAMP_MS,
         limit,
+        confirms: true,
         ...(overlapMs !== undefined && { overlapMs }),
       })
-      const delta = by('SystemModstamp', 'queryAll')
+      const delta = Object.assign(by('SystemModstamp', 'queryAll'), { retentionMs: RECYCLE_BIN_MS - lagMs - STAMP_MS })
       const lookup: Lookup = async (key, context) => {
         if (!ID.test(key)) return null
         const { body } = await client.get('/query', { q: `SELECT ${columns.join(', ')} FROM ${name} WHERE Id = '${key}' LIMIT 1` }, context)
         const [record] = resultOf(body).records
-        return record === undefined ? null : changeOf(record)
+        if (record === undefined) return null
+        // Ids come with 15 characters or, with a checksum, with 18.
+        if (textOf(record, 'Id').slice(0, 15) !== key.slice(0, 15)) throw new SyncError('SOURCE_INVALID', 'Salesforce answered with another record than the one it was asked for.')
+        return changeOf(record)
       }
-      return { backfill: by('CreatedDate', 'query'), delta, anchor: delta.anchor, lookup }
+      return { backfill: by('CreatedDate', 'query'), delta, anchor: delta.anchor, lookup, lagMs }
     },
   }
 }
 
 const SYSTEM_FIELDS = ['Id', 'CreatedDate', 'SystemModstamp', 'IsDeleted']
 const STAMP_MS = 1_000
+/** Deleted rows stay in the recycle bin, and so in `queryAll`, for 15 days. */
+const RECYCLE_BIN_MS = 15 * 86_400_000
 
 function soqlOf({ after, until, limit }: KeysetQuery, columns: readonly string[], name: string, stamp: string): string {
   const conditions: string[] = []
@@ -97,28 +107,38 @@ function idLiteral(id: string): string {
 }
 
 async function read(client: HttpClient, resource: string, soql: string, { limit, locator }: KeysetQuery, context: SyncContext): Promise<KeysetAnswer<JsonObject>> {
-  const located = locator === undefined ? null : await client.get(locator, {}, context, { answers: [400, 404] })
-  // A locator lives for days only; the query finds the place again.
-  const answer = located !== null && located.status < 400 ? located : await client.get(`/${resource}`, { q: soql }, context)
-  const { records, isDone, next } = resultOf(answer.body)
+  const continued = locator === undefined ? null : await client.get(locator, {}, context, { answers: [400, 404] })
+  // A locator lives for days only, and one that holds nothing more proves nothing; the query finds the place again.
+  const located = continued !== null && continued.status < 400 && !isSpent(resultOf(continued.body)) ? continued : null
+  const answer = located ?? await client.get(`/${resource}`, { q: soql }, context)
+  const { records, isDone, next, total } = resultOf(answer.body)
+  const isLocated = located !== null
+  // `totalSize` counts what the query found. A locator continues a query, so that its pages hold a part of that.
+  if (isDone && !isLocated && records.length < total) {
+    throw new SyncError('SOURCE_INVALID', `Salesforce sent ${records.length} records and says that ${total} were found: the answer is not complete.`)
+  }
   return {
     items: records,
-    // Neither is trusted alone.
-    end: isDone && records.length < limit,
+    // None of them is trusted alone.
+    end: isDone && !isLocated && records.length < limit,
     serverTime: answer.serverTime,
     locator: locatorOf(next, answer, client, context),
   }
+}
+
+function isSpent({ records, isDone }: { readonly records: readonly JsonObject[]; readonly isDone: boolean }): boolean {
+  return isDone && records.length === 0
 }
 
 function locatorOf(next: string | null, answer: HttpAnswer, client: HttpClient, context: SyncContext): string | null {
   return next === null ? null : client.link(next, answer, context)
 }
 
-function resultOf(body: JsonValue): { records: JsonObject[]; isDone: boolean; next: string | null } {
-  if (!isObject(body) || !Array.isArray(body.records) || !body.records.every(isObject) || typeof body.done !== 'boolean') {
+function resultOf(body: JsonValue): { records: JsonObject[]; isDone: boolean; next: string | null; total: number } {
+  if (!isObject(body) || !Array.isArray(body.records) || !body.records.every(isObject) || typeof body.done !== 'boolean' || typeof body.totalSize !== 'number') {
     throw new SyncError('SOURCE_INVALID', 'Salesforce answered with something that is not the result of a query.')
   }
-  return { records: body.records, isDone: body.done, next: typeof body.nextRecordsUrl === 'string' ? body.nextRecordsUrl : null }
+  return { records: body.records, isDone: body.done, total: body.totalSize, next: typeof body.nextRecordsUrl === 'string' ? body.nextRecordsUrl : null }
 }
 
 function changeOf(item: JsonObject): Change {

@@ -1,10 +1,12 @@
 import { SyncError, type Change, type Execute, type JsonObject, type Lookup, type SyncContext } from '../../contract/index.ts'
-import { flipFlop, keyset, type Anchored, type FlipFlopState, type KeysetAnswer, type KeysetQuery, type KeysetState } from '../../strategies/index.ts'
+import { keyset, streams, type Anchored, type KeysetAnswer, type KeysetQuery, type KeysetState, type StreamsState } from '../../strategies/index.ts'
+import { eitherOf } from '../../strategies/kit/either-answer.ts'
 import { canonicalInstant } from '../../values/instant.ts'
 import { basic, type Auth, type SecretSource } from '../kit/auth.ts'
 import { createHttpClient, type HttpClient } from '../kit/http-client.ts'
 import { isObject, type Judge } from '../kit/judge.ts'
 import { segment } from '../kit/origin.ts'
+import { checkPageSize } from '../kit/page-size.ts'
 import { windowMs } from '../kit/safety-window.ts'
 import { discover, type DiscoveredTable } from './discover.ts'
 
@@ -18,16 +20,23 @@ export interface ServicenowOptions {
   readonly limit?: number
   /** How long a change may take until it can be read. Stamps are whole seconds, so no less than one. */
   readonly lagMs?: number
+  /** How long the instance keeps entries of `sys_audit`. It is up to the instance, so 30 days unless given. */
+  readonly auditRetentionMs?: number
 }
 
 export interface ServicenowStream {
-  readonly backfill: Execute<KeysetState>
+  readonly backfill: Execute<ServicenowListState>
   readonly delta: Execute<ServicenowDeltaState>
-  readonly anchor: (context: SyncContext) => Promise<ServicenowDeltaState>
+  readonly anchor: (context: SyncContext) => Promise<ServicenowDeltaState | undefined>
   readonly lookup: Lookup
+  /** How long a change may take to show in the backfill. */
+  readonly lagMs: number
 }
 
-export type ServicenowDeltaState = FlipFlopState<KeysetState, KeysetState>
+/** `by`: earlier releases listed by the last change. Their positions mean nothing in this order. */
+export type ServicenowListState = KeysetState & { readonly by: 'creation' }
+
+export type ServicenowDeltaState = StreamsState<{ changes: KeysetState; deletes: KeysetState }>
 
 export interface ServicenowSource {
   /** `fields`: all that the reader may see, unless given. `safetyWindow`: how much every cycle of the delta reads again, as a duration such as PT5M. */
@@ -36,10 +45,14 @@ export interface ServicenowSource {
   discover(context: SyncContext, described?: readonly string[]): Promise<DiscoveredTable[]>
 }
 
-/** The rows by their last change, and what the audit says was deleted, by turns: `worker.track('incidents', { database, source: servicenow({ … }).table('incident') })`. */
-export function servicenow({ instanceUrl, user, password, auth, limit = 100, lagMs = 15_000 }: ServicenowOptions): ServicenowSource {
+/**
+ * The backfill lists by creation. The delta reads the rows by their last change, and the deletions in the audit, both in every
+ * cycle: `worker.track('incidents', { database, source: servicenow({ … }).table('incident') })`.
+ */
+export function servicenow({ instanceUrl, user, password, auth, limit = 100, lagMs = 15_000, auditRetentionMs = 30 * 86_400_000 }: ServicenowOptions): ServicenowSource {
   const isBasic = user !== undefined && password !== undefined
   if (isBasic === (auth !== undefined)) throw new SyncError('SYNC_INVALID', 'ServiceNow needs either `user` and `password`, or `auth`.')
+  checkPageSize('ServiceNow', limit, 10_000)
   const client = createHttpClient({ baseUrl: `${instanceUrl.replace(/\/+$/, '')}/api/now/table`, auth: isBasic ? basic({ user, password }) : auth!, judge })
   return {
     discover: (context, described = []) => discover(client, context, described),
@@ -47,6 +60,7 @@ export function servicenow({ instanceUrl, user, password, auth, limit = 100, lag
       const overlapMs = windowMs(safetyWindow)
       if (!/^\w{1,80}$/.test(name)) throw new SyncError('SYNC_INVALID', `"${name}" is not a table of ServiceNow.`)
       const columns = fields === undefined ? undefined : [...new Set(['sys_id', 'sys_updated_on', ...fields])]
+      const listed = columns === undefined ? undefined : [...new Set([...columns, 'sys_created_on'])]
       const by = (stream: Stream): Anchored<KeysetState> => keyset<JsonObject>({
         read: (query, context) => read(client, stream, query, context),
         timestamp: (row) => instantOf(textOf(row, stream.stamp)),
@@ -54,15 +68,17 @@ export function servicenow({ instanceUrl, user, password, auth, limit = 100, lag
         toChange: stream.toChange,
         lagMs,
         limit,
+        confirms: true,
         ...(overlapMs !== undefined && { overlapMs }),
       })
-      const rows = { table: name, stamp: 'sys_updated_on', condition: '', columns, toChange: upsert } as const
-      const changes = by({ ...rows, isEnd: ({ length }) => length < limit })
+      const rows = { table: name, condition: '' } as const
+      const changes = by({ ...rows, stamp: 'sys_updated_on', columns, toChange: upsert, isEnd: ({ length }) => length < limit })
       const deletes = by({
         table: 'sys_audit', stamp: 'sys_created_on', condition: `tablename=${name}^fieldname=DELETED`,
         columns: ['sys_id', 'documentkey', 'sys_created_on'], toChange: deletion, isEnd: ({ length }) => length < limit,
       })
       return {
+        lagMs,
         lookup: async (key, context) => {
           if (!ID.test(key)) return null
           const { status, body } = await client.get(`/${segment(name)}/${segment(key)}`, { sysparm_fields: columns?.join(','), sysparm_exclude_reference_link: true }, context, { answers: [404] })
@@ -70,13 +86,17 @@ export function servicenow({ instanceUrl, user, password, auth, limit = 100, lag
           if (!isObject(body) || !isObject(body.result)) throw new SyncError('SOURCE_INVALID', 'ServiceNow answered without a result.')
           return upsert(body.result)
         },
-        // A page may come short of rows that the reader may not see. But where rows change faster than pages are read no page
-        // is ever empty; so it also ends where all there is has changed since the cycle began, which is the delta's.
-        backfill: by({ ...rows, isEnd: (items, { cycle }, isCounted) => items.length === 0 || (isCounted && items.length < limit && items.every((row) => Date.parse(instantOf(textOf(row, 'sys_updated_on'))) >= cycle.startedAt)) }),
-        delta: flipFlop({ delta: changes, deletes }),
+        backfill: byCreation(by({
+          ...rows, stamp: 'sys_created_on', columns: listed, toChange: (row) => upsert(asAskedFor(row, columns)),
+          // A page may come short of rows that the reader may not see. But where rows are created faster than pages are read
+          // no page is ever empty; so it also ends where all there is was created since the cycle began, which is the delta's.
+          isEnd: (items, { cycle }, isCounted) => items.length === 0
+            || (isCounted && items.length < limit && items.every((row) => Date.parse(instantOf(textOf(row, 'sys_created_on'))) >= cycle.startedAt)),
+        })),
+        delta: Object.assign(streams({ changes, deletes }), { retentionMs: auditRetentionMs - lagMs }),
         anchor: async (context) => {
           const place = wholeSecond(await changes.anchor(context))
-          return { phase: 'delta', ...(place !== undefined && { deltaCursor: place, deletesCursor: place }) }
+          return place === undefined ? undefined : { states: { changes: place, deletes: place } }
         },
       }
     },
@@ -84,6 +104,24 @@ export function servicenow({ instanceUrl, user, password, auth, limit = 100, lag
 }
 
 const ID = /^\w{1,64}$/
+
+/**
+ * A list that is swept needs an order that no write changes. By the last change, a row moves in front of the position as soon as
+ * its stamp goes back (the instance's clock is corrected, an import sets stamps), is not seen, and is deleted.
+ */
+function byCreation(list: Execute<KeysetState>): Execute<ServicenowListState> {
+  return async (state, context) => {
+    const page = await list(state?.by === 'creation' ? state : undefined, context)
+    return { ...page, nextState: page.nextState === undefined ? undefined : { ...page.nextState, by: 'creation' } }
+  }
+}
+
+/** Without the column that only the order needs. */
+function asAskedFor(row: JsonObject, columns: readonly string[] | undefined): JsonObject {
+  if (columns === undefined || columns.includes('sys_created_on')) return row
+  const { sys_created_on: _, ...rest } = row
+  return rest
+}
 
 interface Stream {
   readonly table: string
@@ -95,8 +133,42 @@ interface Stream {
   readonly isEnd: (items: readonly JsonObject[], context: SyncContext, isCounted: boolean) => boolean
 }
 
-async function read(client: HttpClient, { table, stamp, condition, columns, isEnd }: Stream, query: KeysetQuery, context: SyncContext): Promise<KeysetAnswer<JsonObject>> {
+async function read(client: HttpClient, stream: Stream, query: KeysetQuery, context: SyncContext): Promise<KeysetAnswer<JsonObject>> {
   const offset = query.locator === undefined ? 0 : Number(query.locator)
+  const ask = (): Promise<TablePage> => readPage(client, stream, query, offset, context)
+  const page = await ask()
+  const isExpected = ({ total }: TablePage): boolean => query.left === undefined || total === null || total - offset === query.left
+  const answerOf = ({ items, total, serverTime }: TablePage): KeysetAnswer<JsonObject> => {
+    const isBehind = (total ?? 0) > offset + query.limit
+    return {
+      items, end: !isBehind && stream.isEnd(items, context, total !== null), serverTime,
+      ...(isBehind && { locator: String(offset + query.limit) }), ...(total !== null && { left: Math.max(0, total - offset - query.limit) }),
+    }
+  }
+  if (!page.isShort && isExpected(page)) return answerOf(page)
+
+  const again = await ask()
+  // Rows that the reader may not see count towards a page and are left out of it, by the same rule each time. An answer
+  // that lost rows on its way is not the same twice.
+  if (again.isShort && again.ids !== page.ids) throw new SyncError('SOURCE_INVALID', 'ServiceNow twice sent fewer rows than it counts, and not the same ones.')
+  if (page.isShort || isExpected(again)) return answerOf(again)
+  // Another count than the page before left: rows have come and gone, or it is the answer to another question.
+  const placeOf = (row: JsonObject): string => `${textOf(row, stream.stamp)} ${textOf(row, 'sys_id')}`
+  return eitherOf([answerOf(page), answerOf(again)], (a, b) => (placeOf(a) === placeOf(b) ? 0 : placeOf(a) < placeOf(b) ? -1 : 1))
+}
+
+interface TablePage {
+  readonly items: readonly JsonObject[]
+  /** Of the rows, in their order. */
+  readonly ids: string
+  /** Null when the instance does not count. */
+  readonly total: number | null
+  /** Fewer rows than the count allows. */
+  readonly isShort: boolean
+  readonly serverTime: number | null
+}
+
+async function readPage(client: HttpClient, { table, stamp, condition, columns }: Stream, query: KeysetQuery, offset: number, context: SyncContext): Promise<TablePage> {
   const answer = await client.get(`/${segment(table)}`, {
     sysparm_query: encodedQuery(query, stamp, condition),
     sysparm_limit: query.limit,
@@ -106,10 +178,9 @@ async function read(client: HttpClient, { table, stamp, condition, columns, isEn
   }, context)
   if (!isObject(answer.body) || !Array.isArray(answer.body.result) || !answer.body.result.every(isObject)) throw new SyncError('SOURCE_INVALID', 'ServiceNow answered without a result.')
   const items = answer.body.result
-  // Rows that the reader may not see count towards a page and are left out of it, so the count of all has a say.
-  const total = answer.headers.get('x-total-count')
-  const isBehind = Number(total ?? 0) > offset + query.limit
-  return { items, end: !isBehind && isEnd(items, context, total !== null), serverTime: answer.serverTime, ...(isBehind && { locator: String(offset + query.limit) }), ...(total !== null && { left: Math.max(0, Number(total) - offset - query.limit) }) }
+  const counted = answer.headers.get('x-total-count')
+  const total = counted === null ? null : Number(counted)
+  return { items, ids: items.map((row) => textOf(row, 'sys_id')).join(), total, isShort: total !== null && items.length < Math.min(query.limit, total - offset), serverTime: answer.serverTime }
 }
 
 /** A query that ran out of time answers with the rows it had so far, and says so beside them. */

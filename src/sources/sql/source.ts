@@ -1,4 +1,6 @@
 import { SyncError, type Execute, type Lookup, type Page, type SyncContext } from '../../contract/index.ts'
+import { behind } from '../../strategies/kit/behind.ts'
+import { justBefore } from '../../strategies/kit/instants.ts'
 import type { TableName } from '../kit/postgres/catalog.ts'
 import { windowMs } from '../kit/safety-window.ts'
 import type { Secret } from '../../redaction/secret.ts'
@@ -76,7 +78,7 @@ export function sql({ url }: SqlOptions): SqlSource {
         return await readByCursor(database, plan, start, options)
       }
       return {
-        backfill: list(url, name, options),
+        backfill: behind(list(url, name, options), options.lagMs ?? LAG_MS),
         lookup: one(url, name, options),
         delta,
         anchor: async (context) => {
@@ -85,7 +87,7 @@ export function sql({ url }: SqlOptions): SqlSource {
         },
       }
     },
-    listing: (name, options = {}) => ({ mode: 'replace', execute: list(url, name, options), lookup: one(url, name, options) }),
+    listing: (name, options = {}) => ({ mode: 'replace', execute: behind(list(url, name, options), LAG_MS), lookup: one(url, name, options) }),
   }
 }
 
@@ -192,7 +194,14 @@ async function readByCursor(database: Database, plan: TablePlan, start: Start, o
   const cursorValue = last === null || (cursor.kind === 'integer' && options.strict !== true) ? start.state.cursorValue
     : cursor.kind === 'integer' ? last[0]! : laterMoment(last[0]!, start.state.cursorValue)
   const reached = { ...start.state, cursorValue }
-  return { changes, hasMore: isFull, nextState: isFull ? { ...reached, after: last!, ...(start.until !== null && { until: start.until }) } : reached }
+  const tidemark = cursor.kind === 'instant' && cursor.isUtc ? tidemarkOf(isFull ? last![0]! : start.until) : undefined
+  return { changes, hasMore: isFull, tidemark, nextState: isFull ? { ...reached, after: last!, ...(start.until !== null && { until: start.until }) } : reached }
+}
+
+/** Rows of the very moment may follow: those of the cursor on the next page, those of a day until it is over. */
+function tidemarkOf(reached: string | null): string | undefined {
+  const instant = reached === null ? null : instantIn(reached)
+  return instant === null ? undefined : justBefore(instant)
 }
 
 /** A row may have been deleted, and in some databases its number is given again. */

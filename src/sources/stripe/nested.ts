@@ -1,71 +1,88 @@
 import { SyncError, type JsonObject, type JsonValue, type SyncContext } from '../../contract/index.ts'
 import type { HttpClient } from '../kit/http-client.ts'
 import { isObject } from '../kit/judge.ts'
+import type { PageBudget } from './page-budget.ts'
 
-/** Whether a list inside the object was cut: what follows can only be asked for as it is now. */
+/** Whether a list inside the object was cut. The rest of it can only be read as it is now. */
 export function hasCutList(value: JsonValue | undefined): boolean {
   if (Array.isArray(value)) return value.some(hasCutList)
   return isObject(value) && ((value.object === 'list' && value.has_more === true) || Object.values(value).some(hasCutList))
 }
 
-/** Requests that one page may still make for lists inside its objects. */
-export interface FollowUps {
-  left: number
+/**
+ * Whether a field that lists are asked to expand holds an id here. Events never expand fields, and leave out those that
+ * are only sent on request.
+ */
+export function hasUnexpanded(object: JsonObject, paths: readonly string[]): boolean {
+  const isUnexpanded = (value: JsonValue | undefined, names: readonly string[]): boolean => {
+    if (Array.isArray(value)) return value.some((item) => isUnexpanded(item, names))
+    const [name, ...rest] = names
+    if (name === undefined) return typeof value === 'string'
+    return isObject(value) ? value[name] === undefined || isUnexpanded(value[name], rest) : typeof value === 'string'
+  }
+  return paths.some((path) => isUnexpanded(object, path.split('.')))
 }
 
-/** The object with every list inside it read to its end. */
-export async function readNestedLists(object: JsonObject, client: HttpClient, followUps: FollowUps, context: SyncContext): Promise<JsonObject> {
+/** Thrown where a list inside an object is gone, usually with its object. */
+export class ListGone extends Error {}
+
+/** The object with every list inside it read to its end. The object may change meanwhile: see `StripeApi.whole`. */
+export async function readNestedLists(object: JsonObject, client: HttpClient, budget: PageBudget, context: SyncContext): Promise<JsonObject> {
   const read = async (value: JsonValue): Promise<JsonValue> => {
     if (Array.isArray(value)) return mapped(value, read)
     if (!isObject(value)) return value
-    const whole = value.object === 'list' && value.has_more === true ? await readOn(value, client, followUps, context) : value
+    const whole = value.object === 'list' && value.has_more === true ? await readOn(value, client, budget, context) : value
     const members = Object.entries(whole).filter((entry): entry is [string, JsonValue] => entry[1] !== undefined)
     return Object.fromEntries(await mapped(members, async ([name, member]) => [name, await read(member)]))
   }
   return (await read(object)) as JsonObject
 }
 
-export interface Found {
+export interface NestedObject {
+  readonly type: string
   readonly database: string
   readonly record: JsonObject
 }
 
 /**
- * Takes out the objects that have a database of their own and leaves their ids behind. Events hold ids where lists were
- * asked to expand, so the record is the same from both.
+ * Takes out the objects that have a database of their own and leaves their ids behind, so that the record is the same
+ * whether a field was expanded or not.
  */
-export function extract(object: JsonObject, databases: Readonly<Record<string, string>>): { record: JsonObject; found: Found[] } {
-  const found: Found[] = []
+export function extract(object: JsonObject, databases: Readonly<Record<string, string>>): { record: JsonObject; nested: NestedObject[] } {
+  const nested: NestedObject[] = []
   const take = (value: JsonValue): JsonValue => {
     if (Array.isArray(value)) return value.map(take)
     if (!isObject(value)) return value
-    const record = members(value)
-    const database = typeof value.object === 'string' && Object.hasOwn(databases, value.object) ? databases[value.object] : undefined
-    if (database === undefined || typeof value.id !== 'string') return record
-    found.push({ database, record })
+    const type = typeof value.object === 'string' && Object.hasOwn(databases, value.object) ? value.object : undefined
+    if (type === undefined || typeof value.id !== 'string') return members(value)
+    // Expanded, a deleted object is a stub without its fields.
+    if (value.deleted !== true) nested.push({ type, database: databases[type]!, record: members(value) })
     return value.id
   }
   const members = (value: JsonObject): JsonObject => Object.fromEntries(Object.entries(value).map(([name, member]) => [name, member === undefined ? null : take(member)]))
-  return { record: members(object), found }
+  return { record: members(object), nested }
 }
 
-async function readOn(list: JsonObject, client: HttpClient, followUps: FollowUps, context: SyncContext): Promise<JsonObject> {
+async function readOn(list: JsonObject, client: HttpClient, budget: PageBudget, context: SyncContext): Promise<JsonObject> {
   const data = Array.isArray(list.data) ? [...list.data] : []
   // Relative to the host, and below the version that the base URL ends with. Items of a subscription are filtered by its id.
   const place = typeof list.url === 'string' ? /^\/v1((?:\/[\w-]+)+)(?:\?(\w+)=([\w-]+))?$/.exec(list.url) : null
   if (place === null) throw new SyncError('SOURCE_INVALID', 'A list inside an object has no path of Stripe to read it from.')
   const [, path, name, id] = place
   for (let hasMore = true; hasMore;) {
-    if (followUps.left-- <= 0) throw new SyncError('CONNECTOR_FAILED', 'The lists inside the objects of one page need too many requests. Ask for fewer objects with `limit`, or raise `followUpsMax`.')
     const last = data.at(-1)
     const after = isObject(last) && typeof last.id === 'string' ? last.id : undefined
+    budget.spend()
     const { status, body } = await client.get(path!, { ...(name !== undefined && { [name]: id }), starting_after: after, limit: 100 }, context, { answers: [400, 404] })
-    // The item to go on after is gone: the object is another by now, and is read again as what it is.
+    // The item to go on after is gone: the object has changed, and is read again.
     if (status === 400) throw new SyncError('SOURCE_INVALID', 'A list inside an object changed while it was read.')
-    // Gone since, and its list with it. The log of events will say so.
-    if (status === 404) break
-    if (!isObject(body) || !Array.isArray(body.data) || typeof body.has_more !== 'boolean' || (body.has_more && body.data.length === 0)) {
+    if (status === 404) throw new ListGone()
+    // The page before said that more follows, so an empty one is no end.
+    if (!isObject(body) || !Array.isArray(body.data) || typeof body.has_more !== 'boolean' || body.data.length === 0) {
       throw new SyncError('SOURCE_INVALID', 'A list inside an object goes on with something that is not a list.')
+    }
+    if (after !== undefined && body.data.some((item) => isObject(item) && item.id === after)) {
+      throw new SyncError('SOURCE_INVALID', 'A list inside an object goes on with the page before.')
     }
     data.push(...body.data)
     hasMore = body.has_more
@@ -73,7 +90,7 @@ async function readOn(list: JsonObject, client: HttpClient, followUps: FollowUps
   return { ...list, data, has_more: false }
 }
 
-/** One after the other: each may need requests, and they are counted. */
+/** One after the other, so that the budget counts each request. */
 async function mapped<From, To>(values: readonly From[], convert: (value: From) => Promise<To>): Promise<To[]> {
   const converted: To[] = []
   for (const value of values) converted.push(await convert(value))

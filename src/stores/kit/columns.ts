@@ -29,13 +29,20 @@ export function nameColumns(columns: readonly Column[], reserved: readonly strin
   const named: NamedColumn[] = []
   for (const column of columns) {
     if (named.length >= columnsMax) break
-    if (column.name === '' || column.name.includes('\0') || !column.name.isWellFormed()) continue
-    let as = cutBytes(column.name, bytesMax)
-    for (let n = 2; taken.has(as.toLowerCase()); n++) as = `${cutBytes(column.name, bytesMax - 6)}_${n}`
+    const as = nameColumn(column.name, taken, bytesMax)
+    if (as === null) continue
     taken.add(as.toLowerCase())
     named.push({ ...column, as })
   }
   return named
+}
+
+/** A free name for the column of a member; null for a member that no column can be named for. */
+export function nameColumn(member: string, taken: ReadonlySet<string>, bytesMax: number): string | null {
+  if (member === '' || member.includes('\0') || !member.isWellFormed()) return null
+  let name = cutBytes(member, bytesMax)
+  for (let n = 2; taken.has(name.toLowerCase()); n++) name = `${cutBytes(member, bytesMax - 6)}_${n}`
+  return name
 }
 
 /** As an SQL identifier. */

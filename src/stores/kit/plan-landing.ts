@@ -1,5 +1,5 @@
 import type { Action, Commit, Landing, LandingCounts } from '../../contract/index.ts'
-import { sameJson } from '../../values/json.ts'
+import { compareInstants, instantMs } from '../../values/instant.ts'
 import { judge, type StoredRow, type Verdict } from './judge.ts'
 
 /** What a commit will write, decided before anything is written; every store carries out the same plan. */
@@ -7,6 +7,10 @@ export interface LandingPlan {
   /** By database and key, whatever the page's order; the sequence is given where the log gets an entry. */
   readonly writes: RowWrite[]
   readonly touches: RowTouch[]
+  /** Rows that keep their version, and the cycle to note as the last that contradicted it; null when one agreed. */
+  readonly contests: RowContest[]
+  /** Contested keys that the source has to be asked for; when there are any, nothing may be written. */
+  readonly asked: string[]
   /**
    * Sequences of live rows this page proved to be still there without changing them: not to be swept by this cycle, nor by
    * another one under way, whose listing may have passed the row's place when it was not there.
@@ -35,15 +39,26 @@ export interface RowTouch {
   readonly upstreamAt: string | null
 }
 
+export interface RowContest {
+  readonly landing: Landing
+  readonly by: number | null
+}
+
 export interface LandingFacts {
   readonly writer: number
   readonly owner: number
   readonly position: number
   /** The cycle sweeps at its end, so it must remember what it saw. */
   readonly sweeps: boolean
+  /** Of the commit; null for a replay. */
+  readonly cycle: number | null
+  /** Another owner lists the key of this live row too: then the later source time decides between the two. */
+  isShared(landing: Landing, row: StoredRow): boolean
+  /** Whether a cycle that contested a row came to its end; one that did not may have missed a later page that agrees. */
+  isComplete(cycle: number): boolean
   find(landing: Landing): StoredRow | undefined
-  /** The stored text of a live row, to tell a new order of members from a new content. */
-  textOf(landing: Landing, row: StoredRow): string
+  /** Whether a live row holds this record, perhaps with its members in another order. */
+  isSame(landing: Extract<Landing, { type: 'upsert' }>, row: StoredRow): boolean
 }
 
 export function planLanding(commit: Commit, facts: LandingFacts): LandingPlan {
@@ -52,16 +67,29 @@ export function planLanding(commit: Commit, facts: LandingFacts): LandingPlan {
   const seen: number[] = []
   const sightings: Landing[] = []
   const overlap: string[] = []
+  const contests: RowContest[] = []
+  const asked: string[] = []
   const counts = noCounts()
-  const read = { writer: facts.writer, readFrom: commit.readFrom, upstreamToleranceMs: commit.upstreamToleranceMs }
+  const read = {
+    writer: facts.writer, readFrom: commit.readFrom, upstreamToleranceMs: commit.upstreamToleranceMs,
+    isListing: facts.sweeps && commit.listing !== undefined,
+  }
+  const resolve = contestResolver(commit, facts)
   let position = facts.position
 
   for (const landing of inOrder(commit.landings)) {
     const row = facts.find(landing)
     let verdict = judge(landing, row, read)
     if (verdict === 'overlap' && commit.isHistory === true) verdict = 'stale'
-    if (verdict === 'update' && landing.type === 'upsert' && sameJson(facts.textOf(landing, row!), landing.text)) verdict = 'touch'
-    if (isRestated(landing, row, commit, facts.writer)) verdict = restated(verdict, landing)
+    if (verdict === 'update' && isSameRecord(landing, row!, facts)) verdict = 'touch'
+    if (isRestated(verdict, landing, row, commit, facts.writer)) verdict = restated(verdict, landing)
+    if (verdict === 'contest') {
+      const resolution = resolve(landing, row!)
+      if (resolution === 'ask') asked.push(landing.key)
+      if (resolution === 'open') contests.push({ landing, by: facts.cycle })
+      if (resolution === 'loses' && row!.contestedBy !== null) contests.push({ landing, by: null })
+      verdict = resolution === 'wins' ? winnerOf(landing, row!) : resolution === 'same' ? 'touch' : 'stale'
+    }
     switch (verdict) {
       case 'create':
         writes.push({ landing, action: 'created', sequence: ++position, row })
@@ -85,12 +113,15 @@ export function planLanding(commit: Commit, facts: LandingFacts): LandingPlan {
         else counts.missing++
         break
       case 'same':
+        if (read.isListing && isAhead(landing, row!, commit)) touches.push({ landing, upstreamAt: landing.upstreamAt })
+        else if (row!.contestedBy !== null) contests.push({ landing, by: null })
         counts.unchanged++
         break
       case 'stale':
         counts.stale++
         break
       case 'gone':
+        if (row!.contestedBy !== null) contests.push({ landing, by: null })
         counts.missing++
         break
       case 'overlap':
@@ -112,12 +143,62 @@ export function planLanding(commit: Commit, facts: LandingFacts): LandingPlan {
     if (row?.status === 'live') seen.push(row.sequence)
   }
   counts.quarantined = commit.quarantined.length
-  return { writes, touches, seen, sightings, counts, overlap, position }
+  return { writes, touches, contests, asked, seen, sightings, counts, overlap, position }
 }
 
-/** What a log says again counts from now on. Where times are told, they decide. */
-function isRestated({ upstreamAt }: Landing, row: StoredRow | undefined, { restateSince }: Commit, writer: number): boolean {
-  return restateSince !== undefined && upstreamAt === null && !(row?.writer === writer && row.sequence > restateSince)
+type Resolution = 'wins' | 'loses' | 'same' | 'open' | 'waits' | 'ask'
+
+/** Decides a contest; see Listing. `open` and `waits` leave it to the next cycle, and the stored version stays until then. */
+function contestResolver({ listing }: Commit, facts: LandingFacts): (landing: Landing, row: StoredRow) => Resolution {
+  const answers = listing?.answers
+  const confirmed = new Set(answers?.confirmed)
+  const refuted = new Set(answers?.refuted)
+  return (landing, row) => {
+    if (row.status === 'live' && isSameRecord(landing, row, facts)) return 'same'
+    if (row.status === 'live' && facts.isShared(landing, row)) return 'loses'
+    if (listing!.asks === landing.database) return 'ask'
+    if (answers?.database === landing.database) {
+      if (confirmed.has(landing.key)) return 'wins'
+      if (refuted.has(landing.key)) return 'loses'
+    }
+    if (row.contestedBy === null || row.contestedBy === facts.cycle || !facts.isComplete(row.contestedBy)) return 'open'
+    return row.sequence <= listing!.settledSequence ? 'wins' : 'waits'
+  }
+}
+
+function winnerOf({ type }: Landing, { status }: StoredRow): 'create' | 'update' | 'delete' {
+  if (type === 'delete') return 'delete'
+  return status === 'live' ? 'update' : 'create'
+}
+
+/** Another order of members is no other content. */
+function isSameRecord(landing: Landing, row: StoredRow, facts: LandingFacts): boolean {
+  return landing.type === 'upsert' && facts.isSame(landing, row)
+}
+
+/**
+ * The stored time lies in the future, and a later read of the same content has an older one: the stored one was wrong.
+ * Left as it is, it would make every change until then look old.
+ */
+function isAhead({ upstreamAt }: Landing, row: StoredRow, { at, readFrom }: Commit): boolean {
+  if (upstreamAt === null || row.upstreamAt === null || row.sequence > readFrom) return false
+  return upstreamAt < row.upstreamAt && instantMs(row.upstreamAt) > at
+}
+
+/**
+ * What is told again while a listing runs counts from now on, or a page that the listing read before would pass for the
+ * later read. Where times are told they decide, except between equal ones. So a row is put on record when its time moves
+ * on, and when it was written by another sync before the listing began and is told again with the same time.
+ */
+function isRestated(verdict: Verdict, landing: Landing, row: StoredRow | undefined, commit: Commit, writer: number): boolean {
+  const { restateSince, upstreamToleranceMs } = commit
+  if (restateSince === undefined) return false
+  if (landing.upstreamAt === null) return !(row?.writer === writer && row.sequence > restateSince)
+  if (landing.type === 'delete') return false
+  if (verdict === 'touch') return true
+  if (verdict !== 'same' || row!.upstreamAt === null) return false
+  if (compareInstants(landing.upstreamAt, row!.upstreamAt, upstreamToleranceMs) !== 0) return false
+  return landing.upstreamAt !== row!.upstreamAt || (row!.writer !== writer && row!.sequence <= restateSince)
 }
 
 function restated(verdict: Verdict, { type }: Landing): Verdict {
@@ -177,6 +258,12 @@ export function mergeRanges(ranges: ReadonlyArray<[number, number]>): Array<[num
 export function isBraked(sweep: { maxShare: number; allowEmpty: boolean }, existed: number, doomed: number): boolean {
   if (doomed === 0) return false
   return doomed >= existed ? !sweep.allowEmpty : doomed > existed * sweep.maxShare
+}
+
+/** At most so many of them, the same distance apart: a page that a listing left out is met wherever it lies. */
+export function evenlySpaced<Item>(items: readonly Item[], limit: number): Item[] {
+  if (items.length <= limit) return [...items]
+  return Array.from({ length: limit }, (_, at) => items[Math.floor((at * items.length) / limit)]!)
 }
 
 function laterOf(a: string | null, b: string | null): string | null {

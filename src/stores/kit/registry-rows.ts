@@ -28,6 +28,10 @@ export interface RegistryEntry {
   error_at: number | null
   retry_at: number | null
   last_success_at: number | null
+  complete_since: number | null
+  needed_at: number | null
+  needed_reason: string | null
+  needed_cycle: number | null
   epoch: number
   holder: string | null
   held_since: number | null
@@ -68,7 +72,7 @@ export function toCheckpoint(entry: RegistryEntry = NEVER_RUN): Checkpoint {
 
 /** What an outline is made of. */
 export const OUTLINE_COLUMNS = `sync_id, connector_id, stream_id, version, inflight_cycle, inflight_page, inflight_started_at, tidemark, paused, triggered_at,
-  failures, error_code, error_message, error_at, retry_at, last_success_at, holder, held_since, held_until`
+  failures, error_code, error_message, error_at, retry_at, last_success_at, complete_since, needed_at, needed_reason, needed_cycle, holder, held_since, held_until`
 
 export type OutlineEntry = Omit<RegistryEntry, 'committed' | 'committed_by' | 'scope' | 'inflight_mode' | 'inflight_state' | 'inflight_scope' | 'inflight_tidemark' | 'inflight_guard' | 'inflight_start_sequence' | 'epoch'>
 
@@ -77,7 +81,9 @@ export function toOutline(entry: OutlineEntry): Outline {
     version: entry.version, tidemark: entry.tidemark, paused: Boolean(entry.paused), triggeredAt: entry.triggered_at, failures: entry.failures,
     inflight: entry.inflight_cycle === null ? null : { cycle: entry.inflight_cycle, page: entry.inflight_page!, startedAt: entry.inflight_started_at! },
     lastError: entry.error_code === null ? null : { code: entry.error_code, message: entry.error_message ?? '', at: entry.error_at! },
-    retryAt: entry.retry_at, lastSuccessAt: entry.last_success_at, heldBy: entry.holder, heldSince: entry.held_since, heldUntil: entry.held_until,
+    retryAt: entry.retry_at, lastSuccessAt: entry.last_success_at, completeSince: entry.complete_since,
+    backfillNeeded: entry.needed_at === null ? null : { since: entry.needed_at, reason: entry.needed_reason ?? '', cycle: entry.needed_cycle },
+    heldBy: entry.holder, heldSince: entry.held_since, heldUntil: entry.held_until,
   }
 }
 
@@ -95,9 +101,9 @@ export function toCycleRecord(row: CycleRow): CycleRecord {
   }
 }
 
-const NEVER_RUN: RegistryEntry = {
+export const NEVER_RUN: RegistryEntry = {
   sync_id: 0, connector_id: '', stream_id: '', version: 0, committed: null, committed_by: null, inflight_cycle: null, inflight_mode: null, inflight_page: null,
   inflight_state: null, inflight_started_at: null, inflight_scope: null, inflight_tidemark: null, inflight_guard: null, inflight_start_sequence: null, scope: null, tidemark: null, paused: false,
   triggered_at: null, failures: 0, error_code: null, error_message: null, error_at: null, retry_at: null,
-  last_success_at: null, epoch: 0, holder: null, held_since: null, held_until: null,
+  last_success_at: null, complete_since: null, needed_at: null, needed_reason: null, needed_cycle: null, epoch: 0, holder: null, held_since: null, held_until: null,
 }

@@ -1,7 +1,8 @@
 import type { ApiKey } from '../../contract/index.ts'
+import { endApiKeyEntry, newApiKeyEntry, PROGRAM } from '../kit/audit-entries.ts'
 import { toApiKey, type ApiKeyRow } from '../kit/api-key-rows.ts'
 import type { Session } from './connection.ts'
-import { welcomeTenant } from './registry.ts'
+import { lockTenant, welcomeTenant, writeAudit } from './registry.ts'
 
 /** The keys of the served side. */
 
@@ -21,20 +22,26 @@ export function apiKeys({ connection, tenant }: Session): Promise<ApiKey[]> {
   })
 }
 
-export async function addApiKey({ connection, tenant }: Session, key: Omit<ApiKey, 'tenant'>): Promise<void> {
+export async function addApiKey({ connection, tenant }: Session, key: Omit<ApiKey, 'tenant'>, actor = PROGRAM): Promise<void> {
   await connection.write(tenant, async (transaction) => {
     await welcomeTenant(transaction)
     await transaction.run(
       'insert into tidemark.api_keys (tenant_id, key_id, name, hash, scopes, rate_limit, created_at, ends_at) values ($1, $2, $3, $4, $5, $6, $7, $8)',
       tenant, key.id, key.name, key.hash, JSON.stringify(key.scopes), key.rateLimit, key.createdAt, key.endsAt,
     )
+    writeAudit(transaction, null, newApiKeyEntry(key, { actor, at: key.createdAt }))
   })
 }
 
-export function endApiKey({ connection, tenant }: Session, id: string, at: number): Promise<boolean> {
-  return connection.write(tenant, async (transaction) => (await transaction.run(
-    'update tidemark.api_keys set ends_at = $3 where tenant_id = $1 and key_id = $2 and (ends_at is null or ends_at > $3)', tenant, id, at,
-  )) > 0)
+export function endApiKey({ connection, tenant }: Session, id: string, endsAt: number, by: { actor: string; at: number; reason?: string }): Promise<boolean> {
+  return connection.write(tenant, async (transaction) => {
+    await lockTenant(transaction)
+    const changed = await transaction.run(
+      'update tidemark.api_keys set ends_at = $3 where tenant_id = $1 and key_id = $2 and (ends_at is null or ends_at > $3)', tenant, id, endsAt,
+    )
+    if (changed > 0) writeAudit(transaction, null, endApiKeyEntry(id, endsAt, by))
+    return changed > 0
+  })
 }
 
 const KEYS = 'select key_id, tenant_id as tenant, name, hash, scopes, rate_limit, created_at, ends_at from tidemark.api_keys'

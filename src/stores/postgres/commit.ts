@@ -1,27 +1,89 @@
-import type { Column, Commit, CommitOutcome, LandingCounts, SyncRef } from '../../contract/index.ts'
-import { planLanding } from '../kit/plan-landing.ts'
+import { SyncError, type BackfillNeed, type Column, type Commit, type CommitOutcome, type Landing, type LandingCounts, type Move, type SyncRef } from '../../contract/index.ts'
+import { allowDeletesEntry } from '../kit/audit-entries.ts'
+import { sameJson } from '../../values/json.ts'
+import { noCounts, planLanding, type LandingPlan } from '../kit/plan-landing.ts'
 import { identityOf } from '../kit/quarantine-identity.ts'
+import { sealingKeyOf } from '../kit/sealed-texts.ts'
 import { toCheckpoint, toInflight, type RegistryEntry } from '../kit/registry-rows.ts'
 import { bigintArray, textArray, withoutNul } from './arrays.ts'
-import { rollback, type Rollback, type Session, type Transaction } from './connection.ts'
+import { rollback, TABLE_MISSING, type RememberedTable, type Rollback, type Session, type Transaction } from './connection.ts'
+import { logged, writeCommits } from './commits.ts'
 import { insertMany } from './insert-many.ts'
-import { forgetSeen, heldEntry, lockTenant, writeAudit, writeInflight } from './registry.ts'
-import { findRows, touchRows, writeLog, writeRows, type FoundRows } from './rows.ts'
+import { tell } from './listen.ts'
+import { ensureEntry, forgetSeen, heldEntry, lockTenant, writeAudit, writeInflight } from './registry.ts'
+import { findRows, noteContests, readContestFacts, readTexts, touchRows, wantedRows, writeRows, type FoundRows } from './rows.ts'
+import { checkSealingKey } from './sealed-texts.ts'
 import { rememberSeen, sweep, tellOtherSweeps, type Owner } from './sweep.ts'
-import { ensureViews, readDatabases, type Database } from './views.ts'
+import { ensureTables, readTables, type Table } from './table.ts'
 
 /** The one door. Everything below runs inside one transaction; a refusal undoes it. */
-export function commit(session: Session, commit: Commit): Promise<CommitOutcome> {
+export async function commit(session: Session, commit: Commit): Promise<CommitOutcome> {
+  try {
+    return await tryCommit(session, commit)
+  } catch (error) {
+    // A table that this process remembers may have been dropped, by an erasure, since.
+    if (!isTableMissing(error) || !session.connection.forgetTables(session.tenant)) throw error
+    return tryCommit(session, commit)
+  }
+}
+
+function isTableMissing(error: unknown): boolean {
+  return error instanceof SyncError && (error.cause as { code?: unknown } | undefined)?.code === TABLE_MISSING
+}
+
+function tryCommit(session: Session, commit: Commit): Promise<CommitOutcome> {
   return session.connection.write(session.tenant, async (transaction) => {
+    const backfill = await lockBackfill(transaction, commit)
+    const names = databasesOf(commit)
+    const remembered = session.connection.tablesOf(session.tenant)
+    // Rows are found and changed by their keys, whatever a planner without statistics takes the tables for.
+    transaction.send('set local enable_hashjoin = off; set local enable_mergejoin = off')
     // Sent together and answered in this order: all that follows the two locks sees what their last holders committed.
-    const [entry, tenant, owners, known, rows, waiting] = await Promise.all([
-      heldEntry(transaction, commit.lease), lockTenant(transaction), readOwners(transaction), readDatabases(transaction),
-      findRows(transaction, commit), isWaiting(transaction, commit.lease.ref),
+    const [tenant, entry, owners, known, early, waiting, replaced] = await Promise.all([
+      lockTenant(transaction), heldEntry(transaction, commit.lease), readOwners(transaction), readTables(transaction, names),
+      lookUp(transaction, commit, remembered), isWaiting(transaction, commit.lease.ref),
+      checkSealingKey(transaction, null, sealingKeyOf(commit.move)).then(() => null, (error: unknown) => error as Error),
     ])
     if (entry === null) return rollback<CommitOutcome>({ kind: 'fenced' })
     if (!isExpected(entry, commit)) return rollback<CommitOutcome>({ kind: 'conflict', checkpoint: toCheckpoint(entry) })
-    return land(transaction, commit, { entry, tenant, owners, known, rows, waiting })
+    if (replaced !== null) throw replaced
+    const isStale = names.some((name) => known.get(name)?.name !== remembered.get(name)?.name || known.get(name)?.id !== remembered.get(name)?.id)
+    const rows = isStale ? await lookUp(transaction, commit, known) : early
+    for (const name of names) {
+      const table = known.get(name)
+      if (table === undefined) remembered.delete(name)
+      else remembered.set(name, { id: table.id, name: table.name, pages: rows.kinds.get(name) ?? 'mixed' })
+    }
+    return land(transaction, commit, { entry, backfill, tenant, owners, known, rows, waiting })
   })
+}
+
+function databasesOf(commit: Commit): string[] {
+  return [...new Set([...Object.keys(commit.columns), ...commit.landings.map(({ database }) => database), ...commit.quarantined.map(({ database }) => database)])]
+}
+
+async function lookUp(transaction: Transaction, commit: Commit, tables: ReadonlyMap<string, RememberedTable>): Promise<FoundRows> {
+  const wanted = wantedRows(commit)
+  const found = new Map(await Promise.all([...wanted].flatMap(([database, keys]) => {
+    const table = tables.get(database)
+    return table === undefined ? [] : [findRows(transaction, table, keys, commit.owners?.[database] ?? commit.owner, table.pages).then((rows) => [database, rows] as const)]
+  })))
+  // Rows of another owner than the commit's have to be looked at one by one.
+  const isPlain = commit.quarantined.length === 0 && commit.owners === undefined
+  const unchanged = isPlain && found.size > 0 && found.size === wanted.size ? [...found.values()].map((rows) => rows.unchanged) : [null]
+  return {
+    find: ({ database, key }) => found.get(database)?.get(key),
+    unchanged: unchanged.every((sequences) => sequences !== null) ? unchanged.flat() : null,
+    kinds: new Map([...found].map(([database, { kind }]) => [database, kind])),
+  }
+}
+
+/** Two rows of the registry are locked here, so the tenant must be locked before; see `lockTenant`. */
+async function lockBackfill(transaction: Transaction, { lease, move }: Commit): Promise<RegistryEntry | null> {
+  if (move.kind !== 'set' || move.needsBackfill === undefined) return null
+  await lockTenant(transaction)
+  if ((await heldEntry(transaction, lease)) === null) return null
+  return ensureEntry(transaction, { worker: lease.ref.worker, sync: move.needsBackfill.sync })
 }
 
 /** Invariants 1 to 3 stand on this: the version is the one read, the cycle is the unfinished one, the page is the next. */
@@ -32,37 +94,46 @@ function isExpected(entry: RegistryEntry, { version, move }: Commit): boolean {
 
 interface Standing {
   readonly entry: RegistryEntry
+  /** The backfill that this commit orders, locked. */
+  readonly backfill: RegistryEntry | null
   readonly tenant: { readonly sequence: number; readonly committed_at: number }
   readonly owners: readonly Owner[]
-  readonly known: ReadonlyMap<string, Database>
+  readonly known: ReadonlyMap<string, Table>
   readonly rows: FoundRows
   /** The sync has records in quarantine. */
   readonly waiting: boolean
 }
 
-async function land(transaction: Transaction, commit: Commit, { entry, tenant, owners, known, rows, waiting }: Standing): Promise<CommitOutcome | Rollback<CommitOutcome>> {
+async function land(transaction: Transaction, commit: Commit, { entry, backfill, tenant, owners, known, rows, waiting }: Standing): Promise<CommitOutcome | Rollback<CommitOutcome>> {
   // What is replayed belongs to no cycle: one that is unfinished has not seen it.
   const inflight = commit.move.kind === 'replay' ? null : toInflight(entry)
   const sweeps = inflight?.mode === 'replace'
   const owner = await ensureOwner(transaction, owners, commit.owner, sweeps)
   const others = await otherOwners(transaction, owners, commit)
-  const plan = planLanding(commit, {
-    writer: entry.sync_id, owner, position: tenant.sequence, sweeps, find: rows.find, textOf: await rows.textsOfChanged(transaction, commit),
+  const sweeping = new Set(owners.filter((known) => known.sweeps).map(({ id }) => id))
+  const plan = rows.unchanged !== null ? planUnchanged(rows.unchanged, tenant.sequence) : planLanding(commit, {
+    writer: entry.sync_id, owner, position: tenant.sequence, sweeps, cycle: inflight?.cycle ?? null, find: rows.find,
+    isSame: sameAs(await readTexts(transaction, commit, known, rows.find)),
+    ...(await readContestFacts(transaction, commit, rows.find, owner, sweeping)),
   })
   if (plan.overlap.length > 0) return rollback({ kind: 'overlap', keys: plan.overlap })
+  if (plan.asked.length > 0) return rollback({ kind: 'contested', keys: plan.asked })
 
   // Invariant 7: the feed's time never stands still or goes back, whatever the clock does.
   const committedAt = Math.max(commit.at, tenant.committed_at + 1)
   const page = 'page' in commit.move ? commit.move.page : 0
-  const databases = await ensureViews(transaction, known, columnsOf(commit))
+  const facts = { sync: entry.sync_id, cycle: inflight?.cycle ?? 0, page }
+  const tables = await ensureTables(transaction, known, columnsOf(commit))
+  const ownerIn = (database: string): number => others.get(database) ?? owner
 
-  // From here on statements are only sent; whatever one of them meets, COMMIT is not reached. The log, with the records
-  // in it, comes last: while it is put together here, the server is already at work on the rows.
-  writeRows(transaction, plan, databases, entry.sync_id, (database) => others.get(database) ?? owner)
-  touchRows(transaction, plan, databases, rows.find)
-  if (sweeps) rememberSeen(transaction, plan, databases, { owner, owners, find: rows.find, cycle: inflight!.cycle, page })
+  // From here on statements are mostly only sent; whatever one of them meets, COMMIT is not reached.
+  await writeRows(transaction, plan, tables, { writer: entry.sync_id, committedAt, ownerIn, find: rows.find })
+  writeCommits(transaction, logged(plan, tables), { ...facts, committedAt })
+  touchRows(transaction, plan, tables, rows.find)
+  noteContests(transaction, plan, tables)
+  const taken = sweeps ? rememberSeen(transaction, plan, tables, { owner, owners, find: rows.find, cycle: inflight!.cycle, page }) : []
+  const holdings = noteHoldings(transaction, owners, { owner, ownerIn, taken }, plan, tables)
   tellOtherSweeps(transaction, plan, entry.sync_id)
-  writeLog(transaction, plan, databases, committedAt)
   writeQuarantine(transaction, entry, commit, page, waiting)
 
   let position = plan.position
@@ -71,27 +142,28 @@ async function land(transaction: Transaction, commit: Commit, { entry, tenant, o
   const sweptAt = logs ? committedAt + 1 : committedAt
   const limits = sweeps && commit.move.kind === 'complete' ? commit.move.sweep : null
   if (limits !== null) {
-    const swept = await sweep(transaction, limits, {
-      writer: entry.sync_id, owner, cycle: inflight!.cycle, startSequence: inflight!.startSequence, position, committedAt: sweptAt,
-    })
-    if (swept.kind === 'braked') return rollback(swept)
+    const swept = await sweep(transaction, limits, { ...facts, owner, holdings, startSequence: inflight!.startSequence, position, committedAt: sweptAt })
+    if (swept.kind !== 'swept') return rollback(swept)
     plan.counts.swept = swept.count
+    if (limits.allowedBy !== undefined) writeAudit(transaction, entry, allowDeletesEntry(entry.version, inflight!.cycle, swept.count, { actor: limits.allowedBy, at: commit.at }))
     position += swept.count
   }
   if (position > tenant.sequence) {
-    const times = [...(logs ? [committedAt] : []), ...(plan.counts.swept > 0 ? [sweptAt] : [])]
-    transaction.send('update tidemark.tenants set sequence = $2, committed_at = $3 where tenant_id = $1', transaction.tenant, position, times.at(-1)!)
-    for (const at of times) {
-      transaction.send(
-        'insert into tidemark.commits (tenant_id, committed_at, sync_id, cycle_id, page) values ($1, $2, $3, $4, $5)',
-        transaction.tenant, at, entry.sync_id, inflight?.cycle ?? 0, page,
-      )
-    }
+    transaction.send(
+      'update tidemark.tenants set sequence = $2, committed_at = $3 where tenant_id = $1', transaction.tenant, position, plan.counts.swept > 0 ? sweptAt : committedAt,
+    )
   }
-  if (inflight !== null) addToCycle(transaction, inflight.cycle, plan.counts)
+  if (inflight !== null) addToCycle(transaction, inflight.cycle, plan.counts, commit.move)
   if (commit.drift !== undefined) writeAudit(transaction, entry, { version: entry.version, at: commit.at, actor: 'engine', action: 'drift', reason: commit.drift, cycle: inflight?.cycle ?? null, state: null })
-  const version = moveCheckpoint(transaction, entry, commit)
+  const version = moveCheckpoint(transaction, { entry, backfill }, commit)
   return { kind: 'landed', version, position, counts: plan.counts, paused: Boolean(entry.paused) }
+}
+
+/** What `planLanding` plans when every landing is the same as its row, which belongs to the commit's owner. */
+function planUnchanged(seen: number[], position: number): LandingPlan {
+  return {
+    writes: [], touches: [], contests: [], asked: [], seen, sightings: [], counts: { ...noCounts(), unchanged: seen.length }, overlap: [], position,
+  }
 }
 
 /** Of every database the commit speaks of, also where no column was seen. */
@@ -102,8 +174,36 @@ function columnsOf(commit: Commit): Record<string, readonly Column[]> {
   return columns
 }
 
-function readOwners(transaction: Transaction): Promise<Owner[]> {
-  return transaction.all<Owner>('select owner_id as id, name, sweeps from tidemark.owners where tenant_id = $1', transaction.tenant)
+async function readOwners(transaction: Transaction): Promise<Owner[]> {
+  const rows = await transaction.all<{ id: number; name: string; sweeps: boolean; holdings: string }>(
+    `select owner_id as id, name, sweeps,
+       array(select database_id from tidemark.holdings h where h.tenant_id = $1 and h.owner_id = o.owner_id)::text as holdings
+     from tidemark.owners o where tenant_id = $1`, transaction.tenant,
+  )
+  return rows.map((row) => ({ ...row, holdings: new Set(row.holdings === '{}' ? [] : row.holdings.slice(1, -1).split(',').map(Number)) }))
+}
+
+/** Notes the databases in which an owner has its first rows; all that this cycle's owner has are returned. */
+function noteHoldings(
+  transaction: Transaction, owners: readonly Owner[], { owner, ownerIn, taken }: { owner: number; ownerIn(database: string): number; taken: readonly Table[] },
+  { writes }: LandingPlan, tables: ReadonlyMap<string, Table>,
+): ReadonlySet<number> {
+  const all = new Set(owners.find(({ id }) => id === owner)?.holdings)
+  const added: Array<{ owner: number; table: Table }> = taken.map((table) => ({ owner, table }))
+  let last: string | null = null
+  for (const { landing, action } of writes) {
+    if (action !== 'created' || landing.database === last) continue
+    last = landing.database
+    added.push({ owner: ownerIn(last), table: tables.get(last)! })
+  }
+  for (const { owner: holder, table } of added) {
+    if (holder === owner) all.add(table.id)
+    if (owners.find(({ id }) => id === holder)?.holdings.has(table.id) === true) continue
+    transaction.send(
+      'insert into tidemark.holdings (tenant_id, owner_id, database_id) values ($1, $2, $3) on conflict do nothing', transaction.tenant, holder, table.id,
+    )
+  }
+  return all
 }
 
 /** By database, for those that are told. They sweep, if at all, by cycles of their own. */
@@ -126,7 +226,7 @@ async function ensureOwner(transaction: Transaction, owners: readonly Owner[], n
 
 // ── checkpoint, quarantine, cycle ────────────────────────────────────────────────────────────────────────────────────
 
-function moveCheckpoint(transaction: Transaction, entry: RegistryEntry, { move, at }: Commit): number {
+function moveCheckpoint(transaction: Transaction, { entry, backfill }: Pick<Standing, 'entry' | 'backfill'>, { move, at }: Commit): number {
   const { tenant } = transaction
   switch (move.kind) {
     case 'continue':
@@ -145,9 +245,10 @@ function moveCheckpoint(transaction: Transaction, entry: RegistryEntry, { move, 
       forgetSeen(transaction, move.cycle)
       transaction.send(
         `update tidemark.registry set version = $3, committed = $4, committed_by = $5, tidemark = coalesce($6, tidemark), scope = coalesce($7, scope),
-         failures = 0, error_code = null, error_message = null, error_at = null, retry_at = null, last_success_at = $8 where tenant_id = $1 and sync_id = $2`,
-        tenant, entry.sync_id, entry.version + 1, move.state, move.cycle, withoutNul(move.tidemark), withoutNul(move.scope), at,
+         failures = 0, error_code = null, error_message = null, error_at = null, retry_at = null, last_success_at = $8, complete_since = $9 where tenant_id = $1 and sync_id = $2`,
+        tenant, entry.sync_id, entry.version + 1, move.state, move.cycle, withoutNul(move.tidemark), withoutNul(move.scope), at, entry.inflight_started_at,
       )
+      if (entry.needed_at !== null && entry.needed_cycle !== move.cycle) setNeed(transaction, entry.sync_id, null)
       // Here and not only at the release, which a runner may not live to see.
       transaction.send(
         "update tidemark.cycles set ended_at = $3, stop_reason = 'complete', stop_word = $4, error_code = null, error_message = null where tenant_id = $1 and cycle_id = $2",
@@ -160,12 +261,26 @@ function moveCheckpoint(transaction: Transaction, entry: RegistryEntry, { move, 
       writeInflight(transaction, entry.sync_id, null)
       transaction.send(
         `update tidemark.registry set version = $3, committed = $4, committed_by = null, tidemark = null,
-         failures = 0, error_code = null, error_message = null, error_at = null, retry_at = null where tenant_id = $1 and sync_id = $2`,
-        tenant, entry.sync_id, entry.version + 1, move.state,
+         failures = 0, error_code = null, error_message = null, error_at = null, retry_at = null, complete_since = coalesce($5, complete_since) where tenant_id = $1 and sync_id = $2`,
+        tenant, entry.sync_id, entry.version + 1, move.state, move.completeSince ?? null,
       )
+      if (move.needsBackfill !== undefined) orderBackfill(transaction, backfill!, move.needsBackfill.reason, at)
       writeAudit(transaction, entry, { version: entry.version + 1, at, actor: move.actor, action: 'set', reason: move.reason, cycle: null, state: move.state })
       return entry.version + 1
   }
+}
+
+/** In the transaction that gives up the delta's state: a crash cannot lose the order. */
+function orderBackfill(transaction: Transaction, backfill: RegistryEntry, reason: string, at: number): void {
+  setNeed(transaction, backfill.sync_id, { since: backfill.needed_at ?? at, reason, cycle: backfill.inflight_cycle })
+  tell(transaction)
+}
+
+function setNeed(transaction: Transaction, syncId: number, need: BackfillNeed | null): void {
+  transaction.send(
+    'update tidemark.registry set needed_at = $3, needed_reason = $4, needed_cycle = $5 where tenant_id = $1 and sync_id = $2',
+    transaction.tenant, syncId, need?.since ?? null, withoutNul(need?.reason ?? null), need?.cycle ?? null,
+  )
 }
 
 async function isWaiting(transaction: Transaction, { worker, sync }: SyncRef): Promise<boolean> {
@@ -216,10 +331,18 @@ function writeQuarantine(transaction: Transaction, entry: RegistryEntry, commit:
     set code = excluded.code, message = excluded.message, text = excluded.text, cycle_id = excluded.cycle_id, page = excluded.page, at = excluded.at`)
 }
 
-function addToCycle(transaction: Transaction, cycle: number, counts: LandingCounts): void {
+function addToCycle(transaction: Transaction, cycle: number, counts: LandingCounts, move: Move): void {
+  // How far it has come is kept here as well: the registry's row alone could be put back unnoticed.
+  const [page, hasState] = move.kind === 'continue' ? [move.page, move.state !== null] : [null, null]
   transaction.send(
     `update tidemark.cycles set pages = pages + 1, created = created + $3, updated = updated + $4, deleted = deleted + $5, swept = swept + $6,
-     unchanged = unchanged + $7, stale = stale + $8, missing = missing + $9, quarantined = quarantined + $10 where tenant_id = $1 and cycle_id = $2`,
+     unchanged = unchanged + $7, stale = stale + $8, missing = missing + $9, quarantined = quarantined + $10, page = $11, has_state = $12 where tenant_id = $1 and cycle_id = $2`,
     transaction.tenant, cycle, counts.created, counts.updated, counts.deleted, counts.swept, counts.unchanged, counts.stale, counts.missing, counts.quarantined,
+    page, hasState,
   )
+}
+
+/** Another order of members is no other content. */
+function sameAs(textOf: (landing: Landing) => string): (landing: Extract<Landing, { type: 'upsert' }>) => boolean {
+  return (landing) => sameJson(textOf(landing), landing.text)
 }

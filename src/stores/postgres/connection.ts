@@ -1,6 +1,8 @@
 import pg from 'pg'
 import { SyncError } from '../../contract/index.ts'
-import { connectFailure, isRefusedCommit, queryFailure, sqlStateOf } from './failures.ts'
+import { CopyQuery } from './copy.ts'
+import { connectFailure, isRefusedCommit, isUndone, queryFailure, sqlStateOf } from './failures.ts'
+import type { PageKind } from './rows.ts'
 
 export interface ConnectionOptions {
   /** postgres://user:password@host:port/database */
@@ -21,12 +23,29 @@ export interface Session {
   readonly isReplica: boolean
 }
 
+const ATTEMPTS_MAX = 5
+const RETRY_DELAY_MS = 10
+
+export interface RememberedTable {
+  readonly id: number
+  readonly name: string
+  /** What the last page was to it. */
+  readonly pages?: PageKind
+}
+
+const TENANTS_REMEMBERED = 1_000
+const LONG_MS = 24 * 3_600_000
+
+/** The SQLSTATE of a statement that names a table which is not there. */
+export const TABLE_MISSING = '42P01'
+
 /** A pool of connections that keep nothing between transactions: what a transaction needs, it sets for itself alone. */
 export class Connection {
   readonly #pool: pg.Pool
   readonly #poolMax: number
   readonly #where: string
   readonly #settings: string
+  readonly #tables = new Map<string, Map<string, RememberedTable>>()
   /** Clients whose connection broke; only then is it sure that a COMMIT was never sent. */
   readonly #lost = new WeakSet<object>()
 
@@ -41,6 +60,8 @@ export class Connection {
       // Every statement of ours goes by a key and in its order. A planner that has no statistics yet takes a tenant to have a
       // few rows, gathers all of them and sorts; these leave it the index.
       ['enable_bitmapscan', 'off'], ['enable_sort', 'off'], ['jit', 'off'],
+      // Values of the tables are read as text.
+      ['TimeZone', 'UTC'], ['DateStyle', 'ISO, YMD'], ['extra_float_digits', '1'],
       // Nothing that somebody put into a schema of their own can stand in for a function we call.
       ['search_path', 'pg_catalog'],
     ].map(([name, value]) => `set_config('${name}', '${value}', true)`).join(', ')
@@ -56,16 +77,38 @@ export class Connection {
     this.#pool.on('error', () => {})
   }
 
+  /** The tables of a tenant as they were last seen, by database: for a guess that is checked. */
+  tablesOf(tenant: string): Map<string, RememberedTable> {
+    let tables = this.#tables.get(tenant)
+    if (tables === undefined) {
+      if (this.#tables.size >= TENANTS_REMEMBERED) this.#tables.clear()
+      this.#tables.set(tenant, (tables = new Map()))
+    }
+    return tables
+  }
+
+  /** False when none were remembered. */
+  forgetTables(tenant: string): boolean {
+    const size = this.#tables.get(tenant)?.size ?? 0
+    this.#tables.delete(tenant)
+    return size > 0
+  }
+
   /** All of it or nothing. `body` may undo everything by returning `rollback(value)`. */
   write<T>(tenant: string, body: (transaction: Transaction) => Promise<T | Rollback<T>>): Promise<T> {
     // Said aloud, since the database's default may be another: each statement must see what was committed before it,
     // above all what the holder of a lock committed before it let go.
-    return this.#transact('read committed', tenant, body, (client) => this.#commit(client))
+    return this.#again(() => this.#transact('read committed', tenant, body, (client, transaction) => this.#commit(client, transaction)))
   }
 
   /** Several statements that see one state of the database. */
   read<T>(tenant: string, body: (transaction: Transaction) => Promise<T>): Promise<T> {
-    return this.#transact('repeatable read read only', tenant, body, (client) => this.#rollback(client))
+    const settled = async (transaction: Transaction): Promise<T> => {
+      const result = await body(transaction)
+      await transaction.settle()
+      return result
+    }
+    return this.#transact('repeatable read read only', tenant, settled, (client) => this.#rollback(client))
   }
 
   async close(): Promise<void> {
@@ -73,7 +116,7 @@ export class Connection {
   }
 
   async #transact<T>(
-    isolation: string, tenant: string, body: (transaction: Transaction) => Promise<T | Rollback<T>>, end: (client: pg.PoolClient) => Promise<boolean>,
+    isolation: string, tenant: string, body: (transaction: Transaction) => Promise<T | Rollback<T>>, end: (client: pg.PoolClient, transaction: Transaction) => Promise<boolean>,
   ): Promise<T> {
     const client = await this.#checkOut()
     let clean = false
@@ -84,7 +127,7 @@ export class Connection {
       let result: T | Rollback<T>
       try {
         result = await body(transaction)
-        await transaction.settle()
+        if (result instanceof Rollback) await transaction.settle()
       } catch (error) {
         clean = await this.#rollback(client)
         // What the transaction met first is the reason; the rest only follows from it.
@@ -94,7 +137,7 @@ export class Connection {
         clean = await this.#rollback(client)
         return result.value
       }
-      clean = await end(client)
+      clean = await end(client, transaction)
       return result
     } finally {
       // A client in an unknown state never goes back to the pool.
@@ -102,17 +145,42 @@ export class Connection {
     }
   }
 
-  async #commit(client: pg.PoolClient): Promise<true> {
+  /** A transaction that the server undid for the sake of another one has changed nothing, and mostly succeeds the next time. */
+  async #again<T>(run: () => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await run()
+      } catch (error) {
+        if (!isUndone(error) || attempt === ATTEMPTS_MAX) throw error
+        await new Promise((resolve) => setTimeout(resolve, RETRY_DELAY_MS * 2 ** attempt * (0.5 + Math.random())))
+      }
+    }
+  }
+
+  /**
+   * COMMIT is sent with the last statements and not after their answers, so that a page costs one round trip less. When one of
+   * them was refused the server answers COMMIT with ROLLBACK, and what it said of the statement is the reason.
+   */
+  async #commit(client: pg.PoolClient, transaction: Transaction): Promise<boolean> {
+    // A statement that could not even be sent, because the driver refused a parameter, is known by now: without it the server
+    // would commit the others.
+    await new Promise((resolve) => setImmediate(resolve))
+    if (transaction.failure !== undefined) {
+      await this.#rollback(client)
+      throw transaction.failure
+    }
     if (this.#lost.has(client)) throw new SyncError('STORE_UNAVAILABLE', `${this.#where}: the connection broke before COMMIT.`)
-    let command: string
-    try {
-      command = (await client.query('commit')).command
-    } catch (error) {
-      if (isRefusedCommit(error)) throw queryFailure(error, this.#where)
-      throw new SyncError('COMMIT_UNKNOWN', `${this.#where}: COMMIT was sent and no answer came.`, { cause: error })
+    const [sent, answer] = await Promise.allSettled([transaction.settle(), client.query('commit')])
+    if (sent.status === 'rejected' && isRefusal(sent.reason)) throw sent.reason
+    if (answer.status === 'rejected') {
+      if (isRefusedCommit(answer.reason)) throw queryFailure(answer.reason, this.#where)
+      throw new SyncError('COMMIT_UNKNOWN', `${this.#where}: COMMIT was sent and no answer came.`, { cause: answer.reason })
+    }
+    if (sent.status === 'rejected') {
+      throw new SyncError('COMMIT_UNKNOWN', `${this.#where}: an answer could not be read, and COMMIT was sent.`, { cause: sent.reason })
     }
     // The server answers COMMIT with ROLLBACK, and no error, when the transaction had already failed.
-    if (command !== 'COMMIT') throw new SyncError('STORE_FAILED', `${this.#where}: the server answered COMMIT with ${command}.`)
+    if (answer.value.command !== 'COMMIT') throw new SyncError('STORE_FAILED', `${this.#where}: the server answered COMMIT with ${answer.value.command}.`)
     return true
   }
 
@@ -169,6 +237,24 @@ export class Transaction {
     return (await this.#query(sql, parameters)).rowCount ?? 0
   }
 
+  /** As `run`, for one that may take hours: the caller lifts the server's own limit. */
+  async long(sql: string, ...values: Parameter[]): Promise<number> {
+    return (await this.#guard(() => this.#client.query({ text: sql, values, query_timeout: LONG_MS } as pg.QueryConfig))).rowCount ?? 0
+  }
+
+  /** Rows as arrays of the texts that PostgreSQL writes. */
+  async texts(sql: string, ...parameters: Parameter[]): Promise<Array<Array<string | null>>> {
+    const config = { text: sql, values: parameters, rowMode: 'array', types: { getTypeParser: () => asText } } as pg.QueryArrayConfig
+    return (await this.#guard(() => this.#client.query(config))).rows as Array<Array<string | null>>
+  }
+
+  /** `COPY … FROM STDIN`, as `send` does. */
+  copy(sql: string, data: Buffer): void {
+    this.#sent.push(this.#guard(() => new Promise<void>((resolve, reject) => {
+      this.#client.query(new CopyQuery(sql, data, (error) => (error === null ? resolve() : reject(error))))
+    })).catch(() => {}))
+  }
+
   /** A statement whose answer nobody needs; `settle`, and so COMMIT, waits for it and throws what it met. */
   send(sql: string, ...parameters: Parameter[]): void {
     this.#sent.push(this.#query(sql, parameters).catch(() => {}))
@@ -195,15 +281,24 @@ export class Transaction {
     return true
   }
 
-  async #query(sql: string, parameters: Parameter[]): Promise<pg.QueryResult> {
+  #query(sql: string, parameters: Parameter[]): Promise<pg.QueryResult> {
+    return this.#guard(() => (parameters.length === 0 ? this.#client.query(sql) : this.#client.query(sql, parameters)))
+  }
+
+  async #guard<T>(ask: () => Promise<T>): Promise<T> {
     try {
-      return await (parameters.length === 0 ? this.#client.query(sql) : this.#client.query(sql, parameters))
+      return await ask()
     } catch (error) {
       const failure = queryFailure(error, this.#where)
       this.#failure ??= failure
       throw failure
     }
   }
+}
+
+/** Whether the server refused a statement: then the COMMIT behind it did nothing. */
+function isRefusal(failure: unknown): boolean {
+  return failure instanceof SyncError && sqlStateOf(failure.cause) !== null
 }
 
 export class Rollback<T> {
@@ -215,6 +310,10 @@ export class Rollback<T> {
 
 export function rollback<T>(value: T): Rollback<T> {
   return new Rollback(value)
+}
+
+function asText(text: string): string {
+  return text
 }
 
 const INT8 = 20

@@ -2,6 +2,7 @@ import type { Consumer, ConsumerName } from '../../contract/index.ts'
 import { consumerValues, toConsumer, type ConsumerRow } from '../kit/consumer-rows.ts'
 import { bigintArray, textArray } from './arrays.ts'
 import type { Session } from './connection.ts'
+import { deleteUnlocked } from './delete-unlocked.ts'
 import { lockTenant } from './registry.ts'
 
 /** What readers of the feed tell of themselves, and how often they asked. */
@@ -39,7 +40,7 @@ export function countRequests({ connection, tenant }: Session, window: number, c
        on conflict (tenant_id, time_window, who) do update set count = r.count + excluded.count returning who, count`,
       tenant, window, textArray(sorted.map(([who]) => who)), bigintArray(sorted.map(([, count]) => count)),
     )
-    await transaction.run('delete from tidemark.requests where tenant_id = $1 and time_window < $2', tenant, window - 1)
+    await deleteUnlocked(transaction, 'requests', 'time_window < $2', window - 1)
     const byWho = new Map(totals.map(({ who, count }) => [who, count]))
     return counts.map(([who]) => byWho.get(who)!)
   })

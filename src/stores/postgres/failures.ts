@@ -2,6 +2,7 @@ import { SyncError, type ErrorCode } from '../../contract/index.ts'
 
 /** What PostgreSQL's codes mean to us. First the code itself, then its class. */
 const CODES: Record<string, ErrorCode> = {
+  '23503': 'STORE_FOREIGN', // foreign_key_violation: a table of the user's refers to the row
   '25006': 'STORE_READONLY', // read_only_sql_transaction
   '25P03': 'STORE_UNAVAILABLE', // idle_in_transaction_session_timeout
   '28': 'STORE_UNAVAILABLE', // the role or its password
@@ -39,7 +40,12 @@ export function connectFailure(error: unknown, where: string, exhausted: boolean
  * a crash or a full disk the same words may follow a commit that stands.
  */
 export function isRefusedCommit(error: unknown): boolean {
-  return /^(23|25|40|42|P0|57014)/.test(sqlStateOf(error) ?? '')
+  return /^(23|25|40(?!003)|42|P0|57014)/.test(sqlStateOf(error) ?? '')
+}
+
+/** serialization_failure or deadlock_detected: the server undid the whole transaction, and it may simply be run again. */
+export function isUndone(error: unknown): boolean {
+  return error instanceof SyncError && error.code === 'STORE_BUSY' && ['40001', '40P01'].includes(sqlStateOf(error.cause) ?? '')
 }
 
 /** Five characters; Node's own codes, such as ECONNRESET, are not of that form. */

@@ -1,9 +1,15 @@
-import { SyncError, type Compacted, type CompactRequest, type CursorSecret, type CursorSecretOffer, type FeedEntry, type FeedPage, type FeedQuery } from '../../contract/index.ts'
+import {
+  SyncError, type Compacted, type CompactRequest, type CursorSecret, type CursorSecretOffer, type FeedEntry, type FeedPage, type FeedQuery, type LogEntry,
+} from '../../contract/index.ts'
 import { CYCLES_KEPT } from '../kit/cycles-kept.ts'
-import { bigintArray, textArray } from './arrays.ts'
+import { bigintArray } from './arrays.ts'
+import { committedAtOf } from './commits.ts'
 import type { Session, Transaction } from './connection.ts'
+import { deleteUnlocked } from './delete-unlocked.ts'
+import { readLog } from './log.ts'
 import { lockTenant } from './registry.ts'
-import { ACTION_OF, STATUS } from './rows.ts'
+import { checkSealingKey } from './sealed-texts.ts'
+import { readTables, type Table } from './table.ts'
 
 /** The log as it is served, and what belongs to that. */
 
@@ -16,34 +22,29 @@ export async function feed(session: Session, query: FeedQuery): Promise<FeedPage
   return readFeed(session, query)
 }
 
-/** Sent together and seen at one moment: the transaction reads from one snapshot. */
-function readFeed(session: Session, { after, limit, databases, live = false, scanMax }: FeedQuery): Promise<FeedPage> {
+/** Seen at one moment: the transaction reads from one snapshot. */
+function readFeed(session: Session, { after, limit, databases, live = false, scanMax, bytesMax }: FeedQuery): Promise<FeedPage> {
   return session.connection.read(session.tenant, async (transaction) => {
-    const { tenant } = transaction
     const filtered = databases !== undefined || live
-    const [standing, afterTime, rows] = await Promise.all([
+    const [standing, afterTime, { entries, isCut }] = await Promise.all([
       readStanding(transaction), committedAtOf(transaction, after),
-      limit === 0 ? [] : transaction.all<EntryRow>(
-        entriesOf({ named: databases !== undefined, live }), tenant, after, limit, filtered ? after + scanMax : Number.MAX_SAFE_INTEGER,
-        ...(databases === undefined ? [] : [textArray(databases)]),
-      ),
+      readLog(transaction, { after, until: filtered ? after + scanMax : Number.MAX_SAFE_INTEGER - 1, limit, databases, live, bytesMax }),
     ])
     const until = filtered ? Math.min(standing.position, after + scanMax) : standing.position
-    const last = rows.at(-1)
-    const scanned = rows.length === limit ? (last?.sequence ?? after) : Math.max(after, until)
+    const last = entries.at(-1)
+    const scanned = entries.length === limit || isCut ? (last?.sequence ?? after) : Math.max(after, until)
     const afterCommittedAt = after === standing.floor ? standing.floorCommittedAt : afterTime
     const scannedTime = async (): Promise<number | null> => {
-      if (scanned === last?.sequence) return last.committed_at
+      if (scanned === last?.sequence) return last.committedAt
       if (scanned === after) return afterCommittedAt
       return scanned === standing.floor ? standing.floorCommittedAt : committedAtOf(transaction, scanned)
     }
-    return { ...standing, afterCommittedAt, entries: rows.map(toEntry), scanned, scannedCommittedAt: (await scannedTime()) ?? 0 }
+    return { ...standing, afterCommittedAt, entries: entries.map(toEntry), scanned, scannedCommittedAt: (await scannedTime()) ?? 0 }
   })
 }
 
-async function committedAtOf(transaction: Transaction, sequence: number): Promise<number | null> {
-  const found = await transaction.get<{ at: number }>('select committed_at as at from tidemark.log where tenant_id = $1 and sequence = $2', transaction.tenant, sequence)
-  return found?.at ?? null
+function toEntry({ sequence, database, key, action, text, committedAt }: LogEntry): FeedEntry {
+  return { sequence, database, key, action, text, committedAt }
 }
 
 export function sequenceBefore(session: Session, time: number): Promise<number> {
@@ -70,48 +71,59 @@ function compactLog(session: Session, { before, scanMax }: CompactRequest): Prom
     const next = Math.min(until, floor + scanMax)
     if (next <= floor) return { floor, removed: 0, more: false }
     const last = await transaction.get<{ at: number }>(
-      'select committed_at as at from tidemark.log where tenant_id = $1 and sequence <= $2 order by sequence desc limit 1', tenant, next,
+      'select committed_at as at from tidemark.commits where tenant_id = $1 and first_sequence <= $2 order by first_sequence desc limit 1', tenant, next,
     )
-    const forget = (which: string): Promise<Gone[]> => transaction.all<Gone>(
-      `delete from tidemark.log l where l.tenant_id = $1 and ${which} and not exists (
-         select from tidemark.rows r where r.tenant_id = $1 and r.database_id = l.database_id and r.key = l.key and r.sequence = l.sequence and r.status = ${STATUS.live}
-       ) returning l.sequence, l.committed_at`, tenant, floor, next,
-    )
-    const gone = [
-      // What a row stood on when the floor passed it, and was overtaken by something that the floor passes now. What came
-      // before the first entry of a key may be the place of another's: whether a row stands there is asked here too.
-      ...await forget('l.sequence in (select e.previous from tidemark.log e where e.tenant_id = $1 and e.sequence > $2 and e.sequence <= $3 and e.previous <= $2)'),
-      ...await forget('l.sequence > $2 and l.sequence <= $3'),
-    ]
-    await forgetCommits(transaction, gone)
+    const removed = await forgetVersions(transaction, floor, next)
     await transaction.run(
       'update tidemark.tenants set floor = $2, floor_committed_at = greatest(floor_committed_at, $3) where tenant_id = $1', tenant, next, last?.at ?? 0,
     )
-    return { floor: next, removed: gone.length, more: next < until }
+    return { floor: next, removed, more: next < until }
   })
 }
 
-interface Gone {
-  sequence: number
-  committed_at: number
+/** Versions that were replaced, and deletions, above one floor and up to the next. Current rows are never touched. */
+async function forgetVersions(transaction: Transaction, floor: number, next: number): Promise<number> {
+  const { tenant } = transaction
+  // What replaced or deleted a version is an entry of the same database.
+  const touched = await transaction.all<{ name: string }>(
+    `select distinct d.name from tidemark.commits c join tidemark.databases d on d.tenant_id = $1 and d.database_id = c.database_id
+     where c.tenant_id = $1 and c.first_sequence <= $3 and c.last_sequence > $2`, tenant, floor, next,
+  )
+  let removed = 0
+  for (const table of touched.length === 0 ? [] : (await readTables(transaction, touched.map(({ name }) => name))).values()) {
+    const [versions, deletions] = await Promise.all([
+      transaction.all<{ sequence: number }>(`delete from ${table.history} where _until_sequence <= $1 returning _sequence as sequence`, next),
+      transaction.all<{ sequence: number }>(
+        'delete from tidemark.deletions where tenant_id = $1 and sequence > $2 and sequence <= $3 and database_id = $4 returning sequence', tenant, floor, next, table.id,
+      ),
+    ])
+    const gone = [...versions, ...deletions].map(({ sequence }) => sequence)
+    removed += gone.length
+    if (gone.length > 0) await forgetCommits(transaction, table, gone)
+  }
+  return removed
 }
 
-/** A commit goes with the last of its entries. They lie side by side: when neither neighbour of one that is gone is of its commit, none is left. */
-async function forgetCommits(transaction: Transaction, gone: readonly Gone[]): Promise<void> {
-  const commits = new Map(gone.map(({ committed_at: at, sequence }) => [at, sequence]))
-  await transaction.run(
-    `delete from tidemark.commits c using unnest($2::bigint[], $3::bigint[]) as gone (committed_at, sequence)
-     where c.tenant_id = $1 and c.committed_at = gone.committed_at
-       and c.committed_at is distinct from (select l.committed_at from tidemark.log l where l.tenant_id = $1 and l.sequence < gone.sequence order by l.sequence desc limit 1)
-       and c.committed_at is distinct from (select l.committed_at from tidemark.log l where l.tenant_id = $1 and l.sequence > gone.sequence order by l.sequence limit 1)`,
-    transaction.tenant, bigintArray([...commits.keys()]), bigintArray([...commits.values()]),
+/** A commit goes with the last of its entries. */
+function forgetCommits(transaction: Transaction, { name, history }: Table, gone: readonly number[]): Promise<number> {
+  return transaction.run(
+    `with emptied as materialized (
+       select distinct c.first_sequence as first, c.last_sequence as last from unnest($2::bigint[]) as gone (sequence) cross join lateral (
+         select first_sequence, last_sequence from tidemark.commits where tenant_id = $1 and first_sequence <= gone.sequence order by first_sequence desc limit 1
+       ) c
+     )
+     delete from tidemark.commits c using emptied e where c.tenant_id = $1 and c.first_sequence = e.first
+       and coalesce((select _sequence from ${name} where _sequence >= e.first order by _sequence limit 1) > e.last, true)
+       and coalesce((select _sequence from ${history} where _sequence >= e.first order by _sequence limit 1) > e.last, true)
+       and coalesce((select sequence from tidemark.deletions where tenant_id = $1 and sequence >= e.first order by sequence limit 1) > e.last, true)`,
+    transaction.tenant, bigintArray(gone),
   )
 }
 
 /** Nobody waits for it: what may go today is not needed again tomorrow, whatever is written meanwhile. */
 function forgetCycles(session: Session, { before, scanMax }: CompactRequest): Promise<number> {
-  return session.connection.write(session.tenant, (transaction) => transaction.run(
-    `delete from tidemark.cycles where tenant_id = $1 and cycle_id in (
+  return session.connection.write(session.tenant, (transaction) => deleteUnlocked(
+    transaction, 'cycles', `cycle_id in (
        select c.cycle_id from (
          select cycle_id, sync_id, coalesce(ended_at, started_at) as at, row_number() over (partition by sync_id order by cycle_id desc) as rank,
            max(cycle_id) filter (where stop_reason = 'complete') over (partition by sync_id) as complete
@@ -120,7 +132,7 @@ function forgetCycles(session: Session, { before, scanMax }: CompactRequest): Pr
        where c.rank > $2 and c.at < $3 and c.cycle_id is distinct from c.complete and c.cycle_id is distinct from g.inflight_cycle and c.cycle_id is distinct from g.committed_by
          and not exists (select from tidemark.commits k where k.tenant_id = $1 and k.cycle_id = c.cycle_id)
        order by c.cycle_id limit $4
-     )`, session.tenant, CYCLES_KEPT, before, scanMax,
+     )`, CYCLES_KEPT, before, scanMax,
   ))
 }
 
@@ -138,6 +150,7 @@ export async function cursorSecrets(session: Session, { secret, createdAt, renew
     await lockTenant(transaction)
     const [newest] = await read(transaction)
     if (newest === undefined || newest.createdAt <= createdAt - renewMs) {
+      await checkSealingKey(transaction, secret)
       await transaction.run('insert into tidemark.cursor_secrets (tenant_id, created_at, secret) values ($1, $2, $3)', tenant, createdAt, secret)
       await transaction.run(
         `delete from tidemark.cursor_secrets c where c.tenant_id = $1 and exists (
@@ -159,41 +172,13 @@ async function readStanding(transaction: Transaction): Promise<Standing> {
   return found ?? { position: 0, committedAt: 0, floor: 0, floorCommittedAt: 0 }
 }
 
-/** Times grow with sequences, so halving finds the place; no index by time is kept for this. */
+/** By the directory's index on times, which grow with sequences. */
 async function findBefore(transaction: Transaction, time: number): Promise<number> {
-  const { position } = await readStanding(transaction)
-  let [low, high] = [0, position]
-  while (low < high) {
-    const middle = Math.ceil((low + high) / 2)
-    const found = await transaction.get<{ sequence: number; at: number }>(
-      'select sequence, committed_at as at from tidemark.log where tenant_id = $1 and sequence <= $2 and sequence > $3 order by sequence desc limit 1',
-      transaction.tenant, middle, low,
-    )
-    // Nothing is left between low and the middle: what is not there was not committed later either.
-    if (found === undefined || found.at < time) low = middle
-    else high = found.sequence - 1
-  }
-  return low
-}
-
-function entriesOf({ named, live }: { named: boolean; live: boolean }): string {
-  const wanted = named ? ' and database_id = any(array(select database_id from tidemark.databases where tenant_id = $1 and name = any($5::text[])))' : ''
-  const current = live ? ` and exists (select from tidemark.rows r where r.tenant_id = $1 and r.database_id = log.database_id and r.key = log.key and r.sequence = log.sequence and r.status = ${STATUS.live} offset 0)` : ''
-  return `select l.sequence, d.name as "database", l.key, l.action, coalesce(l.exact, l.record::text) as text, l.committed_at
-    from (select * from tidemark.log where tenant_id = $1 and sequence > $2 and sequence <= $4::bigint${wanted}${current} order by sequence limit $3) l
-    cross join lateral (select name from tidemark.databases where tenant_id = $1 and database_id = l.database_id limit 1) d
-    order by l.sequence`
-}
-
-interface EntryRow {
-  sequence: number
-  database: string
-  key: string
-  action: 1 | 2 | 3
-  text: string | null
-  committed_at: number
-}
-
-function toEntry({ sequence, database, key, action, text, committed_at: committedAt }: EntryRow): FeedEntry {
-  return { sequence, database, key, action: ACTION_OF[action], text, committedAt }
+  const [{ position }, found] = await Promise.all([
+    readStanding(transaction),
+    transaction.get<{ first: number }>(
+      'select first_sequence as first from tidemark.commits where tenant_id = $1 and committed_at >= $2 order by committed_at, first_sequence limit 1', transaction.tenant, time,
+    ),
+  ])
+  return found === undefined ? position : found.first - 1
 }

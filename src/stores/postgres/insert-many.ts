@@ -1,8 +1,9 @@
 import { bigintArray, integerArray, textArray } from './arrays.ts'
+import { binaryArray } from './binary-values.ts'
 import type { Parameter, Transaction } from './connection.ts'
 
 export type BulkColumn =
-  | { readonly name: string; readonly type: 'text' | 'jsonb'; readonly values: ReadonlyArray<string | null> }
+  | { readonly name: string; readonly type: 'text' | 'timestamptz'; readonly values: ReadonlyArray<string | null> }
   | { readonly name: string; readonly type: 'bigint'; readonly values: ReadonlyArray<number | null> }
   | { readonly name: string; readonly type: 'integer'; readonly values: readonly number[] }
 
@@ -24,11 +25,10 @@ function insertRows(transaction: Transaction, table: string, columns: readonly B
   for (const [at, column] of columns.entries()) {
     const { name, type } = column
     const values = column.values.slice(from, to)
-    const constant = at > 0 && values.every((value) => value === values[0])
-    const stored = type === 'jsonb' ? 'text' : type
+    const constant = at > 0 && type !== 'timestamptz' && values.every((value) => value === values[0])
     parameters.push(constant ? values[0]! : toArray(type, values))
-    if (!constant) arrays.push(`unnest($${parameters.length}::${stored}[]) as ${name}`)
-    selected.push(`${constant ? `$${parameters.length}::${stored}` : name}${type === 'jsonb' ? '::jsonb' : ''}`)
+    if (!constant) arrays.push(`unnest($${parameters.length}::${type}[]) as ${name}`)
+    selected.push(constant ? `$${parameters.length}::${type}` : name)
   }
   // Side by side in a select list the arrays are read as they stand; named in FROM, each would first be copied into a table of its own.
   transaction.send(
@@ -44,6 +44,8 @@ function toArray(type: BulkColumn['type'], values: ReadonlyArray<string | number
       return integerArray(values as number[])
     case 'bigint':
       return bigintArray(values as Array<number | null>)
+    case 'timestamptz':
+      return binaryArray('timestamptz', values)
     default:
       return textArray(values as Array<string | null>)
   }

@@ -1,28 +1,43 @@
 import { SyncError } from '../../contract/index.ts'
 import type { Connection, Transaction } from './connection.ts'
-import { MIGRATIONS, SCHEMA_VERSION, SERVER_VERSION_MIN } from './schema.ts'
+import { isUnmoved, moveTables, type MigrationOptions } from './move-tables.ts'
+import { DROP_OLD_TABLES, MIGRATIONS, SCHEMA_VERSION, SCHEMA_VERSION_MIN, SERVER_VERSION_MIN } from './schema.ts'
 
-/** Makes or renews the tables. Cut off anywhere, it has done nothing and can be run again. A replica has them from its primary alone. */
-export async function migrate(connection: Connection): Promise<{ isReplica: boolean }> {
-  const { there, isReplica } = await connection.read('', async (transaction) => ({ there: await versionThere(transaction), isReplica: await isInRecovery(transaction) }))
-  if (there === SCHEMA_VERSION) return { isReplica }
+/**
+ * Makes or renews the tables. Cut off anywhere, it goes on when it is run again: the version is set first, so that an older
+ * program leaves the store alone, and then records are moved step by step. A replica has its tables from its primary alone.
+ */
+export async function migrate(connection: Connection, options: MigrationOptions = {}): Promise<{ isReplica: boolean }> {
+  const { there, isReplica, unmoved } = await connection.read('', async (transaction) => (
+    { there: await versionThere(transaction), isReplica: await isInRecovery(transaction), unmoved: await isUnmoved(transaction) }
+  ))
+  if (there === SCHEMA_VERSION && !unmoved) return { isReplica }
   if (isReplica) {
-    const what = there === null ? 'the schema tidemark has not reached it' : `its schema tidemark has version ${there}, and this tidemark needs ${SCHEMA_VERSION}`
+    const version = there === SCHEMA_VERSION ? 'its records are still being moved to their tables' : `its schema tidemark has version ${there}, and this tidemark needs ${SCHEMA_VERSION}`
+    const what = there === null ? 'the schema tidemark has not reached it' : version
     throw new SyncError('STORE_READONLY', `The server is a replica, and ${what}. Open the primary once with this tidemark; the tables come from there.`)
   }
-  await connection.write('', async (transaction) => {
+  const isNew = there !== SCHEMA_VERSION && (await renewSchema(connection))
+  if (!isNew) await moveTables(connection, options)
+  return { isReplica }
+}
+
+/** True when there was nothing before, and so nothing has to be moved. */
+function renewSchema(connection: Connection): Promise<boolean> {
+  return connection.write('', async (transaction) => {
     // Others that open the store wait here, and then find it done.
     await transaction.run(`select pg_advisory_xact_lock(hashtext('tidemark.migrate'))`)
     const version = await versionThere(transaction)
-    if (version === SCHEMA_VERSION) return
+    if (version === SCHEMA_VERSION) return false
     await checkServer(transaction)
     if (version === null) await makeSchema(transaction)
     for (const migration of MIGRATIONS.slice(version ?? 0)) await transaction.run(migration)
+    if (version === null) await transaction.run(DROP_OLD_TABLES)
     await transaction.run(
       `create or replace function tidemark.schema_version() returns integer language sql immutable as 'select ${SCHEMA_VERSION}'`,
     )
+    return version === null
   })
-  return { isReplica }
 }
 
 async function isInRecovery(transaction: Transaction): Promise<boolean> {
@@ -39,6 +54,9 @@ async function versionThere(transaction: Transaction): Promise<number | null> {
   if (found === undefined) return null
   const { version } = (await transaction.get<{ version: number }>('select tidemark.schema_version() as version'))!
   if (version > SCHEMA_VERSION) throw new SyncError('STORE_NEWER', `The schema tidemark has version ${version}; this tidemark knows ${SCHEMA_VERSION}.`)
+  if (version < SCHEMA_VERSION_MIN) {
+    throw new SyncError('STORE_OLDER', `The schema tidemark has version ${version}; this tidemark reads ${SCHEMA_VERSION_MIN} and later.`)
+  }
   return version
 }
 

@@ -3,13 +3,14 @@ import type {
   Inflight, Lease, Signal, SyncRef, Trail, TrailEntry, TrailQuery, WrappedKey,
 } from '../../contract/index.ts'
 import { conflictEntry, keyEntry } from '../kit/audit-entries.ts'
-import { toCheckpoint, toCycleRecord, toInflight, type CycleRow, type RegistryEntry } from '../kit/registry-rows.ts'
+import { checkBound, repaired, type BoundRow } from '../kit/check-bound.ts'
+import { NEVER_RUN, toCheckpoint, toCycleRecord, toInflight, type CycleRow, type RegistryEntry } from '../kit/registry-rows.ts'
 import { tenantErased } from '../kit/tenant-erased.ts'
 import { linkText } from '../../registry/chain.ts'
 import { withoutNul } from './arrays.ts'
 import type { Session, Transaction } from './connection.ts'
 import { tell } from './listen.ts'
-import { ensureViews, readDatabases } from './views.ts'
+import { ensureTables, readTables } from './table.ts'
 
 /** Leases, checkpoints and the record of cycles: who may write, and from where. */
 
@@ -18,10 +19,15 @@ export const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
 
 export function acquire(session: Session, ref: SyncRef, request: AcquireRequest): Promise<Acquired | Held> {
   return session.connection.write(session.tenant, async (transaction) => {
-    const entry = await ensureEntry(transaction, ref, request.byItself)
+    const found = await ensureEntry(transaction, ref, request.byItself)
+    const bound = await readBound(transaction, ref)
+    if (request.forRepair !== true) checkBound(ref, found, bound)
+    const repair = request.forRepair === true ? repaired(found, bound) : found
+    const entry = { ...found, ...repair }
     if (entry.holder !== null && entry.held_until! > entry.now && entry.holder !== request.evict) {
       return { kind: 'held' as const, by: entry.holder, until: entry.held_until! }
     }
+    if (repair !== found) writeRepaired(transaction, entry, bound)
     const epoch = entry.epoch + 1
     transaction.send(
       'update tidemark.registry set epoch = $3, holder = $4, held_since = $5, held_until = $6 where tenant_id = $1 and sync_id = $2',
@@ -46,6 +52,8 @@ export function renew(session: Session, lease: Lease, request: { ttlMs: number; 
 export function release(session: Session, lease: Lease, report?: CycleReport): Promise<void> {
   const { tenant } = session
   return session.connection.write(tenant, async (transaction) => {
+    const isConflict = report?.error?.code === 'VERSION_CONFLICT'
+    if (isConflict) await lockTenant(transaction)
     const entry = await heldEntry(transaction, lease)
     if (entry === null) return
     transaction.send('update tidemark.registry set holder = null, held_since = null, held_until = null where tenant_id = $1 and sync_id = $2', tenant, entry.sync_id)
@@ -65,11 +73,11 @@ export function release(session: Session, lease: Lease, report?: CycleReport): P
       )
     } else if (report.error !== null) {
       transaction.send(
-        `update tidemark.registry set failures = failures + 1, error_code = $3, error_message = $4, error_at = $5, retry_at = $6
+        `update tidemark.registry set failures = ${report.isHeldBack === true ? 'greatest(failures, 1)' : 'failures + 1'}, error_code = $3, error_message = $4, error_at = $5, retry_at = $6
          where tenant_id = $1 and sync_id = $2`,
         tenant, entry.sync_id, report.error.code, message, report.endedAt, report.retryAt,
       )
-      if (report.error.code === 'VERSION_CONFLICT') writeAudit(transaction, entry, conflictEntry(entry.version, report))
+      if (isConflict) writeAudit(transaction, entry, conflictEntry(entry.version, report))
     }
   })
 }
@@ -77,12 +85,14 @@ export function release(session: Session, lease: Lease, report?: CycleReport): P
 export function begin(session: Session, lease: Lease, request: BeginRequest): Promise<Begun | null> {
   const { tenant } = session
   return session.connection.write(tenant, async (transaction) => {
-    const entry = await heldEntry(transaction, lease)
-    if (entry === null) return null
     const { sequence: position } = await lockTenant(transaction)
-    const known = await readDatabases(transaction)
-    const columns = Object.fromEntries(request.databases.map((name) => [name, known.get(name)?.columns ?? []]))
-    await ensureViews(transaction, known, Object.fromEntries(request.databases.map((name) => [name, []])), { renew: true })
+    // Two statements sent together: the second sees what the last holder of the row's lock committed.
+    const [entry, bound] = await Promise.all([heldEntry(transaction, lease), readBound(transaction, lease.ref)])
+    if (entry === null) return null
+    checkBound(lease.ref, entry, bound)
+    const known = await readTables(transaction, request.databases)
+    const columns = Object.fromEntries(request.databases.map((name) => [name, known.get(name)?.kinds ?? []]))
+    await ensureTables(transaction, known, Object.fromEntries(request.databases.map((name) => [name, []])))
     transaction.send('update tidemark.registry set triggered_at = null where tenant_id = $1 and sync_id = $2', tenant, entry.sync_id)
     const unfinished = toInflight(entry)
     if (unfinished !== null && !request.fresh && unfinished.mode === request.mode) {
@@ -92,22 +102,34 @@ export function begin(session: Session, lease: Lease, request: BeginRequest): Pr
       )
       return { inflight: unfinished, resumed: true, position, columns }
     }
-    if (unfinished !== null) forgetSeen(transaction, unfinished.cycle)
-    const { cycle } = (await transaction.get<{ cycle: number }>(
-      `insert into tidemark.cycles (tenant_id, sync_id, mode, trigger, started_at, start_sequence) values ($1, $2, $3, $4, $5, $6)
-       returning cycle_id as cycle`,
-      tenant, entry.sync_id, request.mode, request.trigger, request.at, position,
-    ))!
+    if (unfinished !== null) {
+      forgetSeen(transaction, unfinished.cycle)
+      closeCycle(transaction, unfinished.cycle)
+    }
     // A replace cycle pages from the start; an incremental one goes on from what is committed.
     const state = request.mode === 'replace' ? null : entry.committed
+    const { cycle } = (await transaction.get<{ cycle: number }>(
+      `insert into tidemark.cycles (tenant_id, sync_id, mode, trigger, started_at, start_sequence, page, has_state) values ($1, $2, $3, $4, $5, $6, 0, $7)
+       returning cycle_id as cycle`,
+      tenant, entry.sync_id, request.mode, request.trigger, request.at, position, state !== null,
+    ))!
     const inflight: Inflight = { cycle, mode: request.mode, page: 0, state, startedAt: request.at, scope: null, tidemark: null, guard: null, startSequence: position }
     writeInflight(transaction, entry.sync_id, inflight)
     return { inflight, resumed: false, position, columns }
   })
 }
 
-export function read(session: Session, ref: SyncRef): Promise<Checkpoint> {
-  return session.connection.read(session.tenant, async (transaction) => toCheckpoint(await findEntry(transaction, ref)))
+export function read(session: Session, ref: SyncRef, { forRepair = false }: { forRepair?: boolean } = {}): Promise<Checkpoint> {
+  return session.connection.read(session.tenant, async (transaction) => {
+    // One statement, so that the row and what it is compared with are of the same moment.
+    const found = (await transaction.get<RegistryEntry & BoundRow>(
+      `select g.*, b.* from (select) as one left join tidemark.registry g on g.tenant_id = $1 and g.connector_id = $2 and g.stream_id = $3 cross join lateral (${BOUND}) b`,
+      transaction.tenant, ref.worker, ref.sync,
+    ))!
+    const entry = found.sync_id === null ? undefined : found
+    if (!forRepair) checkBound(ref, entry, found)
+    return toCheckpoint(forRepair ? repaired(entry ?? NEVER_RUN, found) : entry)
+  })
 }
 
 export function syncs(session: Session): Promise<SyncRef[]> {
@@ -118,6 +140,7 @@ export function syncs(session: Session): Promise<SyncRef[]> {
 
 export function signal(session: Session, ref: SyncRef, { kind, actor, at }: Signal): Promise<void> {
   return session.connection.write(session.tenant, async (transaction) => {
+    if (kind !== 'trigger') await lockTenant(transaction)
     const entry = await ensureEntry(transaction, ref)
     const where = 'where tenant_id = $1 and sync_id = $2'
     tell(transaction)
@@ -146,13 +169,20 @@ export function trail(session: Session, query: TrailQuery): Promise<Trail> {
   return session.connection.read(session.tenant, async (transaction) => {
     const [entries, tenant] = await Promise.all([
       transaction.all<TrailEntry>(
-        `select a.audit_id as id, g.connector_id as worker, g.stream_id as sync, a.epoch, a.version, a.at, a.actor, a.action, a.reason, a.cycle_id as cycle, a.state, a.hash
+        `select a.audit_id as id, coalesce(a.connector_id, g.connector_id) as worker, coalesce(a.stream_id, g.stream_id) as sync, a.epoch, a.version, a.at, a.actor, a.action, a.reason, a.cycle_id as cycle, a.state, a.hash
          from tidemark.audit a left join tidemark.registry g using (tenant_id, sync_id) where a.tenant_id = $1 and ${where} limit $3`,
         session.tenant, place, query.limit,
       ),
       transaction.get<{ head: string; count: number }>('select audit_head as head, audit_count as count from tidemark.tenants where tenant_id = $1', session.tenant),
     ])
     return { entries, head: tenant?.head ?? '', count: tenant?.count ?? 0 }
+  })
+}
+
+export function wrappingKeys(session: Session): Promise<string[]> {
+  return session.connection.read(session.tenant, async (transaction) => {
+    await transaction.run("select set_config('tidemark.lists_tenants', 'yes', true)")
+    return (await transaction.all<{ id: string }>('select distinct wrapped_by collate "C" as id from tidemark.data_keys order by 1')).map(({ id }) => id)
   })
 }
 
@@ -168,7 +198,7 @@ export function putDataKey(session: Session, { id, wrappedBy, wrapped }: Wrapped
     const changed = replaces === undefined
       ? await transaction.all(
         `insert into tidemark.data_keys (tenant_id, key_id, number, wrapped_by, wrapped)
-         select $1, $2, count(*) + 1, $3, $4 from tidemark.data_keys where tenant_id = $1 on conflict do nothing returning 1`, session.tenant, id, wrappedBy, wrapped,
+         select $1, $2, coalesce(max(number), 0) + 1, $3, $4 from tidemark.data_keys where tenant_id = $1 on conflict do nothing returning 1`, session.tenant, id, wrappedBy, wrapped,
       )
       : await transaction.all(
         'update tidemark.data_keys set wrapped_by = $3, wrapped = $4 where tenant_id = $1 and key_id = $2 and wrapped_by = $5 returning 1', session.tenant, id, wrappedBy, wrapped, replaces,
@@ -213,7 +243,9 @@ export async function heldEntry(transaction: Transaction, lease: Lease): Promise
  * Invariant 7 stands on this lock. Sequences are given out while it is held, and it is let go only when the transaction
  * ends, after its entries have become visible: whoever gets the next number finds all smaller ones committed or undone,
  * so no reader sees n + 1 before n. A sequence of PostgreSQL's own gives numbers before it is known who commits first.
- * The registry's row is locked before, never after, so two commits cannot wait for each other.
+ *
+ * It is also the first lock of every transaction that takes it: rows of the registry, of webhooks and all others are locked
+ * after it, never before. A transaction without it locks one row of the registry or one webhook, and what belongs to that.
  */
 export async function lockTenant(transaction: Transaction): Promise<TenantRow> {
   const lock = () => transaction.get<TenantRow>(
@@ -247,14 +279,47 @@ export function writeAudit(transaction: Transaction, entry: RegistryEntry | null
        on conflict (tenant_id) do update set audit_head = encode(sha256(convert_to(tenants.audit_head || $11, 'UTF8')), 'hex'), audit_count = tenants.audit_count + 1
        returning audit_head
      )
-     insert into tidemark.audit (tenant_id, sync_id, version, at, actor, action, reason, cycle_id, state, epoch, hash)
-     select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, audit_head from head`,
+     insert into tidemark.audit (tenant_id, sync_id, version, at, actor, action, reason, cycle_id, state, epoch, hash, connector_id, stream_id)
+     select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, audit_head, $12, $13 from head`,
     transaction.tenant, entry?.sync_id ?? 0, told.version, told.at, told.actor, told.action, told.reason, told.cycle, told.state, told.epoch, text,
+    entry?.connector_id ?? null, entry?.stream_id ?? null,
   )
 }
 
 export function forgetSeen(transaction: Transaction, cycle: number): void {
   transaction.send('delete from tidemark.seen where tenant_id = $1 and cycle_id = $2', transaction.tenant, cycle)
+}
+
+/** The cycle is no longer the unfinished one of its sync. */
+export function closeCycle(transaction: Transaction, cycle: number): void {
+  transaction.send('update tidemark.cycles set page = null, has_state = null where tenant_id = $1 and cycle_id = $2', transaction.tenant, cycle)
+}
+
+/** See kit/check-bound.ts; of tenant $1, worker $2 and sync $3. */
+const BOUND = `select m.version as moved_version, m.state is not null as moved_has_state, o.cycle_id as open_cycle, o.page as open_page, o.has_state as open_has_state
+  from (select) as one
+  left join lateral (
+    select version, state from tidemark.audit where tenant_id = $1 and connector_id = $2 and stream_id = $3 and action in ('complete', 'set')
+    order by audit_id desc limit 1
+  ) m on true
+  left join lateral (
+    select cycle_id, page, has_state from tidemark.cycles where tenant_id = $1 and page is not null
+      and sync_id = (select sync_id from tidemark.registry where tenant_id = $1 and connector_id = $2 and stream_id = $3)
+    order by cycle_id desc limit 1
+  ) o on true`
+
+async function readBound(transaction: Transaction, { worker, sync }: SyncRef): Promise<BoundRow> {
+  return (await transaction.get<BoundRow>(BOUND, transaction.tenant, worker, sync))!
+}
+
+function writeRepaired(transaction: Transaction, entry: RegistryEntry, { open_cycle: open }: BoundRow): void {
+  transaction.send(
+    'update tidemark.registry set version = $3, committed = null, committed_by = null where tenant_id = $1 and sync_id = $2', transaction.tenant, entry.sync_id, entry.version,
+  )
+  writeInflight(transaction, entry.sync_id, null)
+  if (open === null) return
+  forgetSeen(transaction, open)
+  closeCycle(transaction, open)
 }
 
 function findEntry(transaction: Transaction, ref: SyncRef, lock: 'for update' | '' = ''): Promise<TimedEntry | undefined> {
@@ -276,7 +341,7 @@ export async function welcomeTenant(transaction: Transaction, byItself = false):
   return epoch
 }
 
-async function ensureEntry(transaction: Transaction, ref: SyncRef, byItself = false): Promise<TimedEntry> {
+export async function ensureEntry(transaction: Transaction, ref: SyncRef, byItself = false): Promise<TimedEntry> {
   const entry = await findEntry(transaction, ref, 'for update')
   if (entry !== undefined) return entry
   const epoch = await welcomeTenant(transaction, byItself)

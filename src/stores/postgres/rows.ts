@@ -1,160 +1,482 @@
-import { SyncError, type Action, type Commit, type Landing } from '../../contract/index.ts'
+import { SyncError, type Commit, type JsonObject, type Landing } from '../../contract/index.ts'
+import { parseJson } from '../../values/json.ts'
 import type { RowStatus, StoredRow } from '../kit/judge.ts'
 import type { LandingFacts, LandingPlan, RowWrite } from '../kit/plan-landing.ts'
+import type { ColumnValue, EncodedRecord } from '../kit/tables/encode-record.ts'
 import { bigintArray, textArray, withoutNul } from './arrays.ts'
+import { binaryArray, type SqlType } from './binary-values.ts'
 import type { Transaction } from './connection.ts'
+import { copyData, CopyWriter } from './copy.ts'
 import { insertMany } from './insert-many.ts'
+import { growTable, OWN, OWN_TYPES, toInstant, type Table } from './table.ts'
 
 export const STATUS: Record<RowStatus, number> = { live: 0, deleted: 1, swept: 2 }
-export const ACTION: Record<Action, number> = { created: 1, updated: 2, deleted: 3 }
-export const ACTION_OF: Record<1 | 2 | 3, Action> = { 1: 'created', 2: 'updated', 3: 'deleted' }
 const STATUS_OF: readonly RowStatus[] = ['live', 'deleted', 'swept']
 
-interface RowRecord {
-  key: string
-  sequence: number
-  status: number
-  hash: string | null
-  upstream_at: string | null
-  writer_id: number
-  owner_id: number
+/** Keys given as the array of a parameter. */
+export const keysIn = (parameter: number): string => `(select unnest($${parameter}::text[]) collate "C" as key)`
+
+// ── what is there ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** The rows a page meets, all looked up before the first is resolved. */
+export interface FoundRows {
+  readonly find: LandingFacts['find']
+  /** When every landing is the same as its row: the sequences of all these rows. */
+  readonly unchanged: number[] | null
+  readonly kinds: ReadonlyMap<string, PageKind>
+}
+
+interface Wanted {
+  readonly keys: string[]
+  readonly hashes: Array<string | null>
+  readonly times: Array<string | null>
+}
+
+/** What a commit looks up, by database. */
+export function wantedRows({ landings, quarantined, restateSince }: Commit): Map<string, Wanted> {
+  const wanted = new Map<string, Wanted>()
+  const add = (database: string, key: string, hash: string | null, time: string | null): void => {
+    let own = wanted.get(database)
+    if (own === undefined) wanted.set(database, (own = { keys: [], hashes: [], times: [] }))
+    own.keys.push(key)
+    own.hashes.push(hash)
+    own.times.push(time)
+  }
+  // A page that is restated needs to know of unchanged rows, too, which sync wrote them.
+  const isBrief = restateSince === undefined
+  for (const landing of landings) add(landing.database, landing.key, landing.type === 'upsert' && isBrief ? landing.hash : null, landing.upstreamAt)
+  for (const { database, key } of quarantined) if (key !== null) add(database, key, null, null)
+  return wanted
+}
+
+/** What a page was to its table; the next one is mostly the same to it, and is looked up in the way that is fastest then. */
+export type PageKind = 'new' | 'unchanged' | 'mixed'
+
+/** Of one database. */
+export interface FoundIn {
+  readonly kind: PageKind
+  get(key: string): StoredRow | undefined
+  /** See FoundRows. */
+  readonly unchanged: number[] | null
+}
+
+const NONE: FoundIn = { kind: 'new', get: () => undefined, unchanged: null }
+const OF_DATABASE = 'tenant_id = $1 and database_id = $2'
+
+/** A guess that is wrong costs a round trip: then the rows are looked up one by one. */
+export async function findRows(
+  transaction: Transaction, table: Pick<Table, 'id' | 'name'>, wanted: Wanted, owner: string, guess: PageKind = 'mixed',
+): Promise<FoundIn> {
+  if (guess === 'new' && (await isNothingThere(transaction, table, wanted.keys))) return NONE
+  const same = guess === 'unchanged' ? await findUnchanged(transaction, table, wanted, owner) : null
+  return same ?? findEach(transaction, table, wanted, owner)
+}
+
+/** Whether no row and no tombstone lies between the smallest and the largest of the keys. */
+async function isNothingThere(transaction: Transaction, { id, name }: Pick<Table, 'id' | 'name'>, keys: readonly string[]): Promise<boolean> {
+  const found = await transaction.get<{ is: boolean }>(
+    `with span as materialized (select min(key) as low, max(key) as high from ${keysIn(3)} w)
+     select coalesce((select _key from ${name} where _key >= (select low from span) order by _key limit 1) > (select high from span), true)
+       and coalesce((select key from tidemark.tombstones where ${OF_DATABASE} and key >= (select low from span) order by key limit 1) > (select high from span), true) as is`,
+    transaction.tenant, id, textArray(keys),
+  )
+  return found!.is
+}
+
+/** Null unless every row is there and the same. */
+async function findUnchanged(
+  transaction: Transaction, { id, name }: Pick<Table, 'id' | 'name'>, { keys, hashes, times }: Wanted, owner: string,
+): Promise<FoundIn | null> {
+  const [found] = await transaction.texts(
+    `with owner as materialized (select owner_id as id from tidemark.owners where tenant_id = $1 and name = $6)
+     select case when count(r._key) = count(*) and not exists (select from tidemark.contests where ${OF_DATABASE}) then array_agg(r._sequence)::text end, (select id from owner)
+     from (select unnest($3::text[]) collate "C" as key, unnest($4::text[]) as hash, unnest($5::timestamptz[]) as at) w
+     left join ${name} r on r._key = w.key and r._hash = w.hash and r._upstream_at is not distinct from w.at and r._owner = (select id from owner)`,
+    transaction.tenant, id, textArray(keys), textArray(hashes), binaryArray('timestamptz', times), owner,
+  )
+  const [sequences, ownerId] = found!
+  return sequences === null ? null : new UnchangedRows(keys, hashes, times, toNumbers(sequences!), Number(ownerId))
+}
+
+function toNumbers(array: string): number[] {
+  return array.slice(1, -1).split(',').map(Number)
 }
 
 /**
- * The rows a page meets, all looked up before the first is judged.
+ * Keys and hashes are sent, and of rows that are the same only the sequence comes back: most of what a delta or a listing
+ * returns is unchanged.
  *
- * Here and below, statements leave the planner no choice: a row is found through a lateral probe of its whole key, and
- * changed through ON CONFLICT. With \`key = any(…)\` or \`update … from\`, a planner that has no statistics yet takes a
- * tenant to have one row and reads all of them, for every page.
+ * Statements leave the planner no choice: a row is found through a lateral probe of its whole key. When no row lies between
+ * the smallest and the largest key of the page, nothing is looked up.
  */
-export interface FoundRows {
-  readonly find: LandingFacts['find']
-  /** The stored texts of rows whose hash is another, for `textOf`. */
-  textsOfChanged(transaction: Transaction, commit: Commit): Promise<LandingFacts['textOf']>
-}
-
-export async function findRows(transaction: Transaction, commit: Commit): Promise<FoundRows> {
-  const keys = new Map<string, string[]>()
-  for (const { database, key } of [...commit.landings, ...commit.quarantined]) {
-    if (key === null) continue
-    const wanted = keys.get(database)
-    if (wanted === undefined) keys.set(database, [key])
-    else wanted.push(key)
+async function findEach(transaction: Transaction, table: Pick<Table, 'id' | 'name'>, { keys, hashes, times }: Wanted, owner: string): Promise<FoundIn> {
+  const [summary, ...others] = await transaction.texts(
+    `with wanted as materialized (
+       select unnest($3::text[]) collate "C" as key, unnest($4::text[]) as hash, unnest($5::timestamptz[]) as at, generate_series(1, $7::integer) as n
+     ),
+     span as materialized (select min(key) as low, max(key) as high from wanted),
+     there as materialized (
+       select coalesce((select _key from ${table.name} where _key >= (select low from span) order by _key limit 1) <= (select high from span), false) as rows,
+         coalesce((select key from tidemark.tombstones where ${OF_DATABASE} and key >= (select low from span) order by key limit 1) <= (select high from span), false) as tombstones,
+         exists (select from tidemark.contests where ${OF_DATABASE}) as contests,
+         (select owner_id from tidemark.owners where tenant_id = $1 and name = $6) as owner
+     ),
+     found as materialized (
+       select w.n, coalesce(r._sequence, t.sequence) as sequence, coalesce(t.status, ${STATUS.live}) as status, r._hash as hash,
+         coalesce(r._upstream_at, t.upstream_at) as at, coalesce(r._writer, t.writer_id) as writer, coalesce(r._owner, t.owner_id) as owner, c.cycle_id as contested,
+         coalesce(r._hash = w.hash and r._upstream_at is not distinct from w.at and r._owner = (select owner from there) and c.cycle_id is null, false) as same
+       from wanted w
+       left join lateral (
+         select _sequence, _hash, _upstream_at, _writer, _owner from ${table.name} where _key = w.key and (select rows from there) limit 1
+       ) r on true
+       left join lateral (
+         select sequence, status, upstream_at, writer_id, owner_id from tidemark.tombstones
+         where ${OF_DATABASE} and key = w.key and r._sequence is null and (select tombstones from there) limit 1
+       ) t on true
+       left join lateral (
+         select cycle_id from tidemark.contests where ${OF_DATABASE} and key = w.key and (select contests from there) limit 1
+       ) c on true
+     )
+     select array_agg(case when same then sequence else 0 end)::text, (select owner from there)::text, null, null, null, null, null, null from found
+     union all
+     select n::text, sequence::text, status::text, hash, at::text, writer::text, owner::text, contested::text from found where not same and sequence is not null`,
+    transaction.tenant, table.id, textArray(keys), textArray(hashes), binaryArray('timestamptz', times), owner, keys.length,
+  )
+  const sequences = toNumbers(summary![0]!)
+  if (others.length === 0 && !sequences.includes(0)) return new UnchangedRows(keys, hashes, times, sequences, Number(summary![1]))
+  const rows = new Map<string, StoredRow>()
+  for (const [at, sequence] of sequences.entries()) if (sequence > 0) rows.set(keys[at]!, sameRow(sequence, hashes[at]!, times[at]!, Number(summary![1])))
+  for (const [n, sequence, status, hash, at, writer, ownerId, contested] of others) {
+    rows.set(keys[Number(n) - 1]!, {
+      sequence: Number(sequence), status: STATUS_OF[Number(status)]!, hash: hash!, upstreamAt: toInstant(at!), writer: Number(writer), owner: Number(ownerId),
+      contestedBy: contested === null ? null : Number(contested),
+    })
   }
-  const tables = new Map(await Promise.all([...keys].map(async ([database, wanted]) => {
-    const rows = await transaction.all<RowRecord>(
-      // When no row stands between the smallest and the largest key of the page, nothing needs to be looked up.
-      `with wanted as materialized (select key collate "C" as key from unnest($3::text[]) as w (key)),
-       place as materialized (select database_id as id from tidemark.databases where tenant_id = $1 and name = $2)
-       select r.* from wanted cross join lateral (
-         select key, sequence, status, hash, upstream_at, writer_id, owner_id from tidemark.rows
-         where tenant_id = $1 and database_id = (select id from place) and key = wanted.key limit 1
-       ) r
-       where exists (
-         select from tidemark.rows where tenant_id = $1 and database_id = (select id from place)
-           and key between (select min(key) from wanted) and (select max(key) from wanted)
-       )`,
-      transaction.tenant, database, textArray(wanted),
-    )
-    return [database, new Map(rows.map((row) => [row.key, toStoredRow(row)]))] as const
-  })))
-  const find = ({ database, key }: Landing) => tables.get(database)?.get(key)
-  return { find, textsOfChanged: (transaction, commit) => readTexts(transaction, commit, find) }
+  return rows.size === 0 ? NONE : { kind: 'mixed', get: (key) => rows.get(key), unchanged: null }
 }
 
-async function readTexts(transaction: Transaction, commit: Commit, find: LandingFacts['find']): Promise<LandingFacts['textOf']> {
-  const sequences: number[] = []
+/** Its writer is asked for only where contents differ. */
+function sameRow(sequence: number, hash: string | null, upstreamAt: string | null, owner: number): StoredRow {
+  return { sequence, status: 'live', hash, upstreamAt, writer: 0, owner, contestedBy: null }
+}
+
+/** Mostly nothing is asked of single rows. */
+class UnchangedRows implements FoundIn {
+  readonly kind = 'unchanged'
+  readonly unchanged: number[]
+  readonly #make: () => Map<string, StoredRow>
+  #rows: Map<string, StoredRow> | null = null
+
+  constructor(keys: readonly string[], hashes: ReadonlyArray<string | null>, times: ReadonlyArray<string | null>, sequences: number[], owner: number) {
+    this.unchanged = sequences
+    this.#make = () => new Map(keys.map((key, at) => [key, sameRow(sequences[at]!, hashes[at]!, times[at]!, owner)]))
+  }
+
+  get(key: string): StoredRow | undefined {
+    return (this.#rows ??= this.#make()).get(key)
+  }
+}
+
+/** The stored records of rows whose hash is another. */
+export async function readTexts(
+  transaction: Transaction, commit: Commit, tables: ReadonlyMap<string, Table>, find: LandingFacts['find'],
+): Promise<(landing: Landing) => string> {
+  const wanted = new Map<string, string[]>()
   for (const landing of commit.landings) {
     const row = find(landing)
-    if (landing.type === 'upsert' && row?.status === 'live' && row.hash !== landing.hash) sequences.push(row.sequence)
+    if (landing.type !== 'upsert' || row?.status !== 'live' || row.hash === landing.hash) continue
+    const keys = wanted.get(landing.database)
+    if (keys === undefined) wanted.set(landing.database, [landing.key])
+    else keys.push(landing.key)
   }
-  const entries = sequences.length === 0 ? [] : await transaction.all<{ sequence: number; record: string }>(
-    `select l.* from unnest($2::bigint[]) as wanted (sequence) cross join lateral (
-       select sequence, coalesce(exact, record::text) as record from tidemark.log where tenant_id = $1 and sequence = wanted.sequence limit 1
-     ) l`, transaction.tenant, bigintArray(sequences),
+  const found = new Map(await Promise.all([...wanted].map(async ([database, keys]) => {
+    const { name, members } = tables.get(database)!
+    const rows = await transaction.texts(
+      `select r.* from ${keysIn(1)} w cross join lateral (
+         select _key, _sequence, _extra${members.map((member) => `, ${member.name}`).join('')} from ${name} where _key = w.key limit 1
+       ) r`, textArray(keys),
+    )
+    return [database, new Map(rows.map((row) => [row[0]!, row]))] as const
+  })))
+  return ({ database, key }) => {
+    const row = found.get(database)?.get(key)
+    if (row === undefined) throw new SyncError('INTERNAL', `The row ${key} of ${database} was there and is gone, in one transaction.`)
+    return tables.get(database)!.decode(Number(row[1]), row[2]!, row.slice(3))
+  }
+}
+
+// ── what is written ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface WriteFacts {
+  readonly writer: number
+  readonly committedAt: number
+  ownerIn(database: string): number
+  readonly find: LandingFacts['find']
+}
+
+/** As many rows go in one statement: while the server writes them, the next are put together. */
+const ROWS_PER_BATCH = 500
+
+/** Carries out the plan's writes; `tables` is kept up with columns that are added. */
+export async function writeRows(transaction: Transaction, { writes }: LandingPlan, tables: Map<string, Table>, facts: WriteFacts): Promise<void> {
+  for (let from = 0; from < writes.length;) {
+    const { database } = writes[from]!.landing
+    let end = from + 1
+    while (end < writes.length && end - from < ROWS_PER_BATCH && writes[end]!.landing.database === database) end++
+    const table = await writeBatch(transaction, tables.get(database)!, writes.slice(from, end), facts, () => recordsFrom(writes, from))
+    tables.set(database, table)
+    from = end
+  }
+}
+
+type UpsertLanding = Extract<Landing, { type: 'upsert' }>
+
+interface Upsert {
+  readonly write: RowWrite
+  readonly landing: UpsertLanding
+  readonly record: JsonObject
+}
+
+/** Of one database, in the order of the sequences: a column that is added counts from the first of them on. */
+async function writeBatch(
+  transaction: Transaction, table: Table, writes: readonly RowWrite[], facts: WriteFacts, records: () => JsonObject[],
+): Promise<Table> {
+  const upserts: Upsert[] = []
+  let encoded: EncodedRecord[] = []
+  let isNew = false
+  for (const write of writes) {
+    const { landing } = write
+    if (landing.type === 'delete') continue
+    const record = parseJson(landing.text) as JsonObject
+    const split = table.encode(record, landing.text)
+    isNew ||= split.isNew
+    upserts.push({ write, landing, record })
+    encoded.push(split)
+  }
+  if (isNew) {
+    const grown = await growTable(transaction, table, records(), upserts[0]!.write.sequence)
+    if (grown !== table) encoded = upserts.map(({ record, landing }) => grown.encode(record, landing.text))
+    table = grown
+  }
+  insertRows(transaction, table, upserts, encoded, facts)
+  updateRows(transaction, table, upserts, encoded, facts)
+  if (upserts.length < writes.length) deleteRows(transaction, table, writes.filter(({ landing }) => landing.type === 'delete'), facts)
+  endContests(transaction, table, writes.filter(({ row }) => row?.contestedBy != null).map(({ landing }) => landing.key))
+  return table
+}
+
+/** Of the same database, from a write on: what is new in one page gets its columns at once. */
+function recordsFrom(writes: readonly RowWrite[], from: number): JsonObject[] {
+  const { database } = writes[from]!.landing
+  return writes.slice(from).flatMap(({ landing }) => (landing.type === 'upsert' && landing.database === database ? [parseJson(landing.text) as JsonObject] : []))
+}
+
+/** A change without a time keeps the row's: what is older than that is still older, and what was known then stays deleted. */
+function timeOf({ landing, row }: RowWrite): string | null {
+  return landing.upstreamAt ?? row?.upstreamAt ?? null
+}
+
+/** Rows that are new, or come back: they belong to whoever brought them. */
+function insertRows(transaction: Transaction, table: Table, upserts: readonly Upsert[], encoded: readonly EncodedRecord[], facts: WriteFacts): void {
+  let writer: CopyWriter | null = null
+  const returned: string[] = []
+  const owner = facts.ownerIn(table.database)
+  const { members } = table
+  for (const [at, { write, landing }] of upserts.entries()) {
+    const { sequence, row } = write
+    if (row?.status === 'live') continue
+    if (row !== undefined) returned.push(landing.key)
+    const { values, extra } = encoded[at]!
+    writer ??= new CopyWriter()
+    // In the order of `OWN`.
+    writer.int16(OWN.length + members.length)
+    writer.value('text', landing.key)
+    writer.value('bigint', sequence)
+    writer.value('bigint', sequence)
+    writer.value('text', landing.hash)
+    writer.value('timestamptz', timeOf(write))
+    writer.value('timestamptz', facts.committedAt)
+    writer.value('text', landing.cursor === null ? null : withoutNul(landing.cursor))
+    writer.value('integer', facts.writer)
+    writer.value('integer', owner)
+    writer.value('json', extra)
+    for (const member of members) writer.value(member.type, values[member.at]!)
+  }
+  if (writer !== null) transaction.copy(copySql(table), writer.end())
+  if (returned.length === 0) return
+  transaction.send(
+    `delete from tidemark.tombstones t using ${keysIn(3)} w where t.tenant_id = $1 and t.database_id = $2 and t.key = w.key`,
+    transaction.tenant, table.id, textArray(returned),
   )
-  const texts = new Map(entries.map(({ sequence, record }) => [sequence, record]))
-  return (landing, row) => {
-    const text = texts.get(row.sequence)
-    if (text === undefined) throw new SyncError('INTERNAL', `The row of ${landing.database} points to entry ${row.sequence}, which is not in the log.`)
-    return text
+}
+
+function copySql({ name, members }: Table): string {
+  return `copy ${name} (${[...OWN, ...members.map((member) => member.name)].join(', ')}) from stdin (format binary)`
+}
+
+/** Values in the order of `OWN` and then of the members. */
+export function copyRows(transaction: Transaction, table: Table, rows: ReadonlyArray<readonly ColumnValue[]>): void {
+  transaction.copy(copySql(table), copyData([...OWN_TYPES, ...table.members.map(({ type }) => type)], rows))
+}
+
+/** As `copyRows`, with the end of each version first. */
+export function copyHistory(transaction: Transaction, { history, members }: Table, rows: ReadonlyArray<readonly ColumnValue[]>): void {
+  const columns = ['_until_sequence', '_until_at', ...OWN, ...members.map((member) => member.name)]
+  const types: SqlType[] = ['bigint', 'timestamptz', ...OWN_TYPES, ...members.map(({ type }) => type)]
+  transaction.copy(`copy ${history} (${columns.join(', ')}) from stdin (format binary)`, copyData(types, rows))
+}
+
+/**
+ * The version that is replaced goes to the history, then the row changes in place: never deleted and inserted anew, so that
+ * the user's own columns, and what refers to the row, stay.
+ */
+function updateRows(transaction: Transaction, table: Table, upserts: readonly Upsert[], encoded: readonly EncodedRecord[], facts: WriteFacts): void {
+  const places = upserts.flatMap(({ write }, at) => (write.row?.status === 'live' ? [at] : []))
+  if (places.length === 0) return
+  const writes = places.map((at) => upserts[at]!.write)
+  const landings = places.map((at) => upserts[at]!.landing)
+  keepHistory(transaction, table, writes, facts.committedAt)
+  const sets: Array<{ name: string; type: SqlType; values: ColumnValue[] }> = [
+    { name: '_sequence', type: 'bigint', values: writes.map(({ sequence }) => sequence) },
+    { name: '_hash', type: 'text', values: landings.map((landing) => landing.hash) },
+    { name: '_upstream_at', type: 'timestamptz', values: writes.map(timeOf) },
+    { name: '_cursor', type: 'text', values: landings.map(({ cursor }) => withoutNul(cursor)) },
+    { name: '_extra', type: 'json', values: places.map((at) => encoded[at]!.extra) },
+    ...table.members.map((member) => ({ name: member.name, type: member.type, values: places.map((at) => encoded[at]!.values[member.at]!) })),
+  ]
+  transaction.send(
+    `update ${table.name} t set _synced_at = to_timestamp($1::bigint / 1000.0), _writer = $2, ${sets.map(({ name }, n) => `${name} = w.c${n}`).join(', ')}
+     from (select unnest($3::text[]) collate "C" as key, ${sets.map(({ type }, n) => `unnest($${n + 4}::${type}[]) as c${n}`).join(', ')}) w
+     where t._key = w.key`,
+    facts.committedAt, facts.writer, textArray(landings.map(({ key }) => key)), ...sets.map(({ type, values }) => binaryArray(type, values)),
+  )
+}
+
+/** Copies the current versions of these rows to the history. */
+function keepHistory(transaction: Transaction, { name, history, members }: Table, writes: readonly RowWrite[], committedAt: number): void {
+  const columns = [...OWN, ...members.map((member) => member.name)]
+  transaction.send(
+    `insert into ${history} (_until_sequence, _until_at, ${columns.join(', ')})
+     select w.until, to_timestamp($1::bigint / 1000.0), ${columns.map((column) => `t.${column}`).join(', ')}
+     from (select unnest($2::text[]) collate "C" as key, unnest($3::bigint[]) as until) w join ${name} t on t._key = w.key`,
+    committedAt, textArray(writes.map(({ landing }) => landing.key)), bigintArray(writes.map(({ sequence }) => sequence)),
+  )
+}
+
+/** A live row goes to the history; of every key that is gone a tombstone stays, also of one that was never there. */
+function deleteRows(transaction: Transaction, table: Table, writes: readonly RowWrite[], facts: WriteFacts): void {
+  if (writes.length === 0) return
+  const live = writes.filter(({ row }) => row?.status === 'live')
+  if (live.length > 0) {
+    keepHistory(transaction, table, live, facts.committedAt)
+    transaction.send(`delete from ${table.name} t using ${keysIn(1)} w where t._key = w.key`, textArray(live.map(({ landing }) => landing.key)))
+  }
+  const entries = writes.filter(({ action }) => action !== null)
+  insertMany(transaction, 'tidemark.deletions', [
+    { name: 'sequence', type: 'bigint', values: entries.map(({ sequence }) => sequence) },
+    { name: 'database_id', type: 'integer', values: entries.map(() => table.id) },
+    { name: 'key', type: 'text', values: entries.map(({ landing }) => landing.key) },
+    { name: 'upstream_at', type: 'timestamptz', values: entries.map(({ landing }) => landing.upstreamAt) },
+  ])
+  insertMany(transaction, 'tidemark.tombstones', [
+    { name: 'key', type: 'text', values: writes.map(({ landing }) => landing.key) },
+    { name: 'database_id', type: 'integer', values: writes.map(() => table.id) },
+    { name: 'sequence', type: 'bigint', values: writes.map(({ sequence }) => sequence) },
+    { name: 'status', type: 'integer', values: writes.map(() => STATUS.deleted) },
+    { name: 'upstream_at', type: 'timestamptz', values: writes.map(timeOf) },
+    { name: 'writer_id', type: 'integer', values: writes.map(() => facts.writer) },
+    { name: 'owner_id', type: 'integer', values: writes.map(({ row }) => (row?.status === 'live' ? row.owner : facts.ownerIn(table.database))) },
+  ], `on conflict (tenant_id, database_id, key) do update set sequence = excluded.sequence, status = excluded.status, upstream_at = excluded.upstream_at,
+    writer_id = excluded.writer_id, owner_id = excluded.owner_id`)
+}
+
+export function touchRows(transaction: Transaction, { touches }: LandingPlan, tables: ReadonlyMap<string, Table>, find: LandingFacts['find']): void {
+  for (const [table, own] of byTable(touches, tables)) {
+    const live = own.filter(({ landing }) => landing.type === 'upsert')
+    const gone = own.filter(({ landing }) => landing.type === 'delete')
+    if (live.length > 0) {
+      transaction.send(
+        `update ${table.name} t set _hash = w.hash, _upstream_at = w.at
+         from (select unnest($1::text[]) collate "C" as key, unnest($2::text[]) as hash, unnest($3::timestamptz[]) as at) w where t._key = w.key`,
+        textArray(live.map(({ landing }) => landing.key)), textArray(live.map(({ landing }) => (landing.type === 'upsert' ? landing.hash : null))),
+        binaryArray('timestamptz', live.map(({ upstreamAt }) => upstreamAt)),
+      )
+    }
+    if (gone.length > 0) {
+      transaction.send(
+        `update tidemark.tombstones t set status = ${STATUS.deleted}, upstream_at = w.at
+         from (select unnest($3::text[]) collate "C" as key, unnest($4::timestamptz[]) as at) w where t.tenant_id = $1 and t.database_id = $2 and t.key = w.key`,
+        transaction.tenant, table.id, textArray(gone.map(({ landing }) => landing.key)), binaryArray('timestamptz', gone.map(({ upstreamAt }) => upstreamAt)),
+      )
+    }
+    endContests(transaction, table, own.filter(({ landing }) => find(landing)!.contestedBy !== null).map(({ landing }) => landing.key))
   }
 }
 
-function toStoredRow(row: RowRecord): StoredRow {
-  return { sequence: row.sequence, status: STATUS_OF[row.status]!, hash: row.hash, upstreamAt: row.upstream_at, writer: row.writer_id, owner: row.owner_id }
+/** Notes with each contested row which cycle contradicted it last, or that none does any more. */
+export function noteContests(transaction: Transaction, { contests }: LandingPlan, tables: ReadonlyMap<string, Table>): void {
+  for (const [table, own] of byTable(contests, tables)) {
+    const open = own.filter(({ by }) => by !== null)
+    insertMany(transaction, 'tidemark.contests', [
+      { name: 'key', type: 'text', values: open.map(({ landing }) => landing.key) },
+      { name: 'database_id', type: 'integer', values: open.map(() => table.id) },
+      { name: 'cycle_id', type: 'bigint', values: open.map(({ by }) => by) },
+    ], 'on conflict (tenant_id, database_id, key) do update set cycle_id = excluded.cycle_id')
+    endContests(transaction, table, own.filter(({ by }) => by === null).map(({ landing }) => landing.key))
+  }
 }
 
-export function writeLog(transaction: Transaction, plan: LandingPlan, databases: ReadonlyMap<string, number>, committedAt: number): void {
-  const writes = plan.writes.filter(({ action }) => action !== null)
-  const texts = writes.map(({ landing }) => (landing.type === 'upsert' ? landing.text : null))
-  insertMany(transaction, 'tidemark.log', [
-    { name: 'sequence', type: 'bigint', values: writes.map(({ sequence }) => sequence) },
-    { name: 'committed_at', type: 'bigint', values: writes.map(() => committedAt) },
-    { name: 'database_id', type: 'integer', values: writes.map(({ landing }) => databases.get(landing.database)!) },
-    { name: 'action', type: 'integer', values: writes.map(({ action }) => ACTION[action!]) },
-    { name: 'previous', type: 'bigint', values: writes.map(({ row }) => row?.sequence ?? null) },
-    { name: 'key', type: 'text', values: writes.map(({ landing }) => landing.key) },
-    { name: 'cursor', type: 'text', values: writes.map(({ landing }) => (landing.type === 'upsert' ? withoutNul(landing.cursor) : null)) },
-    { name: 'upstream_at', type: 'text', values: writes.map(({ landing }) => landing.upstreamAt) },
-    { name: 'record', type: 'jsonb', values: texts.map((text) => (text === null || isUnfit(text) ? null : text)) },
-    { name: 'exact', type: 'text', values: texts.map((text) => (text !== null && isInexact(text) ? text : null)) },
+function endContests(transaction: Transaction, { id }: Table, keys: readonly string[]): void {
+  if (keys.length === 0) return
+  transaction.send(
+    `delete from tidemark.contests c using ${keysIn(3)} w where c.tenant_id = $1 and c.database_id = $2 and c.key = w.key`, transaction.tenant, id, textArray(keys),
+  )
+}
+
+export function byTable<Item extends { landing: Landing }>(items: readonly Item[], tables: ReadonlyMap<string, Table>): Map<Table, Item[]> {
+  const grouped = new Map<Table, Item[]>()
+  for (const item of items) {
+    const table = tables.get(item.landing.database)!
+    const own = grouped.get(table)
+    if (own === undefined) grouped.set(table, [item])
+    else own.push(item)
+  }
+  return grouped
+}
+
+// ── contests ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Of the rows that a page meets: which ones other owners list, and which of the cycles that contested them are complete. */
+export interface ContestFacts extends Pick<LandingFacts, 'isShared' | 'isComplete'> {}
+
+/** Read before the first row is resolved, and only where the page may contest something. */
+export async function readContestFacts(
+  transaction: Transaction, commit: Commit, find: LandingFacts['find'], owner: number, sweeping: ReadonlySet<number>,
+): Promise<ContestFacts> {
+  const older = commit.listing === undefined ? [] : commit.landings.flatMap((landing) => {
+    const row = find(landing)
+    const isOlder = row !== undefined && landing.upstreamAt !== null && row.upstreamAt !== null && landing.upstreamAt <= row.upstreamAt
+    return isOlder && (landing.type === 'delete' || landing.hash !== row.hash) ? [{ landing, row }] : []
+  })
+  const cycles = older.flatMap(({ row }) => (row.contestedBy === null ? [] : [row.contestedBy]))
+  const [claims, complete] = older.length === 0 ? [[], []] : await Promise.all([
+    transaction.all<{ database: string; key: string }>(
+      `select d.name as database, c.key from unnest($3::text[], $4::text[]) as wanted (database, key)
+       join tidemark.databases d on d.tenant_id = $1 and d.name = wanted.database
+       cross join lateral (
+         select key from tidemark.claims where tenant_id = $1 and database_id = d.database_id and key = wanted.key and owner_id <> $2::int limit 1
+       ) c`,
+      transaction.tenant, owner, textArray(older.map(({ landing }) => landing.database)), textArray(older.map(({ landing }) => landing.key)),
+    ),
+    transaction.all<{ id: number }>(
+      "select cycle_id as id from tidemark.cycles where tenant_id = $1 and cycle_id = any($2::bigint[]) and stop_reason = 'complete'",
+      transaction.tenant, bigintArray([...new Set(cycles)]),
+    ),
   ])
-}
-
-/** jsonb writes 1.5e300 out as an integer of 301 digits, which would be read back as that integer. */
-const LARGE_EXPONENT = /[:,[\s]-?\d+(?:\.\d+)?[eE]\+?\d\d/
-
-function isInexact(text: string): boolean {
-  return LARGE_EXPONENT.test(text) || isUnfit(text)
-}
-
-/** jsonb refuses a number of more than 131072 digits. */
-function isUnfit(text: string): boolean {
-  return text.length > 100_000 && /\d{100000}/.test(text)
-}
-
-export function writeRows(transaction: Transaction, plan: LandingPlan, databases: ReadonlyMap<string, number>, writer: number, ownerIn: (database: string) => number): void {
-  const fresh = plan.writes.filter(({ row }) => row === undefined)
-  const known = plan.writes.filter(({ row }) => row !== undefined)
-  const toRow = ({ landing, sequence, row }: RowWrite): KeyedRow => ({
-    database: landing.database, key: landing.key, sequence, status: landing.type === 'upsert' ? 'live' : 'deleted', hash: landing.type === 'upsert' ? landing.hash : null, writer,
-    // A fact without a time keeps the row's: what is older than that is still older, and what was known then stays dead.
-    upstreamAt: landing.upstreamAt ?? row?.upstreamAt ?? null,
-    // A row that comes back belongs to whoever brought it; a living one keeps its owner.
-    owner: row?.status === 'live' ? row.owner : ownerIn(landing.database),
-  })
-  putRows(transaction, databases, fresh.map(toRow), '')
-  putRows(transaction, databases, known.map(toRow), `on conflict (tenant_id, database_id, key) do update set sequence = excluded.sequence, status = excluded.status,
-    hash = excluded.hash, upstream_at = excluded.upstream_at, writer_id = excluded.writer_id, owner_id = excluded.owner_id`)
-}
-
-export function touchRows(transaction: Transaction, { touches }: LandingPlan, databases: ReadonlyMap<string, number>, find: LandingFacts['find']): void {
-  const rows = touches.map(({ landing, upstreamAt }): KeyedRow => {
-    const { sequence, writer, owner } = find(landing)!
-    return {
-      database: landing.database, key: landing.key, sequence, status: landing.type === 'upsert' ? 'live' : 'deleted',
-      hash: landing.type === 'upsert' ? landing.hash : null, upstreamAt, writer, owner,
-    }
-  })
-  putRows(transaction, databases, rows, 'on conflict (tenant_id, database_id, key) do update set status = excluded.status, hash = excluded.hash, upstream_at = excluded.upstream_at')
-}
-
-export interface KeyedRow extends StoredRow {
-  readonly database: string
-  readonly key: string
-}
-
-/** Rows that are new, or with `onConflict` those that are there and what of them changes. */
-export function putRows(transaction: Transaction, databases: ReadonlyMap<string, number>, rows: readonly KeyedRow[], onConflict: string): void {
-  insertMany(transaction, 'tidemark.rows', [
-    { name: 'key', type: 'text', values: rows.map(({ key }) => key) },
-    { name: 'database_id', type: 'integer', values: rows.map(({ database }) => databases.get(database)!) },
-    { name: 'sequence', type: 'bigint', values: rows.map(({ sequence }) => sequence) },
-    { name: 'status', type: 'integer', values: rows.map(({ status }) => STATUS[status]) },
-    { name: 'hash', type: 'text', values: rows.map(({ hash }) => hash) },
-    { name: 'upstream_at', type: 'text', values: rows.map(({ upstreamAt }) => upstreamAt) },
-    { name: 'writer_id', type: 'integer', values: rows.map(({ writer }) => writer) },
-    { name: 'owner_id', type: 'integer', values: rows.map(({ owner }) => owner) },
-  ], onConflict)
+  const claimed = new Set(claims.map(({ database, key }) => JSON.stringify([database, key])))
+  const ended = new Set(complete.map(({ id }) => id))
+  return {
+    isShared: ({ database, key }, row) => (row.owner !== owner && sweeping.has(row.owner)) || claimed.has(JSON.stringify([database, key])),
+    isComplete: (cycle) => ended.has(cycle),
+  }
 }

@@ -1,5 +1,8 @@
 /** Version of the tables below; a database with a higher one was written by a newer tidemark and is left alone. */
-export const SCHEMA_VERSION = 12
+export const SCHEMA_VERSION = 17
+
+/** Before it states were not sealed, and what is not sealed is never taken for a state. No release wrote such a store. */
+export const SCHEMA_VERSION_MIN = 4
 
 /** PostgreSQL before this has no views that read with the rights of whoever asks. */
 export const SERVER_VERSION_MIN = 15
@@ -451,5 +454,144 @@ const GUARD = 'alter table tidemark.registry add column inflight_guard text'
 /** Epochs begin behind all that an erased tenant has given out. */
 const ERASED = 'alter table tidemark.tenants add column erased boolean not null default false, add column epoch bigint not null default 0'
 
+/** How far a sync is complete, and whether a backfill has been ordered. */
+const BACKFILL_NEEDED = `
+alter table tidemark.registry add column complete_since bigint, add column needed_at bigint, add column needed_reason text, add column needed_cycle bigint;
+alter table tidemark.registry disable row level security;
+alter table tidemark.cycles disable row level security;
+update tidemark.registry g set complete_since = coalesce(
+  (select c.started_at from tidemark.cycles c where c.tenant_id = g.tenant_id and c.cycle_id = g.committed_by), last_success_at
+);
+alter table tidemark.cycles enable row level security;
+alter table tidemark.registry enable row level security;
+`
+
+/** A pause that a source announced belongs to its account: every sync, process and command keeps it. */
+const PAUSES = `
+create table tidemark.pauses (
+  tenant_id text collate "C" not null check (tenant_id <> ''),
+  connector_id text collate "C" not null,
+  pacer text collate "C" not null,
+  origin text collate "C" not null,
+  until_at bigint not null,
+  noted_at bigint not null,
+  primary key (tenant_id, connector_id, pacer, origin)
+);
+alter table tidemark.pauses enable row level security, force row level security;
+create policy tenant on tidemark.pauses
+  using (tenant_id = nullif(current_setting('tidemark.tenant', true), ''))
+  with check (tenant_id = nullif(current_setting('tidemark.tenant', true), ''));
+`
+
+/** The last cycle whose listing contradicted the row's version; see StoredRow. */
+const CONTESTED = 'alter table tidemark.rows add column contested_by bigint'
+
+/**
+ * What binds a state outside its row: the audit log names the sync, also when its row is gone, and a cycle keeps the page it
+ * has come to while it is unfinished. The audit log cannot be truncated either; TRUNCATE runs no trigger for rows.
+ */
+const BOUND = `
+alter table tidemark.audit add column connector_id text collate "C", add column stream_id text collate "C";
+alter table tidemark.cycles add column page bigint, add column has_state boolean;
+alter table tidemark.audit disable row level security, disable trigger audit_stays;
+alter table tidemark.cycles disable row level security;
+alter table tidemark.registry disable row level security;
+update tidemark.audit a set connector_id = g.connector_id, stream_id = g.stream_id from tidemark.registry g where g.tenant_id = a.tenant_id and g.sync_id = a.sync_id;
+update tidemark.cycles c set page = g.inflight_page, has_state = g.inflight_state is not null
+  from tidemark.registry g where g.tenant_id = c.tenant_id and g.inflight_cycle = c.cycle_id;
+alter table tidemark.audit enable row level security, enable trigger audit_stays;
+alter table tidemark.cycles enable row level security;
+alter table tidemark.registry enable row level security;
+create policy listed on tidemark.data_keys for select using (current_setting('tidemark.lists_tenants', true) = 'yes');
+create index audit_by_name on tidemark.audit (tenant_id, connector_id, stream_id, audit_id);
+create index cycles_open on tidemark.cycles (tenant_id, sync_id) where page is not null;
+create function tidemark.refuse_truncate() returns trigger language plpgsql as $$ begin raise exception 'the audit is only ever added to'; end $$;
+create trigger audit_remains before truncate on tidemark.audit for each statement execute function tidemark.refuse_truncate();
+`
+
+/**
+ * Records live in a typed table per database, the versions they replaced in its history. What was there before is kept under
+ * other names until `move-tables.ts` has moved it; as long as there is an `old_log`, the move is not over.
+ */
+const TYPED_TABLES = `
+drop view tidemark.changes;
+alter table tidemark.commits rename to old_commits;
+alter table tidemark.old_commits rename constraint commits_pkey to old_commits_pkey;
+alter table tidemark.log rename to old_log;
+alter table tidemark.rows rename to old_rows;
+alter table tidemark.databases rename column view_name to table_name;
+alter table tidemark.databases add column history_name text, add column layout text, add column moved_to bigint not null default 0;
+
+-- The directory of commits: one row per commit and database, whose entries have consecutive sequences.
+create table tidemark.commits (
+  tenant_id text collate "C" not null check (tenant_id <> ''),
+  first_sequence bigint not null,
+  last_sequence bigint not null,
+  database_id integer not null,
+  sync_id integer not null,
+  cycle_id bigint not null,
+  page bigint not null,
+  committed_at bigint not null,
+  primary key (tenant_id, first_sequence)
+);
+create index commits_by_time on tidemark.commits (tenant_id, committed_at);
+
+-- One per entry of the feed that deletes a row.
+create table tidemark.deletions (
+  tenant_id text collate "C" not null check (tenant_id <> ''),
+  sequence bigint not null,
+  database_id integer not null,
+  key text collate "C" not null,
+  upstream_at timestamptz,
+  primary key (tenant_id, sequence)
+);
+create index deletions_by_key on tidemark.deletions (tenant_id, database_id, key);
+
+-- One per key that is gone, or was never there: an older version does not bring it back.
+create table tidemark.tombstones (
+  tenant_id text collate "C" not null check (tenant_id <> ''),
+  database_id integer not null,
+  key text collate "C" not null,
+  sequence bigint not null,
+  status smallint not null,
+  upstream_at timestamptz,
+  writer_id integer not null,
+  owner_id integer not null,
+  primary key (tenant_id, database_id, key)
+);
+
+-- Rows whose version the listing of a cycle contradicted; nearly always empty.
+create table tidemark.contests (
+  tenant_id text collate "C" not null check (tenant_id <> ''),
+  database_id integer not null,
+  key text collate "C" not null,
+  cycle_id bigint not null,
+  primary key (tenant_id, database_id, key)
+);
+
+-- Databases in which an owner may have rows, so that its sweep looks at no other table.
+create table tidemark.holdings (
+  tenant_id text collate "C" not null check (tenant_id <> ''),
+  owner_id integer not null,
+  database_id integer not null,
+  primary key (tenant_id, owner_id, database_id)
+);
+${['commits', 'deletions', 'tombstones', 'contests', 'holdings'].map((name) => `
+alter table tidemark.${name} enable row level security, force row level security;
+create policy tenant on tidemark.${name}
+  using (tenant_id = nullif(current_setting('tidemark.tenant', true), ''))
+  with check (tenant_id = nullif(current_setting('tidemark.tenant', true), ''));`).join('')}
+`
+
+/** What is left when everything is in its table. */
+export const DROP_OLD_TABLES = `
+drop table tidemark.old_log, tidemark.old_rows, tidemark.old_commits;
+drop function tidemark.is_tenant(text), tidemark.as_bigint(jsonb, text), tidemark.as_double(jsonb, text), tidemark.as_numeric(jsonb, text), tidemark.as_boolean(jsonb, text);
+alter table tidemark.databases drop column shown, drop column moved_to, alter column layout set not null, alter column history_name set not null;
+`
+
 /** What takes the tables from version n to n + 1; the first makes them. All that are needed run in one transaction. */
-export const MIGRATIONS: readonly string[] = [TABLES + WALLS + FOR_PEOPLE, STOP_WORD, SERVED, CHAIN, WEBHOOKS, CONSUMERS, ERASURE, HELD_SINCE, KEPT, SHARED_PACERS, GUARD, ERASED]
+export const MIGRATIONS: readonly string[] = [
+  TABLES + WALLS + FOR_PEOPLE, STOP_WORD, SERVED, CHAIN, WEBHOOKS, CONSUMERS, ERASURE, HELD_SINCE, KEPT, SHARED_PACERS, GUARD, ERASED,
+  BACKFILL_NEEDED, PAUSES, CONTESTED, BOUND, TYPED_TABLES,
+]

@@ -6,22 +6,27 @@ import * as consumers from './consumers.ts'
 import * as served from './feed.ts'
 import { listen } from './listen.ts'
 import { migrate } from './migrate.ts'
+import type { MigrationProgress } from './move-tables.ts'
 import * as pacers from './pacers.ts'
+import { notePause, pauses } from './pauses.ts'
 import * as reading from './reading.ts'
 import * as registry from './registry.ts'
 import { standings } from './standings.ts'
 import * as tenants from './tenants.ts'
+import * as sealed from './sealed-texts.ts'
 import * as webhooks from './webhooks.ts'
 
 export interface PostgresStoreOptions extends ConnectionOptions {
   readonly tenant?: string
+  /** Told while records of an older version's store are moved to their tables. */
+  readonly onMigration?: (progress: MigrationProgress) => void
 }
 
 /** Opens, and on first use makes, a store in the schema `tidemark` of a PostgreSQL database. On a streaming replica it can only be read. */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
   const connection = new Connection(options)
   try {
-    return storeOf({ connection, tenant: options.tenant ?? 'default', ...(await migrate(connection)) }, options)
+    return storeOf({ connection, tenant: options.tenant ?? 'default', ...(await migrate(connection, { onProgress: options.onMigration })) }, options)
   } catch (error) {
     await connection.close()
     throw error
@@ -42,18 +47,24 @@ function storeOf(session: Session, options: ConnectionOptions): Store {
     release: (lease, report) => registry.release(session, lease, report),
     begin: (lease, request) => registry.begin(session, lease, request),
     commit: (request) => commit(session, request),
-    read: (ref) => registry.read(session, ref),
+    read: (ref, options) => registry.read(session, ref, options),
     standings: (query) => standings(session, query),
     listen: (ear) => listen(options, ear),
     syncs: () => registry.syncs(session),
     signal: (ref, signal) => registry.signal(session, ref, signal),
     audit: (ref, { limit = 100 } = {}) => registry.audit(session, ref, limit),
     trail: (query) => registry.trail(session, query),
+    wrappingKeys: () => registry.wrappingKeys(session),
     dataKeys: () => registry.dataKeys(session),
     putDataKey: (key, by) => registry.putDataKey(session, key, by),
+    sealedTexts: (query) => sealed.sealedTexts(session, query),
+    reseal: (text, newText) => sealed.reseal(session, text, newText),
+    removeDataKey: (id, by) => sealed.removeDataKey(session, id, by),
     cycles: (ref, { limit = 100 } = {}) => registry.cycles(session, ref, limit),
     takeSlots: (request) => pacers.takeSlots(session, request),
     pacers: (worker) => pacers.pacers(session, worker),
+    notePause: (request) => notePause(session, request),
+    pauses: (query) => pauses(session, query),
     position: () => reading.position(session),
     changes: (query) => reading.changes(session, query),
     rows: (query) => reading.rows(session, query),
@@ -68,21 +79,23 @@ function storeOf(session: Session, options: ConnectionOptions): Store {
     cursorSecrets: (offer) => served.cursorSecrets(session, offer),
     apiKey: (id) => keys.apiKey(session, id),
     apiKeys: () => keys.apiKeys(session),
-    addApiKey: (key) => keys.addApiKey(session, key),
-    endApiKey: (id, at) => keys.endApiKey(session, id, at),
+    addApiKey: (key, by) => keys.addApiKey(session, key, by),
+    endApiKey: (id, endsAt, by) => keys.endApiKey(session, id, endsAt, by),
     consumers: () => consumers.consumers(session),
     putConsumer: (consumer, bounds) => consumers.putConsumer(session, consumer, bounds),
     removeConsumer: (name) => consumers.removeConsumer(session, name),
     countRequests: (window, counts) => consumers.countRequests(session, window, counts),
     webhooks: () => webhooks.webhooks(session),
-    putWebhook: (settings, place) => webhooks.putWebhook(session, settings, place),
+    putWebhook: (settings, place, by) => webhooks.putWebhook(session, settings, place, by),
     editWebhook: (id, edit, by) => webhooks.editWebhook(session, id, edit, by),
-    removeWebhook: (id) => webhooks.removeWebhook(session, id),
+    rotateWebhook: (id, secrets, by) => webhooks.rotateWebhook(session, id, secrets, by),
+    removeWebhook: (id, by) => webhooks.removeWebhook(session, id, by),
     restartWebhook: (id, request) => webhooks.restartWebhook(session, id, request),
-    switchWebhook: (id, disabled) => webhooks.switchWebhook(session, id, disabled),
+    switchWebhook: (id, disabled, by) => webhooks.switchWebhook(session, id, disabled, by),
     claimWebhook: (id, request) => webhooks.claimWebhook(session, id, request),
     renewWebhook: (claim, request) => webhooks.renewWebhook(session, claim, request),
     releaseWebhook: (claim) => webhooks.releaseWebhook(session, claim),
+    webhookSecrets: (claim) => webhooks.webhookSecrets(session, claim),
     noteDeliveries: (claim, note) => webhooks.noteDeliveries(session, claim, note),
     deliveries: (query) => webhooks.deliveries(session, query),
     claimInbound: (message, claim) => webhooks.claimInbound(session, message, claim),

@@ -1,122 +1,146 @@
 import type { CommitOutcome, Sweep } from '../../contract/index.ts'
 import { isBraked, toRanges, type LandingFacts, type LandingPlan } from '../kit/plan-landing.ts'
+import { textArray } from './arrays.ts'
+import { writeCommits, type CommitFacts, type LoggedRange } from './commits.ts'
 import type { Transaction } from './connection.ts'
 import { insertMany } from './insert-many.ts'
-import { ACTION, putRows, STATUS } from './rows.ts'
+import { byTable, keysIn, STATUS } from './rows.ts'
+import { OWN, readTables, type Table } from './table.ts'
 
-export interface SweepFacts {
-  readonly writer: number
+export interface SweepFacts extends CommitFacts {
   readonly owner: number
-  readonly cycle: number
+  /** Databases in which the owner may have rows. */
+  readonly holdings: ReadonlySet<number>
   readonly startSequence: number
   readonly position: number
-  readonly committedAt: number
 }
 
-/** Invariant 5: gone are the rows this owner had, that the cycle did not see, that nobody wrote since it began, and that no other owner still lists. */
+/**
+ * Invariant 5: gone are the rows this owner had, that the cycle did not see, that no sync wrote since the source's lag before it
+ * began, and that no other owner still lists. Unseen rows are found by the gaps between the sequences that were seen.
+ */
 export async function sweep(
   transaction: Transaction, limits: Sweep, facts: SweepFacts,
-): Promise<{ kind: 'swept'; count: number } | Extract<CommitOutcome, { kind: 'braked' }>> {
+): Promise<{ kind: 'swept'; count: number } | Extract<CommitOutcome, { kind: 'braked' | 'absent' }>> {
   const { tenant } = transaction
-  const { owner, cycle, startSequence } = facts
+  const { owner, cycle } = facts
+  const settled = Math.min(facts.startSequence, limits.settledSequence ?? facts.startSequence)
   transaction.send('delete from tidemark.claims where tenant_id = $1 and owner_id = $2 and cycle_id <> $3', tenant, owner, cycle)
 
-  const surveys = await survey(transaction, facts)
-  const count = surveys.reduce((sum, { dying }) => sum + dying, 0)
-  const inherited = surveys.reduce((sum, survey) => sum + survey.inherited, 0)
-  if (count > 0) {
-    const created = await countCreated(transaction, facts)
-    for (const { id, name, owned, dying } of surveys) {
-      // Newcomers do not dilute the share that dies: were every key renamed, all that was there would still go.
-      const existed = owned - (created.get(id) ?? 0)
-      if (isBraked(limits, existed, dying)) return { kind: 'braked', database: name, owned: existed, doomed: dying }
-    }
+  const tables = [...(await readTables(transaction)).values()].filter(({ id }) => facts.holdings.has(id)).toSorted((a, b) => a.id - b.id)
+  const surveys = await Promise.all(tables.map(async (table) => ({ table, ...(await survey(transaction, table, facts, settled)) })))
+  for (const { table, unseen, inherited } of surveys) {
+    const dying = unseen - inherited
+    if (dying === 0) continue
+    // Rows that came since do not dilute the share that is deleted: were every key renamed, all that was there would still go.
+    const existed = (await countExisted(transaction, table, facts)) - inherited
+    if (isBraked(limits, existed, dying)) return { kind: 'braked', database: table.database, owned: existed, doomed: dying }
+    if (limits.asks?.database === table.database) return { kind: 'absent', keys: await sampleOf(transaction, table, facts, settled, dying, limits.asks.limit), count: dying }
   }
-  // A row that another owner still lists passes to that owner instead of dying.
-  if (inherited > 0) {
-    transaction.send(
-      `with ${SEEN}, heirs as materialized (
-         select distinct on (c.database_id, c.key) c.database_id, c.key, c.owner_id, r.sequence, r.writer_id, r.status
-         from tidemark.claims c cross join lateral (
-           select r.* from tidemark.rows r where r.database_id = c.database_id and r.key = c.key and ${DOOMED} limit 1
-         ) r
-         where c.tenant_id = $1 order by c.database_id, c.key, c.owner_id
-       ), redeemed as (
-         insert into tidemark.claims (tenant_id, database_id, key, owner_id, cycle_id) select $1, database_id, key, owner_id, 0 from heirs
-         on conflict (tenant_id, database_id, key, owner_id) do update set cycle_id = 0
-       )
-       insert into tidemark.rows (tenant_id, database_id, key, owner_id, sequence, writer_id, status)
-       select $1, database_id, key, owner_id, sequence, writer_id, status from heirs
-       on conflict (tenant_id, database_id, key) do update set owner_id = excluded.owner_id`,
-      tenant, owner, cycle, startSequence,
-    )
-    transaction.send('delete from tidemark.claims where tenant_id = $1 and cycle_id = 0', tenant)
+  for (const { table, inherited } of surveys) if (inherited > 0) handOver(transaction, table, facts, settled)
+  let position = facts.position
+  const ranges: LoggedRange[] = []
+  for (const { table, unseen, inherited } of surveys.toSorted((a, b) => Buffer.compare(Buffer.from(a.table.database), Buffer.from(b.table.database)))) {
+    const dying = unseen - inherited
+    if (dying === 0) continue
+    deleteUnseen(transaction, table, facts, settled, position)
+    ranges.push({ table, first: position + 1, last: position + dying })
+    position += dying
   }
-  if (count > 0) {
-    transaction.send(
-      `with ${SEEN}, dying as materialized (
-         select r.database_id, r.key, r.sequence as previous, $5::bigint + row_number() over (order by d.name, r.key) as sequence
-         from tidemark.rows r join tidemark.databases d on d.tenant_id = $1 and d.database_id = r.database_id where ${DOOMED}
-       ), logged as (
-         insert into tidemark.log (tenant_id, committed_at, sequence, database_id, action, previous, key)
-         select $1, $6, sequence, database_id, ${ACTION.deleted}, previous, key from dying
-       )
-       insert into tidemark.rows (tenant_id, database_id, key, sequence, status, writer_id, owner_id)
-       select $1, database_id, key, sequence, ${STATUS.swept}, $7::int, $2 from dying
-       on conflict (tenant_id, database_id, key) do update set sequence = excluded.sequence, status = excluded.status, hash = null, writer_id = excluded.writer_id`,
-      tenant, owner, cycle, startSequence, facts.position, facts.committedAt, facts.writer,
-    )
-  }
-  return { kind: 'swept', count }
+  writeCommits(transaction, ranges, facts)
+  return { kind: 'swept', count: position - facts.position }
 }
 
-/** What the cycle saw, as one set. Parameters: tenant, owner, cycle, start sequence. */
-const SEEN = `seen as materialized (select range_agg(ranges) as sequences from tidemark.seen where tenant_id = $1 and cycle_id = $3)`
-const UNSEEN = `r.sequence <= $4 and not coalesce(r.sequence <@ (select sequences from seen), false)`
-const DOOMED = `r.tenant_id = $1 and r.owner_id = $2 and r.status = ${STATUS.live} and ${UNSEEN}`
+/**
+ * Live rows of the owner that the cycle did not see. Every gap is a scan of the index: a planner that may join by ranges
+ * compares every row with every gap. Parameters: tenant, database, owner, cycle, the last sequence that may be swept.
+ */
+function unseenSql({ name }: Table): string {
+  return `gaps as materialized (
+      select unnest(int8multirange(int8range(0, $5::bigint, '[]')) - coalesce(range_agg(ranges), int8multirange())) as gap
+      from tidemark.seen where tenant_id = $1 and cycle_id = $4
+    ),
+    unseen as materialized (
+      select t._key as key, exists (select from tidemark.claims c where c.tenant_id = $1 and c.database_id = $2 and c.key = t._key) as is_claimed
+      from gaps g cross join lateral (
+        select _key, _owner from ${name} where _sequence >= lower(g.gap) and _sequence < upper(g.gap) order by _sequence offset 0
+      ) t where t._owner = $3
+    )`
+}
+
+const parametersOf = (transaction: Transaction, { id }: Table, { owner, cycle }: SweepFacts, settled: number) => [transaction.tenant, id, owner, cycle, settled] as const
 
 interface Survey {
-  id: number
-  name: string
-  /** Live, and not about to pass to another owner. */
-  owned: number
-  dying: number
+  unseen: number
   /** Not seen, but listed by another owner. */
   inherited: number
 }
 
-function survey(transaction: Transaction, { owner, cycle, startSequence }: SweepFacts): Promise<Survey[]> {
-  return transaction.all<Survey>(
-    `with ${SEEN}, owned as (
-       select r.database_id,
-         case when ${UNSEEN} then exists (select from tidemark.claims c where c.tenant_id = $1 and c.database_id = r.database_id and c.key = r.key) end as is_claimed
-       from tidemark.rows r where r.tenant_id = $1 and r.owner_id = $2 and r.status = ${STATUS.live}
+async function survey(transaction: Transaction, table: Table, facts: SweepFacts, settled: number): Promise<Survey> {
+  return (await transaction.get<Survey>(
+    `with ${unseenSql(table)} select count(*) as unseen, count(*) filter (where is_claimed) as inherited from unseen`,
+    ...parametersOf(transaction, table, facts, settled),
+  ))!
+}
+
+/** Live rows of the owner that were there when the cycle began. */
+async function countExisted(transaction: Transaction, { name }: Table, { owner, startSequence }: SweepFacts): Promise<number> {
+  return (await transaction.get<{ count: number }>(`select count(*) from ${name} where _owner = $1 and _created_sequence <= $2`, owner, startSequence))!.count
+}
+
+/** At most so many of the keys that would be deleted, the same distance apart. */
+async function sampleOf(transaction: Transaction, table: Table, facts: SweepFacts, settled: number, count: number, limit: number): Promise<string[]> {
+  const rows = await transaction.all<{ key: string }>(
+    `with ${unseenSql(table)}, dying as (select key, row_number() over (order by key) - 1 as at from unseen where not is_claimed)
+     select key from dying where at = 0 or (at * $6) / $7 <> ((at - 1) * $6) / $7 order by key`,
+    ...parametersOf(transaction, table, facts, settled), Math.min(limit, count), count,
+  )
+  return rows.map(({ key }) => key)
+}
+
+/** A row that another owner still lists passes to that owner. */
+function handOver(transaction: Transaction, table: Table, facts: SweepFacts, settled: number): void {
+  transaction.send(
+    `with ${unseenSql(table)}, heirs as materialized (
+       select u.key, (select min(c.owner_id) from tidemark.claims c where c.tenant_id = $1 and c.database_id = $2 and c.key = u.key) as owner_id from unseen u where u.is_claimed
+     ), redeemed as (
+       delete from tidemark.claims c using heirs h where c.tenant_id = $1 and c.database_id = $2 and c.key = h.key and c.owner_id = h.owner_id
+     ), held as (
+       insert into tidemark.holdings (tenant_id, owner_id, database_id) select distinct $1, owner_id, $2::integer from heirs on conflict do nothing
      )
-     select d.database_id as id, d.name, count(*) filter (where is_claimed is not true) as owned,
-       count(*) filter (where not is_claimed) as dying, count(*) filter (where is_claimed) as inherited
-     from owned o join tidemark.databases d on d.tenant_id = $1 and d.database_id = o.database_id
-     group by d.database_id, d.name order by d.database_id`,
-    transaction.tenant, owner, cycle, startSequence,
+     update ${table.name} t set _owner = h.owner_id from heirs h where t._key = h.key`,
+    ...parametersOf(transaction, table, facts, settled),
   )
 }
 
-/** Live rows of the owner that came, or came back, since the cycle began; by database. */
-async function countCreated(transaction: Transaction, { owner, startSequence }: SweepFacts): Promise<Map<number, number>> {
-  const counts = await transaction.all<{ id: number; created: number }>(
-    `select l.database_id as id, count(distinct l.key) as created
-     from tidemark.log l cross join lateral (
-       select from tidemark.rows r where r.tenant_id = $1 and r.database_id = l.database_id and r.key = l.key and r.owner_id = $2 and r.status = ${STATUS.live} limit 1
-     ) r
-     where l.tenant_id = $1 and l.sequence > $3 and l.action = ${ACTION.created} group by l.database_id`,
-    transaction.tenant, owner, startSequence,
+/** Each goes to the history; of each there is a deletion in the feed, and a tombstone. */
+function deleteUnseen(transaction: Transaction, table: Table, facts: SweepFacts, settled: number, position: number): void {
+  const columns = [...OWN, ...table.members.map(({ name }) => name)]
+  transaction.send(
+    `with ${unseenSql(table)}, dying as materialized (
+       select key, $6::bigint + row_number() over (order by key) as until from unseen where not is_claimed
+     ), kept as (
+       insert into ${table.history} (_until_sequence, _until_at, ${columns.join(', ')})
+       select d.until, to_timestamp($7::bigint / 1000.0), ${columns.map((column) => `t.${column}`).join(', ')} from dying d join ${table.name} t on t._key = d.key
+     ), listed as (
+       insert into tidemark.deletions (tenant_id, sequence, database_id, key) select $1, until, $2, key from dying
+     ), contested as (
+       delete from tidemark.contests c using dying d where c.tenant_id = $1 and c.database_id = $2 and c.key = d.key
+     ), gone as (
+       delete from ${table.name} t using dying d where t._key = d.key returning d.key, d.until, t._upstream_at
+     )
+     insert into tidemark.tombstones (tenant_id, database_id, key, sequence, status, upstream_at, writer_id, owner_id)
+     select $1, $2, key, until, ${STATUS.swept}, _upstream_at, $8::integer, $3 from gone`,
+    ...parametersOf(transaction, table, facts, settled), position, facts.committedAt, facts.sync,
   )
-  return new Map(counts.map(({ id, created }) => [id, created]))
 }
 
 export interface Owner {
   readonly id: number
   readonly name: string
   readonly sweeps: boolean
+  /** Ids of the databases in which it may have rows. */
+  readonly holdings: ReadonlySet<number>
 }
 
 export interface Sighting {
@@ -140,25 +164,32 @@ export function tellOtherSweeps(transaction: Transaction, { seen }: LandingPlan,
   )
 }
 
-/** What a page of a replace cycle proved to be still there. */
-export function rememberSeen(transaction: Transaction, plan: LandingPlan, databases: ReadonlyMap<string, number>, { owner, owners, find, cycle, page }: Sighting): void {
-  const { tenant } = transaction
+/** What a page of a replace cycle proved to be still there. The tables in which the owner has taken rows over are returned. */
+export function rememberSeen(
+  transaction: Transaction, plan: LandingPlan, tables: ReadonlyMap<string, Table>, { owner, owners, find, cycle, page }: Sighting,
+): Table[] {
   if (plan.seen.length > 0) {
-    transaction.send('insert into tidemark.seen (tenant_id, cycle_id, page, ranges) values ($1, $2, $3, $4::int8multirange)', tenant, cycle, page, toMultirange(plan.seen))
+    transaction.send(
+      'insert into tidemark.seen (tenant_id, cycle_id, page, ranges) values ($1, $2, $3, $4::int8multirange)', transaction.tenant, cycle, page, toMultirange(plan.seen),
+    )
   }
-  if (plan.sightings.length === 0) return
   // An owner that never sweeps proves nothing by its silence: the first that does takes the row over.
   const silent = new Set(owners.filter(({ sweeps }) => !sweeps).map(({ id }) => id))
-  const taken = plan.sightings.filter((landing) => silent.has(find(landing)!.owner))
-  const shared = plan.sightings.filter((landing) => !silent.has(find(landing)!.owner))
-  const rows = taken.map((landing) => ({ ...find(landing)!, database: landing.database, key: landing.key, owner }))
-  putRows(transaction, databases, rows, 'on conflict (tenant_id, database_id, key) do update set owner_id = excluded.owner_id')
-  insertMany(transaction, 'tidemark.claims', [
-    { name: 'key', type: 'text', values: shared.map(({ key }) => key) },
-    { name: 'database_id', type: 'integer', values: shared.map(({ database }) => databases.get(database)!) },
-    { name: 'owner_id', type: 'integer', values: shared.map(() => owner) },
-    { name: 'cycle_id', type: 'bigint', values: shared.map(() => cycle) },
-  ], 'on conflict (tenant_id, database_id, key, owner_id) do update set cycle_id = excluded.cycle_id')
+  const taken: Table[] = []
+  for (const [table, own] of byTable(plan.sightings.map((landing) => ({ landing })), tables)) {
+    const [free, shared] = [true, false].map((isFree) => own.flatMap(({ landing }) => (silent.has(find(landing)!.owner) === isFree ? [landing.key] : []))) as [string[], string[]]
+    if (free.length > 0) {
+      transaction.send(`update ${table.name} t set _owner = $1 from ${keysIn(2)} w where t._key = w.key`, owner, textArray(free))
+      taken.push(table)
+    }
+    insertMany(transaction, 'tidemark.claims', [
+      { name: 'key', type: 'text', values: shared },
+      { name: 'database_id', type: 'integer', values: shared.map(() => table.id) },
+      { name: 'owner_id', type: 'integer', values: shared.map(() => owner) },
+      { name: 'cycle_id', type: 'bigint', values: shared.map(() => cycle) },
+    ], 'on conflict (tenant_id, database_id, key, owner_id) do update set cycle_id = excluded.cycle_id')
+  }
+  return taken
 }
 
 function toMultirange(sequences: readonly number[]): string {

@@ -1,12 +1,14 @@
 import type {
   AcquireRequest, Delivery, DeliveryNote, InboundClaim, InboundMessage, KeptMessage, Webhook, WebhookClaim, WebhookEdit, WebhookPlace, WebhookSettings, WebhookStanding,
 } from '../../contract/index.ts'
-import { webhookEntry } from '../kit/audit-entries.ts'
+import { addWebhookEntry, PROGRAM, removeWebhookEntry, restartWebhookEntry, rotateWebhookEntry, switchWebhookEntry, webhookEntry } from '../kit/audit-entries.ts'
 import { edited, toDelivery, toWebhook, type DeliveryRow, type WebhookRow } from '../kit/webhook-rows.ts'
 import { tenantErased } from '../kit/tenant-erased.ts'
 import { withoutNul } from './arrays.ts'
 import type { Session } from './connection.ts'
+import { deleteUnlocked } from './delete-unlocked.ts'
 import { lockTenant, NOW_MS, welcomeTenant, writeAudit } from './registry.ts'
+import { checkSealingKey } from './sealed-texts.ts'
 
 /** Where changes are sent to, how far that has come, and what came in. */
 
@@ -17,15 +19,17 @@ export function webhooks({ connection, tenant }: Session): Promise<Webhook[]> {
   })
 }
 
-export async function putWebhook({ connection, tenant }: Session, settings: WebhookSettings, place: WebhookPlace): Promise<void> {
+export async function putWebhook({ connection, tenant }: Session, settings: WebhookSettings, place: WebhookPlace, actor = PROGRAM): Promise<void> {
   const { id, url, databases, actions, allow, secrets, createdAt } = settings
   await connection.write(tenant, async (transaction) => {
     const epoch = await welcomeTenant(transaction)
+    await checkSealingKey(transaction, secrets)
     await transaction.run(
       `insert into tidemark.webhooks (tenant_id, webhook_id, url, databases, actions, allow, secrets, created_at, position, floor, epoch) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
        on conflict (tenant_id, webhook_id) do update set url = excluded.url, databases = excluded.databases, actions = excluded.actions, allow = excluded.allow, secrets = excluded.secrets`,
       tenant, id, url, json(databases), json(actions), JSON.stringify(allow), secrets, createdAt, place.position, place.floor, epoch,
     )
+    writeAudit(transaction, null, addWebhookEntry(settings, { actor, at: createdAt }))
   })
 }
 
@@ -50,23 +54,37 @@ export function editWebhook({ connection, tenant }: Session, id: string, edit: W
   })
 }
 
-export function removeWebhook({ connection, tenant }: Session, id: string): Promise<boolean> {
+export function rotateWebhook({ connection, tenant }: Session, id: string, secrets: string, by: { actor: string; at: number; replaces: string }): Promise<boolean> {
   return connection.write(tenant, async (transaction) => {
+    await lockTenant(transaction)
+    await checkSealingKey(transaction, secrets)
+    const changed = await transaction.run('update tidemark.webhooks set secrets = $3 where tenant_id = $1 and webhook_id = $2 and secrets = $4', tenant, id, secrets, by.replaces)
+    if (changed > 0) writeAudit(transaction, null, rotateWebhookEntry(id, by))
+    return changed > 0
+  })
+}
+
+export function removeWebhook({ connection, tenant }: Session, id: string, by: { actor: string; at: number }): Promise<boolean> {
+  return connection.write(tenant, async (transaction) => {
+    await lockTenant(transaction)
     // The webhook first: whoever notes deliveries holds its row.
     const removed = await transaction.run('delete from tidemark.webhooks where tenant_id = $1 and webhook_id = $2', tenant, id)
     await transaction.run('delete from tidemark.deliveries where tenant_id = $1 and webhook_id = $2', tenant, id)
+    if (removed > 0) writeAudit(transaction, null, removeWebhookEntry(id, by))
     return removed > 0
   })
 }
 
-export function restartWebhook({ connection, tenant }: Session, id: string, { at, place }: { at: number; place?: WebhookPlace }): Promise<number | null> {
+export function restartWebhook({ connection, tenant }: Session, id: string, { actor, at, place }: { actor: string; at: number; place?: WebhookPlace }): Promise<number | null> {
   return connection.write(tenant, async (transaction) => {
+    await lockTenant(transaction)
     const changed = await transaction.run(
       `update tidemark.webhooks set disabled = null, streak = 0, retry_at = null, position = coalesce($3::bigint, position), floor = coalesce($4::bigint, floor),
          epoch = epoch + 1, holder = null, held_until = null where tenant_id = $1 and webhook_id = $2`,
       tenant, id, place?.position ?? null, place?.floor ?? null,
     )
     if (changed === 0) return null
+    writeAudit(transaction, null, restartWebhookEntry(id, place, { actor, at }))
     // They come again from the log.
     if (place !== undefined) await transaction.run('delete from tidemark.deliveries where tenant_id = $1 and webhook_id = $2 and sequence > $3', tenant, id, place.position)
     const { dead } = (await transaction.get<{ dead: number }>('select count(*) as dead from tidemark.deliveries where tenant_id = $1 and webhook_id = $2 and dead', tenant, id))!
@@ -75,10 +93,24 @@ export function restartWebhook({ connection, tenant }: Session, id: string, { at
   })
 }
 
-export function switchWebhook({ connection, tenant }: Session, id: string, disabled: string | null): Promise<boolean> {
-  return connection.write(tenant, async (transaction) => (await transaction.run(
-    'update tidemark.webhooks set disabled = $3, streak = 0, retry_at = null, epoch = epoch + 1, holder = null, held_until = null where tenant_id = $1 and webhook_id = $2', tenant, id, disabled,
-  )) > 0)
+export function switchWebhook({ connection, tenant }: Session, id: string, disabled: string | null, by: { actor: string; at: number }): Promise<boolean> {
+  return connection.write(tenant, async (transaction) => {
+    await lockTenant(transaction)
+    const changed = await transaction.run(
+      'update tidemark.webhooks set disabled = $3, streak = 0, retry_at = null, epoch = epoch + 1, holder = null, held_until = null where tenant_id = $1 and webhook_id = $2', tenant, id, disabled,
+    )
+    if (changed > 0) writeAudit(transaction, null, switchWebhookEntry(id, disabled, by))
+    return changed > 0
+  })
+}
+
+export function webhookSecrets({ connection, tenant }: Session, { id, epoch }: WebhookClaim): Promise<string | null> {
+  return connection.read(tenant, async (transaction) => {
+    const found = await transaction.get<{ secrets: string }>(
+      'select secrets from tidemark.webhooks where tenant_id = $1 and webhook_id = $2 and epoch = $3 and holder is not null', tenant, id, epoch,
+    )
+    return found?.secrets ?? null
+  })
 }
 
 export function claimWebhook({ connection, tenant }: Session, id: string, request: AcquireRequest): Promise<(WebhookClaim & { webhook: Webhook }) | null> {
@@ -140,17 +172,19 @@ export function deliveries({ connection, tenant }: Session, { webhook, dead, lim
 
 export function claimInbound({ connection, tenant }: Session, { source, id }: InboundMessage, { at, busyMs, forgetBefore, payload }: InboundClaim): Promise<'new' | 'busy' | 'done'> {
   return connection.write(tenant, async (transaction) => {
-    // Locked, so that an erasure comes before all of this or after.
-    if ((await transaction.get('select 1 from tidemark.tenants where tenant_id = $1 and erased for share', tenant)) !== undefined) throw tenantErased(tenant)
-    await transaction.run('delete from tidemark.inbound where tenant_id = $1 and source = $2 and at < $3 and done', tenant, source, forgetBefore)
+    // Locked whether erased or not, so that an erasure comes before all of this or after.
+    const found = await transaction.get<{ erased: boolean }>('select erased from tidemark.tenants where tenant_id = $1 for share', tenant)
+    if (found?.erased === true) throw tenantErased(tenant)
     // One statement decides: of any number that come at once, one inserts or takes over.
     const taken = await transaction.run(
       `insert into tidemark.inbound as i (tenant_id, source, message_id, at, done, payload) values ($1, $2, $3, $4, false, $6)
-       on conflict (tenant_id, source, message_id) do update set at = excluded.at where not i.done and i.at <= $5`, tenant, source, id, at, at - busyMs, payload ?? null,
+       on conflict (tenant_id, source, message_id) do update set at = excluded.at, done = false, payload = case when i.done then excluded.payload else i.payload end
+       where (not i.done and i.at <= $5) or (i.done and i.at < $7)`, tenant, source, id, at, at - busyMs, payload ?? null, forgetBefore,
     )
+    await deleteUnlocked(transaction, 'inbound', 'source = $2 and at < $3 and done', source, forgetBefore)
     if (taken > 0) return 'new'
-    const found = await transaction.get<{ done: boolean }>('select done from tidemark.inbound where tenant_id = $1 and source = $2 and message_id = $3', tenant, source, id)
-    return found?.done === true ? 'done' : 'busy'
+    const claimed = await transaction.get<{ done: boolean }>('select done from tidemark.inbound where tenant_id = $1 and source = $2 and message_id = $3', tenant, source, id)
+    return claimed?.done === true ? 'done' : 'busy'
   })
 }
 

@@ -1,13 +1,18 @@
-import type { Commit, CommitOutcome, LandingCounts } from '../../contract/index.ts'
+import type { BackfillNeed, Commit, CommitOutcome, LandingCounts, Move } from '../../contract/index.ts'
+import { allowDeletesEntry } from '../kit/audit-entries.ts'
 import { planLanding } from '../kit/plan-landing.ts'
 import { identityOf } from '../kit/quarantine-identity.ts'
+import { sealingKeyOf } from '../kit/sealed-texts.ts'
 import { toCheckpoint, toInflight, type RegistryEntry } from '../kit/registry-rows.ts'
 import { rollback, type Rollback, type Session } from './connection.ts'
+import { logged, writeCommits } from './commits.ts'
+import { Encodings } from './encodings.ts'
 import { findRows, planUnchanged } from './lookup.ts'
-import { forgetSeen, heldEntry, writeAudit, writeInflight } from './registry.ts'
+import { ensureEntry, forgetSeen, heldEntry, writeAudit, writeInflight } from './registry.ts'
 import { writeRows } from './rows.ts'
-import { rememberSeen, sweep, tellOtherSweeps } from './sweep.ts'
-import { ensureView } from './views.ts'
+import { checkSealingKey } from './sealed-texts.ts'
+import { isShared, rememberSeen, sweep, tellOtherSweeps } from './sweep.ts'
+import { ensureTable, type Table } from './table.ts'
 
 /** The one door. Everything below runs inside one transaction; a refusal undoes it. */
 export function commit(session: Session, commit: Commit): CommitOutcome {
@@ -15,6 +20,7 @@ export function commit(session: Session, commit: Commit): CommitOutcome {
     const entry = heldEntry(session, commit.lease)
     if (entry === null) return rollback<CommitOutcome>({ kind: 'fenced' })
     if (!isExpected(entry, commit)) return rollback<CommitOutcome>({ kind: 'conflict', checkpoint: toCheckpoint(entry) })
+    checkSealingKey(session, null, sealingKeyOf(commit.move))
     return land(session, entry, commit)
   })
 }
@@ -34,59 +40,58 @@ function land(session: Session, entry: RegistryEntry, commit: Commit): CommitOut
   const inflight = commit.move.kind === 'replay' ? null : toInflight(entry)
   const sweeps = inflight?.mode === 'replace'
   const owner = ensureOwner(session, commit.owner, sweeps)
-  const databases = databaseIds(session, commit)
-  const facts = { writer: entry.sync_id, owner, position: tenant.sequence, sweeps }
-  const unchanged = commit.restateSince === undefined ? planUnchanged(session, databases, commit, facts) : null
+  const tables = tablesOf(session, commit)
+  const facts = { writer: entry.sync_id, owner, position: tenant.sequence, sweeps, cycle: inflight?.cycle ?? null }
+  const encodings = new Encodings()
+  const unchanged = commit.restateSince === undefined ? planUnchanged(session, tables, commit, facts) : null
   const plan = unchanged ?? planLanding(commit, {
     ...facts,
-    find: findRows(session, databases, commit),
-    textOf: (_, row) => connection.get<{ record: string }>('select record from tidemark_log where position = ?', session.base + row.sequence)!.record,
+    find: findRows(session, tables, commit),
+    isSame: (landing, row) => encodings.isSame(session, tables.get(landing.database)!, landing, row),
+    isShared: ({ database, key }, row) => isShared(session, tables.get(database)!.id, key, row.owner, owner),
+    isComplete: (cycle) => connection.get("select 1 from tidemark_cycles where tenant_id = ? and cycle_id = ? and stop_reason = 'complete'", tenantId, cycle) !== undefined,
   })
   if (plan.overlap.length > 0) return rollback({ kind: 'overlap', keys: plan.overlap })
+  if (plan.asked.length > 0) return rollback({ kind: 'contested', keys: plan.asked })
 
   // Invariant 7: the feed's time never stands still or goes back, whatever the clock does.
   const committedAt = Math.max(commit.at, tenant.committed_at + 1)
   const page = 'page' in commit.move ? commit.move.page : 0
   const limits = sweeps && commit.move.kind === 'complete' ? commit.move.sweep : null
-  const writeCommit = (at: number): number => connection.run(
-    'insert into tidemark_commits (tenant_id, sync_id, cycle_id, page, committed_at) values (?, ?, ?, ?, ?)',
-    tenantId, entry.sync_id, inflight?.cycle ?? 0, page, at,
-  ).lastInsertRowid
-  const logs = plan.position > tenant.sequence
-  const commitId = logs ? writeCommit(committedAt) : 0
+  const commitFacts = { sync: entry.sync_id, cycle: inflight?.cycle ?? 0, page }
 
-  writeRows(session, plan, databases, { commit: commitId, writer: entry.sync_id, owner, owners: otherOwners(session, commit) })
-  if (sweeps) rememberSeen(session, plan, databases, owner, inflight!.cycle, page)
+  writeRows(session, plan, tables, { encodings, writer: entry.sync_id, owner, owners: otherOwners(session, commit), committedAt })
+  writeCommits(session, logged(plan, tables), { ...commitFacts, committedAt })
+  if (sweeps) rememberSeen(session, plan, tables, owner, inflight!.cycle, page)
   tellOtherSweeps(session, plan, entry.sync_id)
   writeQuarantine(session, entry, commit, page)
 
   let position = plan.position
   // What the sweep deletes comes after the page, at a time of its own: within one time the keys are in order (A9).
-  const sweptAt = logs ? committedAt + 1 : committedAt
+  const sweptAt = position > tenant.sequence ? committedAt + 1 : committedAt
   if (limits !== null) {
-    const swept = sweep(session, entry, limits, {
-      owner, cycle: inflight!.cycle, startSequence: inflight!.startSequence, position, writeCommit: () => writeCommit(sweptAt),
-    })
-    if (swept.kind === 'braked') return rollback(swept)
+    const swept = sweep(session, limits, { ...commitFacts, owner, startSequence: inflight!.startSequence, position, committedAt: sweptAt })
+    if (swept.kind !== 'swept') return rollback(swept)
     plan.counts.swept = swept.count
+    if (limits.allowedBy !== undefined) writeAudit(session, entry, allowDeletesEntry(entry.version, inflight!.cycle, swept.count, { actor: limits.allowedBy, at: commit.at }))
     position += swept.count
   }
   if (position > tenant.sequence) {
     connection.run('update tidemark_tenants set sequence = ?, committed_at = ? where tenant_id = ?', position, plan.counts.swept > 0 ? sweptAt : committedAt, tenantId)
   }
-  if (inflight !== null) addToCycle(session, inflight.cycle, plan.counts)
+  if (inflight !== null) addToCycle(session, inflight.cycle, plan.counts, commit.move)
   if (commit.drift !== undefined) writeAudit(session, entry, { version: entry.version, at: commit.at, actor: 'engine', action: 'drift', reason: commit.drift, cycle: inflight?.cycle ?? null, state: null })
   const version = moveCheckpoint(session, entry, commit)
   return { kind: 'landed', version, position, counts: plan.counts, paused: Boolean(entry.paused) }
 }
 
-function databaseIds(session: Session, commit: Commit): Map<string, number> {
-  const ids = new Map<string, number>()
-  for (const [name, columns] of Object.entries(commit.columns)) ids.set(name, ensureView(session, name, columns))
+function tablesOf(session: Session, commit: Commit): Map<string, Table> {
+  const tables = new Map<string, Table>()
+  for (const [name, columns] of Object.entries(commit.columns)) tables.set(name, ensureTable(session, name, columns))
   for (const { database } of [...commit.landings, ...commit.quarantined]) {
-    if (!ids.has(database)) ids.set(database, ensureView(session, database, []))
+    if (!tables.has(database)) tables.set(database, ensureTable(session, database, []))
   }
-  return ids
+  return tables
 }
 
 /** By database, for those that are told. They sweep, if at all, by cycles of their own. */
@@ -122,9 +127,10 @@ function moveCheckpoint(session: Session, entry: RegistryEntry, { move, at }: Co
       forgetSeen(session, move.cycle)
       connection.run(
         `update tidemark_registry set version = ?, committed = ?, committed_by = ?, tidemark = coalesce(?, tidemark), scope = coalesce(?, scope),
-         failures = 0, error_code = null, error_message = null, error_at = null, retry_at = null, last_success_at = ? where tenant_id = ? and sync_id = ?`,
-        entry.version + 1, move.state, move.cycle, move.tidemark, move.scope, at, tenantId, entry.sync_id,
+         failures = 0, error_code = null, error_message = null, error_at = null, retry_at = null, last_success_at = ?, complete_since = ? where tenant_id = ? and sync_id = ?`,
+        entry.version + 1, move.state, move.cycle, move.tidemark, move.scope, at, entry.inflight_started_at, tenantId, entry.sync_id,
       )
+      if (entry.needed_at !== null && entry.needed_cycle !== move.cycle) setNeed(session, entry.sync_id, null)
       // Here and not only at the release, which a runner may not live to see.
       connection.run(
         "update tidemark_cycles set ended_at = ?, stop_reason = 'complete', stop_word = ?, error_code = null, error_message = null where tenant_id = ? and cycle_id = ?",
@@ -137,12 +143,26 @@ function moveCheckpoint(session: Session, entry: RegistryEntry, { move, at }: Co
       writeInflight(session, entry.sync_id, null)
       connection.run(
         `update tidemark_registry set version = ?, committed = ?, committed_by = null, tidemark = null,
-         failures = 0, error_code = null, error_message = null, error_at = null, retry_at = null where tenant_id = ? and sync_id = ?`,
-        entry.version + 1, move.state, tenantId, entry.sync_id,
+         failures = 0, error_code = null, error_message = null, error_at = null, retry_at = null, complete_since = coalesce(?, complete_since) where tenant_id = ? and sync_id = ?`,
+        entry.version + 1, move.state, move.completeSince ?? null, tenantId, entry.sync_id,
       )
+      if (move.needsBackfill !== undefined) orderBackfill(session, entry, move.needsBackfill, at)
       writeAudit(session, entry, { version: entry.version + 1, at, actor: move.actor, action: 'set', reason: move.reason, cycle: null, state: move.state })
       return entry.version + 1
   }
+}
+
+/** In the transaction that gives up the delta's state: a crash cannot lose the order. */
+function orderBackfill(session: Session, delta: RegistryEntry, { sync, reason }: { sync: string; reason: string }, at: number): void {
+  const backfill = ensureEntry(session, { worker: delta.connector_id, sync })
+  setNeed(session, backfill.sync_id, { since: backfill.needed_at ?? at, reason, cycle: backfill.inflight_cycle })
+}
+
+function setNeed({ connection, tenantId }: Session, syncId: number, need: BackfillNeed | null): void {
+  connection.run(
+    'update tidemark_registry set needed_at = ?, needed_reason = ?, needed_cycle = ? where tenant_id = ? and sync_id = ?',
+    need?.since ?? null, need?.reason ?? null, need?.cycle ?? null, tenantId, syncId,
+  )
 }
 
 function writeQuarantine(session: Session, entry: RegistryEntry, commit: Commit, page: number): void {
@@ -178,11 +198,13 @@ function writeQuarantine(session: Session, entry: RegistryEntry, commit: Commit,
   }
 }
 
-function addToCycle(session: Session, cycle: number, counts: LandingCounts): void {
+function addToCycle(session: Session, cycle: number, counts: LandingCounts, move: Move): void {
+  // How far it has come is kept here as well: the registry's row alone could be put back unnoticed.
+  const [page, hasState] = move.kind === 'continue' ? [move.page, Number(move.state !== null)] : [null, null]
   session.connection.run(
     `update tidemark_cycles set pages = pages + 1, created = created + ?, updated = updated + ?, deleted = deleted + ?, swept = swept + ?,
-     unchanged = unchanged + ?, stale = stale + ?, missing = missing + ?, quarantined = quarantined + ? where tenant_id = ? and cycle_id = ?`,
-    counts.created, counts.updated, counts.deleted, counts.swept, counts.unchanged, counts.stale, counts.missing, counts.quarantined,
+     unchanged = unchanged + ?, stale = stale + ?, missing = missing + ?, quarantined = quarantined + ?, page = ?, has_state = ? where tenant_id = ? and cycle_id = ?`,
+    counts.created, counts.updated, counts.deleted, counts.swept, counts.unchanged, counts.stale, counts.missing, counts.quarantined, page, hasState,
     session.tenantId, cycle,
   )
 }

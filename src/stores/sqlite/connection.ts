@@ -3,7 +3,8 @@ import { accessSync, constants, mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync, type DatabaseSyncInstance, type StatementSyncInstance } from '@photostructure/sqlite'
 import { SyncError, type ErrorCode } from '../../contract/index.ts'
-import { MIGRATIONS, POSITIONS_PER_TENANT, SCHEMA_VERSION, TENANTS_MAX } from './schema.ts'
+import { DROP_LOG, migrateLog, type MigrationProgress } from './migrate-log.ts'
+import { MIGRATIONS, SCHEMA_VERSION, SCHEMA_VERSION_MIN } from './schema.ts'
 
 export interface ConnectionOptions {
   /** A path, or `:memory:`. */
@@ -11,6 +12,8 @@ export interface ConnectionOptions {
   /** `full` survives a power cut after every acknowledged commit; `normal` may lose the last ones, never the order. */
   readonly synchronous?: 'full' | 'normal' | 'off'
   readonly busyTimeoutMs?: number
+  /** Called now and then while a store of an older version is migrated, which can take minutes. */
+  readonly onMigration?: (progress: MigrationProgress) => void
 }
 
 /** One SQLite connection and its prepared statements. */
@@ -36,7 +39,7 @@ export class Connection {
       this.#db.exec('pragma page_size = 8192')
       if (file !== ':memory:') this.#keepLog(busyTimeoutMs)
       this.#db.exec(`pragma synchronous = ${synchronous}; pragma cache_size = -8192; pragma wal_autocheckpoint = 2000; pragma journal_size_limit = 67108864`)
-      this.#migrate(file)
+      this.#migrate(file, options.onMigration)
     } catch (error) {
       this.#db.close()
       throw translate(error, file)
@@ -65,6 +68,11 @@ export class Connection {
 
   all<Row>(sql: string, ...parameters: Parameter[]): Row[] {
     return this.prepare(sql).all(...parameters) as Row[]
+  }
+
+  /** Row by row: what is not asked for is not read. */
+  iterate<Row>(sql: string, ...parameters: Parameter[]): Iterable<Row> {
+    return this.prepare(sql).iterate(...parameters) as Iterable<Row>
   }
 
   run(sql: string, ...parameters: Parameter[]): { changes: number; lastInsertRowid: number } {
@@ -158,14 +166,17 @@ export class Connection {
     this.#db.exec(`pragma busy_timeout = ${busyTimeoutMs}`)
   }
 
-  #migrate(file: string): void {
-    if (this.#readVersion(file) === SCHEMA_VERSION) return
-    this.write(() => {
-      // Another process may have been faster.
-      const version = this.#readVersion(file)
-      for (const migration of MIGRATIONS.slice(version)) this.#db.exec(migration)
-      this.#db.exec(`pragma user_version = ${SCHEMA_VERSION}`)
-    })
+  #migrate(file: string, onMigration?: (progress: MigrationProgress) => void): void {
+    if (this.#readVersion(file) !== SCHEMA_VERSION) {
+      this.write(() => {
+        // Another process may have been faster.
+        const version = this.#readVersion(file)
+        for (const migration of MIGRATIONS.slice(version)) this.#db.exec(migration)
+        if (version === 0) this.#db.exec(DROP_LOG)
+        this.#db.exec(`pragma user_version = ${SCHEMA_VERSION}`)
+      })
+    }
+    migrateLog(this, onMigration)
   }
 
   /** 0 before the first migration. The number alone proves nothing: other programs count their versions there too. */
@@ -176,12 +187,15 @@ export class Connection {
     )!
     if (version > 0 && ours === null) throw new SyncError('STORE_FOREIGN', `${file} is a database of another program.`)
     if (version > SCHEMA_VERSION) throw new SyncError('STORE_NEWER', `${file} has schema version ${version}; this tidemark knows ${SCHEMA_VERSION}.`)
+    if (version > 0 && version < SCHEMA_VERSION_MIN) {
+      throw new SyncError('STORE_OLDER', `${file} has schema version ${version}; this tidemark reads ${SCHEMA_VERSION_MIN} and later.`)
+    }
     if (version === 0 && ours !== null) throw new SyncError('STORE_FOREIGN', `${file} already has a table ${ours}, but no schema version.`)
     return version
   }
 }
 
-export type Parameter = string | number | null
+export type Parameter = bigint | string | number | null
 
 export class Rollback<T> {
   readonly value: T
@@ -194,27 +208,25 @@ export function rollback<T>(value: T): Rollback<T> {
   return new Rollback(value)
 }
 
-/** A tenant's place in the file: its number and the start of its positions. */
+/** A tenant of the file, and its number. */
 export interface Session {
   readonly connection: Connection
   readonly tenant: string
   readonly tenantId: number
-  readonly base: number
 }
 
 export function openSession(connection: Connection, tenant: string): Session {
   return connection.write(() => {
     connection.run('insert into tidemark_tenants (name) values (?) on conflict do nothing', tenant)
     const { tenant_id: tenantId } = connection.get<{ tenant_id: number }>('select tenant_id from tidemark_tenants where name = ?', tenant)!
-    if (tenantId > TENANTS_MAX) throw new SyncError('STORE_FAILED', `A SQLite store holds at most ${TENANTS_MAX} tenants.`)
-    return { connection, tenant, tenantId, base: tenantId * POSITIONS_PER_TENANT }
+    return { connection, tenant, tenantId }
   })
 }
 
 /** Null for a tenant that is not there yet; looking leaves no trace. */
 export function findSession(connection: Connection, tenant: string): Session | null {
   const found = connection.read(() => connection.get<{ tenant_id: number }>('select tenant_id from tidemark_tenants where name = ?', tenant))
-  return found === undefined ? null : { connection, tenant, tenantId: found.tenant_id, base: found.tenant_id * POSITIONS_PER_TENANT }
+  return found === undefined ? null : { connection, tenant, tenantId: found.tenant_id }
 }
 
 const PAUSE_MS = 5

@@ -1,42 +1,50 @@
 import type { Compacted, CompactRequest, CursorSecret, CursorSecretOffer, FeedEntry, FeedPage, FeedQuery } from '../../contract/index.ts'
 import { CYCLES_KEPT } from '../kit/cycles-kept.ts'
-import type { Parameter, Session } from './connection.ts'
-import { ACTION_OF } from './encoding.ts'
+import type { Session } from './connection.ts'
+import { commitOf, readLog } from './log.ts'
+import { checkSealingKey } from './sealed-texts.ts'
+import { readTables } from './table.ts'
+import { takeBytes } from './take-bytes.ts'
 
 /** The log as it is served, and what belongs to that. */
 
-export function feed(session: Session, { after, limit, databases, live = false, scanMax }: FeedQuery): FeedPage {
+export function feed(session: Session, { after, limit, databases, live = false, scanMax, bytesMax = Infinity }: FeedQuery): FeedPage {
   const standing = readStanding(session)
   const { position } = standing
   const filtered = databases !== undefined || live
   const until = filtered ? Math.min(position, after + scanMax) : position
-  const entries = limit === 0 || after >= until ? [] : readEntries(session, { after, until, limit, databases, live })
-  const timeOf = (sequence: number): number | null => (sequence === standing.floor ? standing.floorCommittedAt : committedAtOf(session, sequence))
+  const { taken: entries, isCut } = limit === 0 || after >= until
+    ? { taken: [], isCut: false }
+    : takeBytes(take(readLog(session, { after, until, limit, databases, live }), limit), bytesMax, ({ text }) => text)
+  const timeOf = (sequence: number): number | null => (sequence === standing.floor ? standing.floorCommittedAt : (commitOf(session, sequence)?.committedAt ?? null))
   const last = entries.at(-1)
-  const scanned = entries.length === limit ? (last?.sequence ?? after) : Math.max(after, until)
+  const scanned = isCut || entries.length === limit ? (last?.sequence ?? after) : Math.max(after, until)
   const afterCommittedAt = timeOf(after)
   return {
-    ...standing, afterCommittedAt, entries, scanned,
+    ...standing, afterCommittedAt, entries: entries.map(toFeedEntry), scanned,
     scannedCommittedAt: (scanned === last?.sequence ? last.committedAt : scanned === after ? afterCommittedAt : timeOf(scanned)) ?? 0,
   }
 }
 
-export function sequenceBefore(session: Session, time: number): number {
-  const { connection, base } = session
-  const { position } = readStanding(session)
-  // Times grow with sequences, so halving finds the place; no index by time is kept for this.
-  let [low, high] = [0, position]
-  while (low < high) {
-    const middle = Math.ceil((low + high) / 2)
-    const found = connection.get<{ position: number; committed_at: number }>(
-      `select l.position, c.committed_at from tidemark_log l join tidemark_commits c on c.commit_id = l.commit_id
-       where l.position <= ? and l.position > ? order by l.position desc limit 1`, base + middle, base + low,
-    )
-    // Nothing is left between low and the middle: what is not there was not committed later either.
-    if (found === undefined || found.committed_at < time) low = middle
-    else high = found.position - base - 1
+function toFeedEntry({ sequence, database, key, action, text, committedAt }: FeedEntry): FeedEntry {
+  return { sequence, database, key, action, text, committedAt }
+}
+
+export function* take<Item>(items: Iterable<Item>, limit: number): Generator<Item> {
+  let taken = 0
+  for (const item of items) {
+    yield item
+    if (++taken >= limit) return
   }
-  return low
+}
+
+/** Times grow with sequences: everything before the first commit of that time or later is older. */
+export function sequenceBefore(session: Session, time: number): number {
+  const { connection, tenantId } = session
+  const next = connection.get<{ first: number }>(
+    'select first_sequence as first from tidemark_commits where tenant_id = ? and committed_at >= ? order by committed_at, first_sequence limit 1', tenantId, time,
+  )
+  return next === undefined ? readStanding(session).position : next.first - 1
 }
 
 export function compact(session: Session, request: CompactRequest): Compacted {
@@ -45,8 +53,9 @@ export function compact(session: Session, request: CompactRequest): Compacted {
   return { ...log, cycles, more: log.more || cycles === request.scanMax }
 }
 
+/** Forgets the versions that were replaced, and the deletions, up to a sequence. Current rows are not touched. */
 function compactLog(session: Session, { before, scanMax }: CompactRequest): Omit<Compacted, 'cycles'> {
-  const { connection, tenantId, base } = session
+  const { connection, tenantId } = session
   return connection.write(() => {
     const { floor } = readStanding(session)
     const { least } = connection.get<{ least: number | null }>(
@@ -55,37 +64,47 @@ function compactLog(session: Session, { before, scanMax }: CompactRequest): Omit
     const until = Math.min(sequenceBefore(session, before), least ?? Infinity)
     const next = Math.min(until, floor + scanMax)
     if (next <= floor) return { floor, removed: 0, more: false }
-    const committedAt = lastCommittedAt(session, next)
-    const forget = (which: string): Gone[] => connection.all<Gone>(
-      `delete from tidemark_log where ${which} and not exists (
-         select 1 from tidemark_rows r where r.tenant_id = ?3 and r.database_id = tidemark_log.database_id and r.key = tidemark_log.key
-           and r.position = tidemark_log.position and r.status = 0
-       ) returning position, commit_id`, base + floor, base + next, tenantId,
+    const { at: committedAt } = connection.get<{ at: number | null }>(
+      'select max(committed_at) as at from tidemark_commits where tenant_id = ? and first_sequence <= ? and last_sequence > ?', tenantId, next, floor,
+    )!
+    const tables = readTables(session)
+    const touched = connection.all<{ id: number }>(
+      'select distinct database_id as id from tidemark_commits where tenant_id = ? and last_sequence > ? and first_sequence <= ?', tenantId, floor, next,
     )
-    const gone = [
-      // What a row stood on when the floor passed it, and was overtaken by something that the floor passes now. What came
-      // before the first entry of a key may be the place of another's: whether a row stands there is asked here too.
-      ...forget('position in (select previous from tidemark_log where position > ?1 and position <= ?2 and previous <= ?1)'),
-      ...forget('position > ?1 and position <= ?2'),
-    ]
-    forgetCommits(session, gone)
-    connection.run('update tidemark_tenants set floor = ?, floor_committed_at = max(floor_committed_at, ?) where tenant_id = ?', next, committedAt, tenantId)
-    return { floor: next, removed: gone.length, more: next < until }
+    let removed = 0
+    for (const { id } of touched) {
+      const { name, history } = tables.get(id)!()
+      // A version goes with the entry that replaced it, whenever it was written itself.
+      const gone = connection.all<{ sequence: number }>(`delete from ${history} where _until_sequence <= ? returning _sequence as sequence`, next)
+      const deleted = connection.all<{ sequence: number }>(
+        'delete from tidemark_deletions where tenant_id = ? and sequence <= ? and database_id = ? returning sequence', tenantId, next, id,
+      )
+      removed += gone.length + deleted.length
+      forgetCommits(session, [...gone, ...deleted].map(({ sequence }) => sequence), name, history)
+    }
+    connection.run(
+      'update tidemark_tenants set floor = ?, floor_committed_at = max(floor_committed_at, ?) where tenant_id = ?', next, committedAt ?? 0, tenantId,
+    )
+    return { floor: next, removed, more: next < until }
   })
 }
 
-interface Gone {
-  position: number
-  commit_id: number
-}
-
-/** A commit goes with the last of its entries. They lie side by side: when neither neighbour of one that is gone is of its commit, none is left. */
-function forgetCommits({ connection }: Session, gone: readonly Gone[]): void {
-  for (const [commitId, position] of new Map(gone.map(({ commit_id: commitId, position }) => [commitId, position]))) {
+/** A commit leaves the directory with the last of its entries. */
+function forgetCommits({ connection, tenantId }: Session, gone: readonly number[], name: string, history: string): void {
+  const commits = new Set<number>()
+  for (const sequence of gone) {
+    const found = connection.get<{ first: number; last: number }>(
+      'select first_sequence as first, last_sequence as last from tidemark_commits where tenant_id = ? and first_sequence <= ? order by first_sequence desc limit 1',
+      tenantId, sequence,
+    )
+    if (found !== undefined && found.last >= sequence) commits.add(found.first)
+  }
+  for (const first of commits) {
     connection.run(
-      `delete from tidemark_commits where commit_id = ?1
-         and ?1 is not (select commit_id from tidemark_log where position < ?2 order by position desc limit 1)
-         and ?1 is not (select commit_id from tidemark_log where position > ?2 order by position limit 1)`, commitId, position,
+      `delete from tidemark_commits where tenant_id = ?1 and first_sequence = ?2
+         and not exists (select 1 from ${name} where _sequence between ?2 and last_sequence)
+         and not exists (select 1 from ${history} where _sequence between ?2 and last_sequence)
+         and not exists (select 1 from tidemark_deletions where tenant_id = ?1 and sequence between ?2 and last_sequence)`, tenantId, first,
     )
   }
 }
@@ -118,6 +137,7 @@ export function cursorSecrets(session: Session, { secret, createdAt, renewMs, ke
   return connection.write(() => {
     const [newest] = read()
     if (newest === undefined || newest.createdAt <= createdAt - renewMs) {
+      checkSealingKey(session, secret)
       connection.run('insert into tidemark_cursor_secrets (tenant_id, created_at, secret) values (?, ?, ?)', tenantId, createdAt, secret)
       connection.run(
         `delete from tidemark_cursor_secrets where tenant_id = ?1 and exists (
@@ -136,40 +156,4 @@ function readStanding({ connection, tenantId }: Session): Standing {
     'select sequence as position, committed_at as committedAt, floor, floor_committed_at as floorCommittedAt from tidemark_tenants where tenant_id = ?', tenantId,
   )!
   return { position, committedAt, floor, floorCommittedAt }
-}
-
-function committedAtOf({ connection, base }: Session, sequence: number): number | null {
-  return connection.get<{ at: number }>(
-    'select c.committed_at as at from tidemark_log l join tidemark_commits c on c.commit_id = l.commit_id where l.position = ?', base + sequence,
-  )?.at ?? null
-}
-
-/** Of the newest entry that is there, up to a sequence. */
-function lastCommittedAt({ connection, base }: Session, sequence: number): number {
-  return connection.get<{ at: number }>(
-    `select c.committed_at as at from tidemark_log l join tidemark_commits c on c.commit_id = l.commit_id
-     where l.position <= ? and l.position > ? order by l.position desc limit 1`, base + sequence, base,
-  )?.at ?? 0
-}
-
-type Bounds = Pick<FeedQuery, 'after' | 'limit'> & { readonly until: number; readonly live: boolean; readonly databases: readonly string[] | undefined }
-
-type EntryRow = [position: number, databaseId: number, key: string, action: 1 | 2 | 3, record: string | null, committedAt: number]
-
-function readEntries(session: Session, { after, until, limit, databases, live }: Bounds): FeedEntry[] {
-  const { connection, tenantId, base } = session
-  const names = new Map(connection.all<{ id: number; name: string }>(
-    'select database_id as id, name from tidemark_databases where tenant_id = ?', tenantId,
-  ).map(({ id, name }) => [id, name]))
-  const wanted = databases === undefined ? null : [...names].filter(([, name]) => databases.includes(name)).map(([id]) => id)
-  if (wanted?.length === 0) return []
-  const named = wanted === null ? '' : ` and l.database_id in (${wanted.join(',')})`
-  const current = live ? ` and exists (select 1 from tidemark_rows r where r.tenant_id = ${tenantId} and r.database_id = l.database_id and r.key = l.key and r.position = l.position and r.status = 0)` : ''
-  const rows = connection.prepareArrays(
-    `select l.position, l.database_id, l.key, l.action, l.record, c.committed_at from tidemark_log l cross join tidemark_commits c on c.commit_id = l.commit_id
-     where l.position > ? and l.position <= ?${named}${current} order by l.position limit ?`,
-  ).all(...([base + after, base + until, limit] satisfies Parameter[])) as unknown as EntryRow[]
-  return rows.map(([position, databaseId, key, action, text, committedAt]) => (
-    { sequence: position - base, database: names.get(databaseId)!, key, action: ACTION_OF[action], text, committedAt }
-  ))
 }

@@ -1,7 +1,7 @@
 import type {
   Acquired, AcquireRequest, ApiKey, AuditEntry, BeginRequest, Begun, ChangesQuery, Checkpoint, Commit, CommitOutcome, Compacted, Consumer, ConsumerName,
   CompactRequest, CursorSecret, CursorSecretOffer, CycleRecord, CycleReport, DatabaseInfo, Delivery, DeliveryNote, Erased, FeedPage, FeedQuery,
-  Held, InboundClaim, InboundMessage, KeptMessage, Lease, LogEntry, Occupied, QuarantineEntry, Row, Signal, SlotRequest, Slots, Standings, StandingsQuery, SyncRef, Trail, TrailQuery, Webhook, WebhookClaim, WebhookEdit, WebhookPlace,
+  Held, InboundClaim, InboundMessage, KeptMessage, Lease, LogEntry, Occupied, PauseRequest, Pauses, QuarantineEntry, Row, SealedText, Signal, SlotRequest, Slots, Standings, StandingsQuery, SyncRef, Trail, TrailQuery, Webhook, WebhookClaim, WebhookEdit, WebhookPlace,
   WebhookSettings, WrappedKey,
 } from '../../contract/index.ts'
 import * as keys from './api-keys.ts'
@@ -10,8 +10,10 @@ import type { Session } from './connection.ts'
 import * as readers from './consumers.ts'
 import * as served from './feed.ts'
 import * as slots from './pacers.ts'
+import { notePause, pauses } from './pauses.ts'
 import * as reading from './reading.ts'
 import * as registry from './registry.ts'
+import * as sealed from './sealed-texts.ts'
 import { standings } from './standings.ts'
 import * as tenants from './tenants.ts'
 import * as hooks from './webhooks.ts'
@@ -52,8 +54,8 @@ export class Ledger {
     return commit(this.#session, request)
   }
 
-  read(ref: SyncRef): Checkpoint {
-    return this.#read(() => registry.read(this.#session, ref))
+  read(ref: SyncRef, options?: { forRepair?: boolean }): Checkpoint {
+    return this.#read(() => registry.read(this.#session, ref, options))
   }
 
   standings(query: StandingsQuery): Standings {
@@ -76,12 +78,28 @@ export class Ledger {
     return this.#read(() => registry.trail(this.#session, query))
   }
 
+  wrappingKeys(): string[] {
+    return this.#read(() => registry.wrappingKeys(this.#session))
+  }
+
   dataKeys(): WrappedKey[] {
     return this.#read(() => registry.dataKeys(this.#session))
   }
 
   putDataKey(key: WrappedKey, by: { actor: string; at: number; replaces?: string }): boolean {
     return registry.putDataKey(this.#session, key, by)
+  }
+
+  sealedTexts(query: { except: string; limit: number }): SealedText[] {
+    return this.#read(() => sealed.sealedTexts(this.#session, query))
+  }
+
+  reseal(text: SealedText, newText: string): boolean {
+    return sealed.reseal(this.#session, text, newText)
+  }
+
+  removeDataKey(id: string, by: { actor: string; at: number }): boolean {
+    return sealed.removeDataKey(this.#session, id, by)
   }
 
   cycles(ref: SyncRef | null, { limit = 100 }: { limit?: number } = {}): CycleRecord[] {
@@ -94,6 +112,14 @@ export class Ledger {
 
   pacers(worker: string): Record<string, number> {
     return this.#read(() => slots.pacers(this.#session, worker))
+  }
+
+  notePause(request: PauseRequest): void {
+    notePause(this.#session, request)
+  }
+
+  pauses(query: { worker: string; at: number }): Pauses {
+    return this.#read(() => pauses(this.#session, query))
   }
 
   position(): number {
@@ -152,12 +178,12 @@ export class Ledger {
     return this.#read(() => keys.apiKeys(this.#session))
   }
 
-  addApiKey(key: Omit<ApiKey, 'tenant'>): void {
-    keys.addApiKey(this.#session, key)
+  addApiKey(key: Omit<ApiKey, 'tenant'>, by?: string): void {
+    keys.addApiKey(this.#session, key, by)
   }
 
-  endApiKey(id: string, at: number): boolean {
-    return keys.endApiKey(this.#session, id, at)
+  endApiKey(id: string, endsAt: number, by: { actor: string; at: number; reason?: string }): boolean {
+    return keys.endApiKey(this.#session, id, endsAt, by)
   }
 
   consumers(): Consumer[] {
@@ -180,24 +206,32 @@ export class Ledger {
     return this.#read(() => hooks.webhooks(this.#session))
   }
 
-  putWebhook(settings: WebhookSettings, place: WebhookPlace): void {
-    hooks.putWebhook(this.#session, settings, place)
+  putWebhook(settings: WebhookSettings, place: WebhookPlace, by?: string): void {
+    hooks.putWebhook(this.#session, settings, place, by)
   }
 
   editWebhook(id: string, edit: WebhookEdit, by: { actor: string; at: number }): boolean {
     return hooks.editWebhook(this.#session, id, edit, by)
   }
 
-  removeWebhook(id: string): boolean {
-    return hooks.removeWebhook(this.#session, id)
+  rotateWebhook(id: string, secrets: string, by: { actor: string; at: number; replaces: string }): boolean {
+    return hooks.rotateWebhook(this.#session, id, secrets, by)
   }
 
-  restartWebhook(id: string, request: { at: number; place?: WebhookPlace }): number | null {
+  removeWebhook(id: string, by: { actor: string; at: number }): boolean {
+    return hooks.removeWebhook(this.#session, id, by)
+  }
+
+  restartWebhook(id: string, request: { actor: string; at: number; place?: WebhookPlace }): number | null {
     return hooks.restartWebhook(this.#session, id, request)
   }
 
-  switchWebhook(id: string, disabled: string | null): boolean {
-    return hooks.switchWebhook(this.#session, id, disabled)
+  switchWebhook(id: string, disabled: string | null, by: { actor: string; at: number }): boolean {
+    return hooks.switchWebhook(this.#session, id, disabled, by)
+  }
+
+  webhookSecrets(claim: WebhookClaim): string | null {
+    return this.#read(() => hooks.webhookSecrets(this.#session, claim))
   }
 
   claimWebhook(id: string, request: AcquireRequest): (WebhookClaim & { webhook: Webhook }) | null {

@@ -2,7 +2,8 @@ import type { Commit, Landing } from '../../contract/index.ts'
 import type { StoredRow } from '../kit/judge.ts'
 import { noCounts, type LandingPlan } from '../kit/plan-landing.ts'
 import type { Session } from './connection.ts'
-import { STATUS_OF } from './encoding.ts'
+import { STATUS, STATUS_OF } from './encoding.ts'
+import type { Table } from './table.ts'
 
 /**
  * Looking up the rows that a page is about. A call per row costs more than landing it, and most pages lie side by side in
@@ -16,29 +17,68 @@ interface Stretch {
   readonly count: number
 }
 
-type RowValues = [key: string, position: number, status: number, hash: string | null, upstreamAt: string | null, writer: number, owner: number]
+type RowValues = [key: string, sequence: number, hash: string | null, upstreamAt: string | null, writer: number, owner: number]
+type TombstoneValues = [...RowValues, status: number]
 
-const COLUMNS = 'key, position, status, hash, upstream_at, writer_id, owner_id'
+const COLUMNS = '_key, _sequence, _hash, _upstream_at, _writer, _owner'
+const TOMBSTONE_COLUMNS = 'key, sequence, null, upstream_at, writer_id, owner_id, status'
 
-export function findRows(session: Session, databases: ReadonlyMap<string, number>, commit: Commit): (landing: Landing) => StoredRow | undefined {
-  const { connection, tenantId, base } = session
-  const known = new Map<string, ReadonlyMap<string, RowValues>>()
-  for (const [name, id] of databases) {
-    const stretch = stretchOf([...commit.landings, ...commit.quarantined].filter((item) => item.database === name).map((item) => item.key))
-    if (stretch === null) continue
-    const rows = connection.prepareArrays(
-      `select ${COLUMNS} from tidemark_rows where tenant_id = ? and database_id = ? and key between ? and ? limit ?`,
-    ).all(tenantId, id, stretch.least, stretch.most, 2 * stretch.count + 1) as unknown as RowValues[]
-    if (rows.length <= 2 * stretch.count) known.set(name, new Map(rows.map((row) => [row[0], row])))
+/** What the store knows of each key: the current row, or else the tombstone. */
+export function findRows(session: Session, tables: ReadonlyMap<string, Table>, commit: Commit): (landing: Landing) => StoredRow | undefined {
+  const { connection, tenantId } = session
+  const known = new Map<string, Finder>()
+  for (const table of tables.values()) {
+    const keys = [...commit.landings, ...commit.quarantined].filter(({ database }) => database === table.database).map(({ key }) => key)
+    const stretch = stretchOf(keys)
+    const rows = findLive(session, table, stretch)
+    const tombstones = connection.get('select 1 from tidemark_tombstones where tenant_id = ? and database_id = ? limit 1', tenantId, table.id) === undefined
+      ? () => undefined
+      : findTombstone(session, table, stretch)
+    const contests = readContests(session, table)
+    known.set(table.database, (key) => {
+      const live = rows(key)
+      const row: TombstoneValues | undefined = live === undefined ? tombstones(key) : [...live, STATUS.live]
+      if (row === undefined) return undefined
+      const [, sequence, hash, upstreamAt, writer, owner, status] = row
+      return { sequence, status: STATUS_OF[status]!, hash, upstreamAt, writer, owner, contestedBy: contests?.get(key) ?? null }
+    })
   }
-  const one = connection.prepareArrays(`select ${COLUMNS} from tidemark_rows where tenant_id = ? and database_id = ? and key = ?`)
-  return ({ database, key }) => {
-    const rows = known.get(database)
-    const row = rows === undefined ? (one.get(tenantId, databases.get(database)!, key) as unknown as RowValues | undefined) : rows.get(key)
-    if (row === undefined) return undefined
-    const [, position, status, hash, upstreamAt, writer, owner] = row
-    return { sequence: position - base, status: STATUS_OF[status]!, hash, upstreamAt, writer, owner }
+  return ({ database, key }) => known.get(database)!(key)
+}
+
+type Finder = (key: string) => StoredRow | undefined
+
+function findLive({ connection }: Session, { name }: Table, stretch: Stretch | null): (key: string) => RowValues | undefined {
+  if (stretch !== null) {
+    const rows = connection.prepareArrays(`select ${COLUMNS} from ${name} where _key between ? and ? limit ?`)
+      .all(stretch.least, stretch.most, 2 * stretch.count + 1) as unknown as RowValues[]
+    if (rows.length <= 2 * stretch.count) {
+      const found = new Map(rows.map((row) => [row[0], row]))
+      return (key) => found.get(key)
+    }
   }
+  const one = connection.prepareArrays(`select ${COLUMNS} from ${name} where _key = ?`)
+  return (key) => one.get(key) as unknown as RowValues | undefined
+}
+
+function findTombstone({ connection, tenantId }: Session, { id }: Table, stretch: Stretch | null): (key: string) => TombstoneValues | undefined {
+  const from = `select ${TOMBSTONE_COLUMNS} from tidemark_tombstones where tenant_id = ? and database_id = ?`
+  if (stretch !== null) {
+    const rows = connection.prepareArrays(`${from} and key between ? and ? limit ?`)
+      .all(tenantId, id, stretch.least, stretch.most, 2 * stretch.count + 1) as unknown as TombstoneValues[]
+    if (rows.length <= 2 * stretch.count) {
+      const found = new Map(rows.map((row) => [row[0], row]))
+      return (key) => found.get(key)
+    }
+  }
+  const one = connection.prepareArrays(`${from} and key = ?`)
+  return (key) => one.get(tenantId, id, key) as unknown as TombstoneValues | undefined
+}
+
+/** Null when no version of the database is contested, as nearly always. */
+function readContests({ connection, tenantId }: Session, { id }: Table): Map<string, number> | null {
+  const rows = connection.all<{ key: string; cycle: number }>('select key, cycle_id as cycle from tidemark_contests where tenant_id = ? and database_id = ?', tenantId, id)
+  return rows.length === 0 ? null : new Map(rows.map(({ key, cycle }) => [key, cycle]))
 }
 
 /**
@@ -47,28 +87,26 @@ export function findRows(session: Session, databases: ReadonlyMap<string, number
  * records that are all alike, one may have gone and another come.
  */
 export function planUnchanged(
-  session: Session, databases: ReadonlyMap<string, number>, commit: Commit, facts: { owner: number; position: number },
+  session: Session, tables: ReadonlyMap<string, Table>, commit: Commit, facts: { owner: number; position: number },
 ): LandingPlan | null {
   const { landings } = commit
-  const [database] = databases.keys()
-  if (databases.size !== 1 || commit.quarantined.length > 0 || landings.some((landing) => landing.type === 'delete')) return null
+  const [table] = tables.values()
+  if (tables.size !== 1 || commit.quarantined.length > 0 || landings.some((landing) => landing.type === 'delete')) return null
   const stretch = stretchOf(landings.map((landing) => landing.key))
-  if (stretch === null) return null
+  if (stretch === null || readContests(session, table!) !== null) return null
 
   const found = session.connection.get<{ count: number; ours: number; stamps: string | null; first: number; last: number }>(
-    `select count(*) as count, sum(status = 0 and owner_id = ?) as ours, group_concat(hash || coalesce(upstream_at, '-') || length(key) || ':' || key, '') as stamps,
-       min(position) as first, max(position) as last
-     from (select key, status, owner_id, hash, upstream_at, position from tidemark_rows
-       where tenant_id = ? and database_id = ? and key between ? and ? order by key limit ?)`,
-    facts.owner, session.tenantId, databases.get(database!)!, stretch.least, stretch.most, stretch.count + 1,
+    `select count(*) as count, sum(_owner = ?) as ours, group_concat(_hash || coalesce(_upstream_at, '-') || length(_key) || ':' || _key, '') as stamps,
+       min(_sequence) as first, max(_sequence) as last
+     from (select _key, _owner, _hash, _upstream_at, _sequence from ${table!.name} where _key between ? and ? order by _key limit ?)`,
+    facts.owner, stretch.least, stretch.most, stretch.count + 1,
   )!
   // Side by side in the log as well: then they are one range of what the cycle saw, and need not be told one by one.
   if (found.count !== stretch.count || found.ours !== found.count || found.last - found.first + 1 !== found.count) return null
   if (found.stamps !== stampsOf(landings)) return null
-  const first = found.first - session.base
   return {
-    writes: [], touches: [], sightings: [], overlap: [], position: facts.position,
-    seen: Array.from({ length: found.count }, (_, at) => first + at),
+    writes: [], touches: [], contests: [], asked: [], sightings: [], overlap: [], position: facts.position,
+    seen: Array.from({ length: found.count }, (_, at) => found.first + at),
     counts: { ...noCounts(), unchanged: found.count },
   }
 }

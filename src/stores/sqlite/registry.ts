@@ -3,21 +3,26 @@ import type {
   Inflight, Lease, Signal, SyncRef, Trail, TrailEntry, TrailQuery, WrappedKey,
 } from '../../contract/index.ts'
 import { conflictEntry, keyEntry } from '../kit/audit-entries.ts'
-import { toCheckpoint, toCycleRecord, toInflight, type CycleRow, type RegistryEntry } from '../kit/registry-rows.ts'
+import { checkBound, repaired, type BoundRow } from '../kit/check-bound.ts'
+import { NEVER_RUN, toCheckpoint, toCycleRecord, toInflight, type CycleRow, type RegistryEntry } from '../kit/registry-rows.ts'
 import { tenantErased } from '../kit/tenant-erased.ts'
 import { linkHash, linkText } from '../../registry/chain.ts'
 import type { Session } from './connection.ts'
-import { ensureView } from './views.ts'
+import { ensureTable } from './table.ts'
 
 /** Leases, checkpoints and the record of cycles: who may write, and from where. */
 
 export function acquire(session: Session, ref: SyncRef, request: AcquireRequest): Acquired | Held {
   const { connection } = session
   return connection.write(() => {
-    const entry = ensureEntry(session, ref, request.byItself)
+    const found = ensureEntry(session, ref, request.byItself)
+    const bound = readBound(session, ref)
+    if (request.forRepair !== true) checkBound(ref, found, bound)
+    const entry = request.forRepair === true ? repaired(found, bound) : found
     if (entry.holder !== null && entry.held_until! > request.at && entry.holder !== request.evict) {
       return { kind: 'held' as const, by: entry.holder, until: entry.held_until! }
     }
+    if (entry !== found) writeRepaired(session, entry, bound)
     const epoch = entry.epoch + 1
     connection.run(
       'update tidemark_registry set epoch = ?, holder = ?, held_since = ?, held_until = ? where tenant_id = ? and sync_id = ?',
@@ -57,7 +62,7 @@ export function release(session: Session, lease: Lease, report?: CycleReport): v
       )
     } else if (report.error !== null) {
       connection.run(
-        `update tidemark_registry set failures = failures + 1, error_code = ?, error_message = ?, error_at = ?, retry_at = ?
+        `update tidemark_registry set failures = ${report.isHeldBack === true ? 'max(failures, 1)' : 'failures + 1'}, error_code = ?, error_message = ?, error_at = ?, retry_at = ?
          where tenant_id = ? and sync_id = ?`,
         report.error.code, report.error.message, report.endedAt, report.retryAt, tenantId, entry.sync_id,
       )
@@ -71,7 +76,8 @@ export function begin(session: Session, lease: Lease, request: BeginRequest): Be
   return connection.write(() => {
     const entry = heldEntry(session, lease)
     if (entry === null) return null
-    for (const database of request.databases) ensureView(session, database, [])
+    checkBound(lease.ref, entry, readBound(session, lease.ref))
+    for (const database of request.databases) ensureTable(session, database, [])
     const columns = columnsOf(session, request.databases)
     connection.run('update tidemark_registry set triggered_at = null where tenant_id = ? and sync_id = ?', tenantId, entry.sync_id)
     const position = readSequence(session)
@@ -83,13 +89,16 @@ export function begin(session: Session, lease: Lease, request: BeginRequest): Be
       )
       return { inflight: unfinished, resumed: true, position, columns }
     }
-    if (unfinished !== null) forgetSeen(session, unfinished.cycle)
-    const cycle = connection.run(
-      'insert into tidemark_cycles (tenant_id, sync_id, mode, trigger, started_at, start_sequence) values (?, ?, ?, ?, ?, ?)',
-      tenantId, entry.sync_id, request.mode, request.trigger, request.at, position,
-    ).lastInsertRowid
+    if (unfinished !== null) {
+      forgetSeen(session, unfinished.cycle)
+      closeCycle(session, unfinished.cycle)
+    }
     // A replace cycle pages from the start; an incremental one goes on from what is committed.
     const state = request.mode === 'replace' ? null : entry.committed
+    const cycle = connection.run(
+      'insert into tidemark_cycles (tenant_id, sync_id, mode, trigger, started_at, start_sequence, page, has_state) values (?, ?, ?, ?, ?, ?, 0, ?)',
+      tenantId, entry.sync_id, request.mode, request.trigger, request.at, position, Number(state !== null),
+    ).lastInsertRowid
     const inflight: Inflight = { cycle, mode: request.mode, page: 0, state, startedAt: request.at, scope: null, tidemark: null, guard: null, startSequence: position }
     writeInflight(session, entry.sync_id, inflight)
     return { inflight, resumed: false, position, columns }
@@ -103,8 +112,11 @@ function columnsOf({ connection, tenantId }: Session, databases: readonly string
   }))
 }
 
-export function read(session: Session, ref: SyncRef): Checkpoint {
-  return toCheckpoint(findEntry(session, ref))
+export function read(session: Session, ref: SyncRef, { forRepair = false }: { forRepair?: boolean } = {}): Checkpoint {
+  const entry = findEntry(session, ref)
+  const bound = readBound(session, ref)
+  if (!forRepair) checkBound(ref, entry, bound)
+  return toCheckpoint(forRepair ? repaired(entry ?? NEVER_RUN, bound) : entry)
 }
 
 export function syncs(session: Session): SyncRef[] {
@@ -142,12 +154,16 @@ export function trail(session: Session, query: TrailQuery): Trail {
   const { connection, tenantId } = session
   const [where, place] = 'after' in query ? ['a.audit_id > ? order by a.audit_id', query.after] as const : ['a.audit_id < ? order by a.audit_id desc', query.before] as const
   const entries = connection.all<TrailEntry>(
-    `select a.audit_id as id, g.connector_id as worker, g.stream_id as sync, a.epoch, a.version, a.at, a.actor, a.action, a.reason, a.cycle_id as cycle, a.state, a.hash
+    `select a.audit_id as id, coalesce(a.connector_id, g.connector_id) as worker, coalesce(a.stream_id, g.stream_id) as sync, a.epoch, a.version, a.at, a.actor, a.action, a.reason, a.cycle_id as cycle, a.state, a.hash
      from tidemark_audit a left join tidemark_registry g using (sync_id) where a.tenant_id = ? and ${where} limit ?`,
     tenantId, place, query.limit,
   ).map((entry) => ({ ...entry }))
   const { head, count } = connection.get<{ head: string; count: number }>('select audit_head as head, audit_count as count from tidemark_tenants where tenant_id = ?', tenantId)!
   return { entries, head, count }
+}
+
+export function wrappingKeys({ connection }: Session): string[] {
+  return connection.all<{ id: string }>('select distinct wrapped_by as id from tidemark_data_keys order by 1').map(({ id }) => id)
 }
 
 export function dataKeys(session: Session): WrappedKey[] {
@@ -162,7 +178,7 @@ export function putDataKey(session: Session, { id, wrappedBy, wrapped }: Wrapped
     const { changes } = replaces === undefined
       ? connection.run(
         `insert into tidemark_data_keys (tenant_id, key_id, number, wrapped_by, wrapped)
-         select ?, ?, count(*) + 1, ?, ? from tidemark_data_keys where tenant_id = ? on conflict do nothing`, tenantId, id, wrappedBy, wrapped, tenantId,
+         select ?, ?, coalesce(max(number), 0) + 1, ?, ? from tidemark_data_keys where tenant_id = ? on conflict do nothing`, tenantId, id, wrappedBy, wrapped, tenantId,
       )
       : connection.run('update tidemark_data_keys set wrapped_by = ?, wrapped = ? where tenant_id = ? and key_id = ? and wrapped_by = ?', wrappedBy, wrapped, tenantId, id, replaces)
     if (changes === 0) return false
@@ -213,8 +229,9 @@ export function writeAudit(session: Session, entry: RegistryEntry | null, audit:
   const head = linkHash(previous, linkText(chained))
   connection.run('update tidemark_tenants set audit_head = ?, audit_count = audit_count + 1 where tenant_id = ?', head, tenantId)
   connection.run(
-    'insert into tidemark_audit (tenant_id, sync_id, version, at, actor, action, reason, cycle_id, state, epoch, hash) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
-    tenantId, entry?.sync_id ?? 0, audit.version, audit.at, audit.actor, audit.action, audit.reason, audit.cycle, audit.state, chained.epoch, head,
+    `insert into tidemark_audit (tenant_id, sync_id, connector_id, stream_id, version, at, actor, action, reason, cycle_id, state, epoch, hash)
+     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    tenantId, entry?.sync_id ?? 0, chained.worker, chained.sync, audit.version, audit.at, audit.actor, audit.action, audit.reason, audit.cycle, audit.state, chained.epoch, head,
   )
 }
 
@@ -226,13 +243,40 @@ export function readSequence(session: Session): number {
   return session.connection.get<{ sequence: number }>('select sequence from tidemark_tenants where tenant_id = ?', session.tenantId)!.sequence
 }
 
+/** The cycle is no longer the unfinished one of its sync. */
+export function closeCycle({ connection, tenantId }: Session, cycle: number): void {
+  connection.run('update tidemark_cycles set page = null, has_state = null where tenant_id = ? and cycle_id = ?', tenantId, cycle)
+}
+
+function readBound({ connection, tenantId }: Session, { worker, sync }: SyncRef): BoundRow {
+  return connection.get<BoundRow>(
+    `select m.version as moved_version, m.state is not null as moved_has_state, o.cycle_id as open_cycle, o.page as open_page, o.has_state as open_has_state
+     from (select 1)
+     left join (select version, state from tidemark_audit where tenant_id = ?1 and connector_id = ?2 and stream_id = ?3 and action in ('complete', 'set')
+                order by audit_id desc limit 1) m on true
+     left join (select cycle_id, page, has_state from tidemark_cycles where page is not null
+                and sync_id = (select sync_id from tidemark_registry where tenant_id = ?1 and connector_id = ?2 and stream_id = ?3)
+                order by cycle_id desc limit 1) o on true`,
+    tenantId, worker, sync,
+  )!
+}
+
+function writeRepaired(session: Session, entry: RegistryEntry, { open_cycle: open }: BoundRow): void {
+  const { connection, tenantId } = session
+  connection.run('update tidemark_registry set version = ?, committed = null, committed_by = null where tenant_id = ? and sync_id = ?', entry.version, tenantId, entry.sync_id)
+  writeInflight(session, entry.sync_id, null)
+  if (open === null) return
+  forgetSeen(session, open)
+  closeCycle(session, open)
+}
+
 function findEntry(session: Session, ref: SyncRef): RegistryEntry | undefined {
   return session.connection.get<RegistryEntry>(
     'select * from tidemark_registry where tenant_id = ? and connector_id = ? and stream_id = ?', session.tenantId, ref.worker, ref.sync,
   )
 }
 
-function ensureEntry(session: Session, ref: SyncRef, byItself = false): RegistryEntry {
+export function ensureEntry(session: Session, ref: SyncRef, byItself = false): RegistryEntry {
   const found = findEntry(session, ref)
   if (found !== undefined) return found
   const epoch = welcomeTenant(session, byItself)

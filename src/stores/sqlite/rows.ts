@@ -1,99 +1,169 @@
 import type { Landing } from '../../contract/index.ts'
-import type { LandingPlan, RowWrite } from '../kit/plan-landing.ts'
+import type { LandingPlan, RowContest, RowTouch, RowWrite } from '../kit/plan-landing.ts'
+import { growColumns } from '../kit/tables/grow-columns.ts'
 import type { Parameter, Session } from './connection.ts'
-import { ACTION, STATUS } from './encoding.ts'
-import { isSorted } from './lookup.ts'
+import type { Encodings } from './encodings.ts'
+import { STATUS } from './encoding.ts'
+import { alterTable, bindValues, LIMITS, OWN, takenNames, type Table } from './table.ts'
 
 /** Rows per insert statement. One call per row spends half its time crossing into SQLite; past about twenty it no longer helps. */
 const BATCH = 20
 
-interface Ids {
-  readonly commit: number
+export interface WriteFacts {
+  readonly encodings: Encodings
   readonly writer: number
   readonly owner: number
   /** By database, where another. */
   readonly owners: ReadonlyMap<string, number>
+  /** The commit's time, in ms. */
+  readonly committedAt: number
 }
 
-/** Newcomers, by far the most on a first load, go in many at a time; everything else one by one. */
-export function writeRows(session: Session, plan: LandingPlan, databases: Map<string, number>, ids: Ids): void {
-  for (const [name, id] of databases) {
-    const newcomers = plan.writes.filter((write) => write.action === 'created' && write.row === undefined && write.landing.database === name)
-    insertNewcomers(session, id, newcomers as Newcomer[], { ...ids, owner: ids.owners.get(name) ?? ids.owner })
+/** Carries out a plan: the table gets the new versions, its history those they replace. */
+export function writeRows(session: Session, plan: LandingPlan, tables: ReadonlyMap<string, Table>, facts: WriteFacts): void {
+  const syncedAt = new Date(facts.committedAt).toISOString()
+  for (const known of tables.values()) {
+    const writes = plan.writes.filter(({ landing }) => landing.database === known.database)
+    const upserts = writes.filter((write): write is Upsert => write.landing.type === 'upsert')
+    const table = grow(session, known, upserts, facts.encodings)
+    const owner = facts.owners.get(table.database) ?? facts.owner
+    insertRows(session, table, upserts.filter(isCreated), { ...facts, owner, syncedAt })
+    updateRows(session, table, upserts.filter((write) => !isCreated(write)), { ...facts, syncedAt })
+    for (const write of writes) if (write.landing.type === 'delete') deleteRow(session, table, write, { ...facts, owner, syncedAt })
   }
-  for (const write of plan.writes) {
-    if (write.action === 'created' && write.row === undefined) continue
-    if (write.action !== null) appendLog(session, write, databases.get(write.landing.database)!, ids.commit)
-    writeRow(session, write, databases.get(write.landing.database)!, ids)
-  }
-  for (const { landing, upstreamAt } of plan.touches) touchRow(session, databases, landing, upstreamAt)
+  for (const touch of plan.touches) touchRow(session, tables.get(touch.landing.database)!, touch)
+  for (const contest of plan.contests) noteContest(session, tables.get(contest.landing.database)!, contest)
 }
 
-type Newcomer = RowWrite & { readonly landing: Extract<Landing, { type: 'upsert' }> }
+type Upsert = RowWrite & { readonly landing: Extract<Landing, { type: 'upsert' }> }
+type Facts = WriteFacts & { readonly syncedAt: string }
+
+function isCreated({ action }: RowWrite): boolean {
+  return action === 'created'
+}
+
+/** The table with a column for every member of these records. */
+function grow(session: Session, table: Table, writes: readonly Upsert[], encodings: Encodings): Table {
+  let isNew = false
+  for (const { landing } of writes) isNew = encodings.of(landing, table).isNew || isNew
+  if (!isNew) return table
+  const records = writes.map(({ landing }) => encodings.recordOf(landing))
+  const columns = growColumns(table.columns, records, writes[0]!.sequence, { reserved: takenNames(session, table), ...LIMITS })
+  return columns === table.columns ? table : alterTable(session, table, columns)
+}
 
 /**
- * A value bound costs a fifth of a microsecond, so each is bound once: what is the same for all rows of a sync stands in the
- * statement's text, which stays prepared; what a batch has in common is bound ahead of its rows; and positions that follow
- * one another, as on a first load, are counted on from the first.
+ * A value bound costs a fifth of a microsecond, so each is bound once: what a batch has in common is bound ahead of its rows,
+ * and sequences that follow one another, as on a first load, are counted on from the first.
  */
-function insertNewcomers(session: Session, databaseId: number, newcomers: readonly Newcomer[], ids: Pick<Ids, 'commit' | 'writer' | 'owner'>): void {
-  if (newcomers.length === 0) return
-  const { tenantId, base } = session
-  const cursors = newcomers.some(({ landing }) => landing.cursor !== null)
-  const follow = newcomers.at(-1)!.sequence - newcomers[0]!.sequence === newcomers.length - 1
-  insertBatched(session, 'insert into tidemark_log (commit_id, position, database_id, key, action, previous, cursor, upstream_at, record) values ', newcomers, {
-    tuple: (at) => `(?1,${follow ? `?2+${at}` : '?'},${databaseId},?,${ACTION.created},null,${cursors ? '?' : 'null'},?,?)`,
-    shared: ({ sequence }) => (follow ? [ids.commit, base + sequence] : [ids.commit]),
-    push: ({ landing, sequence }, into) => {
-      if (!follow) into.push(base + sequence)
-      into.push(landing.key)
-      if (cursors) into.push(landing.cursor)
-      into.push(landing.upstreamAt, landing.text)
+function insertRows(session: Session, table: Table, writes: readonly Upsert[], facts: Facts): void {
+  if (writes.length === 0) return
+  const records = writes.map(({ landing }) => facts.encodings.of(landing, table))
+  const follow = writes.at(-1)!.sequence - writes[0]!.sequence === writes.length - 1
+  const hasCursor = writes.some(({ landing }) => landing.cursor !== null)
+  const hasExtra = records.some(({ extra }) => extra !== null)
+  const members = table.members.map(() => ',?').join('')
+  const tuple = (at: number): string => {
+    const sequence = follow ? `?2+${at}` : '?'
+    const created = follow ? sequence : '?'
+    return `(?1,${sequence},${created},?,?,?,${hasCursor ? '?' : 'null'},${facts.writer},${facts.owner},${hasExtra ? '?' : 'null'}${members})`
+  }
+  // Numbered parameters come first: an unnumbered one takes the number after the largest before it.
+  const own = '_synced_at, _sequence, _created_sequence, _key, _hash, _upstream_at, _cursor, _writer, _owner, _extra'
+  const head = `insert into ${table.name} (${[own, ...table.members].join(', ')}) values `
+  insertBatched(session, head, writes, {
+    tuple, shared: ({ sequence }) => (follow ? [facts.syncedAt, sequence] : [facts.syncedAt]),
+    push: ({ landing, sequence, row }, into, at) => {
+      if (!follow) into.push(sequence, sequence)
+      into.push(landing.key, landing.hash, landing.upstreamAt ?? row?.upstreamAt ?? null)
+      if (hasCursor) into.push(landing.cursor)
+      const record = records[at]!
+      if (hasExtra) into.push(record.extra)
+      bindValues(table, record, into)
     },
   })
-  // In key order, so that a page of scattered keys walks the tree once.
-  const inOrder = isSorted(newcomers.map(({ landing }) => landing))
-  const sorted = inOrder ? newcomers : newcomers.toSorted((a, b) => (a.landing.key < b.landing.key ? -1 : 1))
-  const followOn = inOrder && follow
-  insertBatched(session, 'insert into tidemark_rows (position, tenant_id, database_id, key, status, hash, upstream_at, writer_id, owner_id) values ', sorted, {
-    tuple: (at) => `(${followOn ? `?1+${at}` : '?'},${tenantId},${databaseId},?,${STATUS.live},?,?,${ids.writer},${ids.owner})`,
-    shared: ({ sequence }) => (followOn ? [base + sequence] : []),
-    push: ({ landing, sequence }, into) => {
-      if (!followOn) into.push(base + sequence)
-      into.push(landing.key, landing.hash, landing.upstreamAt)
-    },
+  for (const { landing, row } of writes) if (row !== undefined) forgetTombstone(session, table, landing.key)
+}
+
+/** The replaced versions go to the history; the rows stay where they are, with whatever else their table has. */
+function updateRows(session: Session, table: Table, writes: readonly Upsert[], { writer, syncedAt, encodings }: Facts): void {
+  if (writes.length === 0) return
+  keepVersions(session, table, writes.map(({ landing, sequence }) => ({ key: landing.key, until: sequence })), syncedAt)
+  const update = session.connection.prepare(
+    `update ${table.name} set _sequence = ?, _hash = ?, _upstream_at = ?, _synced_at = ?, _cursor = ?, _writer = ?, _extra = ?${
+      table.members.map((name) => `, ${name} = ?`).join('')} where _key = ?`,
+  )
+  for (const { landing, sequence, row } of writes) {
+    const record = encodings.of(landing, table)
+    // A fact without a time keeps the row's: what is older than that is still older.
+    const values: Parameter[] = [sequence, landing.hash, landing.upstreamAt ?? row!.upstreamAt, syncedAt, landing.cursor, writer, record.extra]
+    bindValues(table, record, values)
+    values.push(landing.key)
+    update.run(...values)
+    if (row!.contestedBy !== null) forgetContest(session, table, landing.key)
+  }
+}
+
+/** A row that comes back belongs to whoever brought it; a living one keeps its owner, also as a tombstone. */
+function deleteRow(session: Session, table: Table, { landing, action, sequence, row }: RowWrite, { writer, owner, syncedAt }: Facts): void {
+  const { connection, tenantId } = session
+  if (row?.status === 'live') {
+    keepVersions(session, table, [{ key: landing.key, until: sequence }], syncedAt)
+    connection.run(`delete from ${table.name} where _key = ?`, landing.key)
+  }
+  if (action !== null) {
+    connection.run(
+      'insert into tidemark_deletions (tenant_id, sequence, database_id, key, upstream_at) values (?, ?, ?, ?, ?)',
+      tenantId, sequence, table.id, landing.key, landing.upstreamAt,
+    )
+  }
+  connection.run(
+    `insert into tidemark_tombstones (tenant_id, database_id, key, sequence, status, upstream_at, writer_id, owner_id) values (?, ?, ?, ?, ?, ?, ?, ?)
+     on conflict do update set sequence = excluded.sequence, status = excluded.status, upstream_at = excluded.upstream_at,
+       writer_id = excluded.writer_id, owner_id = excluded.owner_id`,
+    tenantId, table.id, landing.key, sequence, STATUS.deleted, landing.upstreamAt ?? row?.upstreamAt ?? null, writer,
+    row?.status === 'live' ? row.owner : owner,
+  )
+  if (row !== undefined && row.contestedBy !== null) forgetContest(session, table, landing.key)
+}
+
+/** Puts current rows into the history, as they are before the write of the sequence `until`. */
+function keepVersions(session: Session, table: Table, versions: readonly { key: string; until: number }[], untilAt: string): void {
+  const columns = [...OWN, ...table.members]
+  insertBatched(session, `insert into ${table.history} (_until_sequence, _until_at, ${columns.join(', ')}) select v.column1, ?1, ${
+    columns.map((name) => `t.${name}`).join(', ')} from (values `, versions, {
+    tuple: () => '(?,?)', shared: () => [untilAt], push: ({ key, until }, into) => into.push(until, key), tail: `) v cross join ${table.name} t on t._key = v.column2`,
   })
 }
 
-function appendLog(session: Session, { landing, action, sequence, row }: RowWrite, databaseId: number, commitId: number): void {
-  const upsert = landing.type === 'upsert' ? landing : null
-  session.connection.run(
-    'insert into tidemark_log (position, commit_id, database_id, key, action, previous, cursor, upstream_at, record) values (?, ?, ?, ?, ?, ?, ?, ?, ?)',
-    session.base + sequence, commitId, databaseId, landing.key, ACTION[action!], row === undefined ? null : session.base + row.sequence,
-    upsert?.cursor ?? null, landing.upstreamAt, upsert?.text ?? null,
-  )
+function forgetTombstone(session: Session, table: Table, key: string): void {
+  session.connection.run('delete from tidemark_tombstones where tenant_id = ? and database_id = ? and key = ?', session.tenantId, table.id, key)
+  forgetContest(session, table, key)
 }
 
-function writeRow(session: Session, { landing, sequence, row }: RowWrite, databaseId: number, ids: Ids): void {
-  const upsert = landing.type === 'upsert' ? landing : null
-  // A fact without a time keeps the row's: what is older than that is still older, and what was known then stays dead.
-  const upstreamAt = landing.upstreamAt ?? row?.upstreamAt ?? null
-  // A row that comes back belongs to whoever brought it; a living one keeps its owner.
-  const owner = row?.status === 'live' ? row.owner : (ids.owners.get(landing.database) ?? ids.owner)
-  session.connection.run(
-    `insert into tidemark_rows (tenant_id, database_id, key, position, status, hash, upstream_at, writer_id, owner_id) values (?, ?, ?, ?, ?, ?, ?, ?, ?)
-     on conflict do update set position = excluded.position, status = excluded.status, hash = excluded.hash,
-       upstream_at = excluded.upstream_at, writer_id = excluded.writer_id, owner_id = excluded.owner_id`,
-    session.tenantId, databaseId, landing.key, session.base + sequence, upsert === null ? STATUS.deleted : STATUS.live,
-    upsert?.hash ?? null, upstreamAt, ids.writer, owner,
-  )
+function forgetContest({ connection, tenantId }: Session, table: Table, key: string): void {
+  connection.run('delete from tidemark_contests where tenant_id = ? and database_id = ? and key = ?', tenantId, table.id, key)
 }
 
-function touchRow(session: Session, databases: Map<string, number>, landing: Landing, upstreamAt: string | null): void {
-  const where = 'where tenant_id = ? and database_id = ? and key = ?'
-  const id = databases.get(landing.database)!
-  if (landing.type === 'delete') session.connection.run(`update tidemark_rows set upstream_at = ?, status = ? ${where}`, upstreamAt, STATUS.deleted, session.tenantId, id, landing.key)
-  else session.connection.run(`update tidemark_rows set upstream_at = ?, hash = ? ${where}`, upstreamAt, landing.hash, session.tenantId, id, landing.key)
+function touchRow(session: Session, table: Table, { landing, upstreamAt }: RowTouch): void {
+  const { connection, tenantId } = session
+  if (landing.type === 'upsert') connection.run(`update ${table.name} set _upstream_at = ?, _hash = ? where _key = ?`, upstreamAt, landing.hash, landing.key)
+  else {
+    connection.run(
+      'update tidemark_tombstones set upstream_at = ?, status = ? where tenant_id = ? and database_id = ? and key = ?',
+      upstreamAt, STATUS.deleted, tenantId, table.id, landing.key,
+    )
+  }
+  forgetContest(session, table, landing.key)
+}
+
+function noteContest(session: Session, table: Table, { landing, by }: RowContest): void {
+  const { connection, tenantId } = session
+  if (by === null) return forgetContest(session, table, landing.key)
+  connection.run(
+    'insert into tidemark_contests (tenant_id, database_id, key, cycle_id) values (?, ?, ?, ?) on conflict do update set cycle_id = excluded.cycle_id',
+    tenantId, table.id, landing.key, by,
+  )
 }
 
 interface Batched<Write> {
@@ -101,21 +171,22 @@ interface Batched<Write> {
   tuple(at: number): string
   /** Bound once for a batch, from its first write. */
   shared(first: Write): Parameter[]
-  push(write: Write, into: Parameter[]): void
+  push(write: Write, into: Parameter[], at: number): void
+  readonly tail?: string
 }
 
-function insertBatched<Write>(session: Session, head: string, writes: readonly Write[], { tuple, shared, push }: Batched<Write>): void {
+function insertBatched<Write>(session: Session, head: string, writes: readonly Write[], { tuple, shared, push, tail = '' }: Batched<Write>): void {
   const { connection } = session
   const run = (statement: ReturnType<typeof connection.prepare>, from: number, to: number): void => {
     const parameters = shared(writes[from]!)
-    for (let at = from; at < to; at++) push(writes[at]!, parameters)
+    for (let at = from; at < to; at++) push(writes[at]!, parameters, at)
     statement.run(...parameters)
   }
   let at = 0
   if (writes.length >= BATCH) {
-    const many = connection.prepare(head + Array.from({ length: BATCH }, (_, place) => tuple(place)).join(','))
+    const many = connection.prepare(head + Array.from({ length: BATCH }, (_, place) => tuple(place)).join(',') + tail)
     for (; at + BATCH <= writes.length; at += BATCH) run(many, at, at + BATCH)
   }
-  const one = connection.prepare(head + tuple(0))
+  const one = connection.prepare(head + tuple(0) + tail)
   for (; at < writes.length; at++) run(one, at, at + 1)
 }

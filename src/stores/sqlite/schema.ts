@@ -1,12 +1,11 @@
 /** Version of the tables below; a file with a higher one was written by a newer tidemark and is left alone. */
-export const SCHEMA_VERSION = 12
+export const SCHEMA_VERSION = 17
 
-/**
- * `position` = tenant × 2^40 + sequence: one integer key that clusters the log by tenant, so that a tenant's feed is a
- * range scan and no second index is needed. It stays within the integers a double holds for 8191 tenants.
- */
+/** Before it states were not sealed, and what is not sealed is never taken for a state. No release wrote such a store. */
+export const SCHEMA_VERSION_MIN = 4
+
+/** Up to version 16 the log had a `position`: tenant × 2^40 + sequence. */
 export const POSITIONS_PER_TENANT = 2 ** 40
-export const TENANTS_MAX = 8191
 
 const TABLES = `
 create table tidemark_tenants (
@@ -361,5 +360,127 @@ alter table tidemark_tenants add column erased integer not null default 0;
 alter table tidemark_tenants add column epoch integer not null default 0;
 `
 
+/** How far a sync is complete, and whether a backfill has been ordered. */
+const BACKFILL_NEEDED = `
+alter table tidemark_registry add column complete_since integer;
+alter table tidemark_registry add column needed_at integer;
+alter table tidemark_registry add column needed_reason text;
+alter table tidemark_registry add column needed_cycle integer;
+update tidemark_registry set complete_since = coalesce(
+  (select c.started_at from tidemark_cycles c where c.tenant_id = tidemark_registry.tenant_id and c.cycle_id = tidemark_registry.committed_by), last_success_at
+);
+`
+
+/** A pause that a source announced belongs to its account: every sync, process and command keeps it. */
+const PAUSES = `
+create table tidemark_pauses (
+  tenant_id integer not null,
+  connector_id text not null,
+  pacer text not null,
+  origin text not null,
+  until_at integer not null,
+  noted_at integer not null,
+  primary key (tenant_id, connector_id, pacer, origin)
+) strict, without rowid;
+`
+
+/** The last cycle whose listing contradicted the row's version; see StoredRow. */
+const CONTESTED = 'alter table tidemark_rows add column contested_by integer'
+
+/**
+ * What binds a state outside its row: the audit log names the sync, also when its row is gone, and a cycle keeps the page it
+ * has come to while it is unfinished. An entry of the audit log cannot be replaced by INSERT OR REPLACE either, which runs no
+ * trigger on DELETE.
+ */
+const BOUND = `
+alter table tidemark_audit add column connector_id text;
+alter table tidemark_audit add column stream_id text;
+drop trigger tidemark_audit_stays;
+update tidemark_audit set (connector_id, stream_id) = (select connector_id, stream_id from tidemark_registry g where g.sync_id = tidemark_audit.sync_id);
+create trigger tidemark_audit_stays before update on tidemark_audit begin select raise(abort, 'the audit is only ever added to'); end;
+create trigger tidemark_audit_adds before insert on tidemark_audit when exists (select 1 from tidemark_audit where audit_id = new.audit_id)
+begin select raise(abort, 'the audit is only ever added to'); end;
+create index tidemark_audit_by_name on tidemark_audit (tenant_id, connector_id, stream_id, audit_id);
+alter table tidemark_cycles add column page integer;
+alter table tidemark_cycles add column has_state integer;
+update tidemark_cycles set (page, has_state) = (select inflight_page, inflight_state is not null from tidemark_registry g where g.inflight_cycle = cycle_id);
+create index tidemark_cycles_open on tidemark_cycles (sync_id) where page is not null;
+`
+
+/**
+ * From here on a database is a table of its own with typed columns, and a history beside it; the shared log is gone. What
+ * it holds is moved by `migrate-log.ts`, database by database: until then it waits under the names below.
+ */
+const TYPED_TABLES = `
+drop view tidemark_changes;
+alter table tidemark_databases rename column view_name to table_name;
+alter table tidemark_databases add column layout text not null default '[]';
+alter table tidemark_commits rename to tidemark_old_commits;
+
+-- Which database a range of sequences is in, and what its entries have in common: one row per commit and database.
+create table tidemark_commits (
+  tenant_id integer not null,
+  first_sequence integer not null,
+  last_sequence integer not null,
+  database_id integer not null,
+  sync_id integer not null,
+  cycle_id integer not null,
+  page integer not null,
+  committed_at integer not null,
+  primary key (tenant_id, first_sequence)
+) strict, without rowid;
+create index tidemark_commits_by_time on tidemark_commits (tenant_id, committed_at);
+
+-- The deletions of the feed.
+create table tidemark_deletions (
+  tenant_id integer not null,
+  sequence integer not null,
+  database_id integer not null,
+  key text not null,
+  upstream_at text,
+  primary key (tenant_id, sequence)
+) strict, without rowid;
+create index tidemark_deletions_by_key on tidemark_deletions (tenant_id, database_id, key);
+
+-- Keys that are gone, so that what is older than their deletion does not bring them back.
+create table tidemark_tombstones (
+  tenant_id integer not null,
+  database_id integer not null,
+  key text not null,
+  sequence integer not null,
+  status integer not null,
+  upstream_at text,
+  writer_id integer not null,
+  owner_id integer not null,
+  primary key (tenant_id, database_id, key)
+) strict, without rowid;
+
+-- Versions that a listing contradicted, and the last cycle that did; see StoredRow.
+create table tidemark_contests (
+  tenant_id integer not null,
+  database_id integer not null,
+  key text not null,
+  cycle_id integer not null,
+  primary key (tenant_id, database_id, key)
+) strict, without rowid;
+
+-- Databases whose entries are still in the old log, and up to where they have been moved.
+create table tidemark_migration (
+  database_id integer primary key,
+  tenant_id integer not null,
+  moved integer not null default 0
+) strict;
+insert into tidemark_migration (database_id, tenant_id) select database_id, tenant_id from tidemark_databases;
+insert into tidemark_commits (tenant_id, first_sequence, last_sequence, database_id, sync_id, cycle_id, page, committed_at)
+  select c.tenant_id, min(position) % ${POSITIONS_PER_TENANT}, max(position) % ${POSITIONS_PER_TENANT}, r.database_id, c.sync_id, c.cycle_id, c.page, c.committed_at
+  from (
+    select position, commit_id, database_id, sum(is_first) over (order by position) as range from (
+      select position, commit_id, database_id,
+        (lag(commit_id) over (order by position) is not commit_id or lag(database_id) over (order by position) is not database_id) as is_first
+      from tidemark_log
+    )
+  ) r join tidemark_old_commits c on c.commit_id = r.commit_id group by r.range;
+`
+
 /** What takes the tables from version n to n + 1; the first makes them. All that are needed run in one transaction. */
-export const MIGRATIONS: readonly string[] = [TABLES, STOP_WORD, SERVED, CHAIN, WEBHOOKS, CONSUMERS, ERASURE, HELD_SINCE, KEPT, SHARED_PACERS, GUARD, ERASED]
+export const MIGRATIONS: readonly string[] = [TABLES, STOP_WORD, SERVED, CHAIN, WEBHOOKS, CONSUMERS, ERASURE, HELD_SINCE, KEPT, SHARED_PACERS, GUARD, ERASED, BACKFILL_NEEDED, PAUSES, CONTESTED, BOUND, TYPED_TABLES]

@@ -59,11 +59,17 @@ function bindStore(tenant: string, calls: LedgerCalls): Store {
     signal: (...args) => calls.call(tenant, 'signal', ...args),
     audit: (...args) => calls.call(tenant, 'audit', ...args),
     trail: (...args) => calls.call(tenant, 'trail', ...args),
+    wrappingKeys: (...args) => calls.call(tenant, 'wrappingKeys', ...args),
     dataKeys: (...args) => calls.call(tenant, 'dataKeys', ...args),
     putDataKey: (...args) => calls.call(tenant, 'putDataKey', ...args),
+    sealedTexts: (...args) => calls.call(tenant, 'sealedTexts', ...args),
+    reseal: (...args) => calls.call(tenant, 'reseal', ...args),
+    removeDataKey: (...args) => calls.call(tenant, 'removeDataKey', ...args),
     cycles: (...args) => calls.call(tenant, 'cycles', ...args),
     takeSlots: (...args) => calls.call(tenant, 'takeSlots', ...args),
     pacers: (...args) => calls.call(tenant, 'pacers', ...args),
+    notePause: (...args) => calls.call(tenant, 'notePause', ...args),
+    pauses: (...args) => calls.call(tenant, 'pauses', ...args),
     position: (...args) => calls.call(tenant, 'position', ...args),
     changes: (...args) => calls.call(tenant, 'changes', ...args),
     rows: (...args) => calls.call(tenant, 'rows', ...args),
@@ -87,12 +93,14 @@ function bindStore(tenant: string, calls: LedgerCalls): Store {
     webhooks: (...args) => calls.call(tenant, 'webhooks', ...args),
     putWebhook: (...args) => calls.call(tenant, 'putWebhook', ...args),
     editWebhook: (...args) => calls.call(tenant, 'editWebhook', ...args),
+    rotateWebhook: (...args) => calls.call(tenant, 'rotateWebhook', ...args),
     removeWebhook: (...args) => calls.call(tenant, 'removeWebhook', ...args),
     restartWebhook: (...args) => calls.call(tenant, 'restartWebhook', ...args),
     switchWebhook: (...args) => calls.call(tenant, 'switchWebhook', ...args),
     claimWebhook: (...args) => calls.call(tenant, 'claimWebhook', ...args),
     renewWebhook: (...args) => calls.call(tenant, 'renewWebhook', ...args),
     releaseWebhook: (...args) => calls.call(tenant, 'releaseWebhook', ...args),
+    webhookSecrets: (...args) => calls.call(tenant, 'webhookSecrets', ...args),
     noteDeliveries: (...args) => calls.call(tenant, 'noteDeliveries', ...args),
     deliveries: (...args) => calls.call(tenant, 'deliveries', ...args),
     claimInbound: (...args) => calls.call(tenant, 'claimInbound', ...args),
@@ -124,14 +132,18 @@ class ThreadCalls implements LedgerCalls {
   #closed = false
 
   constructor(options: ConnectionOptions) {
-    this.#options = options
+    const { onMigration, ...cloneable } = options
+    this.#options = cloneable
     this.#worker = new Worker(new URL('./thread.js', import.meta.url), {
-      workerData: options,
+      workerData: cloneable,
       // A page lives for one commit. By default its remains pile up to 48 MB before they are swept, and no faster for it.
       resourceLimits: { maxYoungGenerationSizeMb: 4 },
     })
     this.#worker.unref()
-    this.#worker.on('message', (answer: Answer) => this.#settle(answer))
+    this.#worker.on('message', (answer: Answer) => {
+      if ('migration' in answer) onMigration?.(answer.migration)
+      else this.#settle(answer)
+    })
     this.#worker.on('error', (error) => this.#fail(error.message))
     this.#worker.on('exit', () => this.#fail('the thread ended'))
   }
@@ -179,7 +191,7 @@ class ThreadCalls implements LedgerCalls {
     })
   }
 
-  #settle(answer: Answer): void {
+  #settle(answer: Exclude<Answer, { migration: unknown }>): void {
     const waiting = this.#pending.get(answer.id)!
     this.#pending.delete(answer.id)
     if (this.#pending.size === 0) this.#worker.unref()

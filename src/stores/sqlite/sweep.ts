@@ -1,98 +1,107 @@
 import type { CommitOutcome, Sweep } from '../../contract/index.ts'
-import { isBraked, mergeRanges, toRanges, type LandingPlan } from '../kit/plan-landing.ts'
-import type { RegistryEntry } from '../kit/registry-rows.ts'
+import { evenlySpaced, isBraked, mergeRanges, toRanges, type LandingPlan } from '../kit/plan-landing.ts'
+import { writeCommits, type CommitFacts } from './commits.ts'
 import type { Session } from './connection.ts'
-import { ACTION, STATUS } from './encoding.ts'
+import { STATUS } from './encoding.ts'
 import { SequenceSet } from './sequence-set.ts'
+import { OWN, readTables, type Table } from './table.ts'
 
-export interface SweepFacts {
+export interface SweepFacts extends CommitFacts {
   readonly owner: number
-  readonly cycle: number
   readonly startSequence: number
   readonly position: number
-  /** Makes the commit that the deletions belong to; called only when there are any. */
-  writeCommit(): number
 }
 
-/** Invariant 5: gone are the rows this owner had, that the cycle did not see, that nobody wrote since it began, and that no other owner still lists. */
+/** Invariant 5: gone are the rows this owner had, that the cycle did not see, that nobody wrote since the source's lag before it began, and that no other owner still lists. */
 export function sweep(
-  session: Session, entry: RegistryEntry, limits: Sweep, facts: SweepFacts,
-): { kind: 'swept'; count: number } | Extract<CommitOutcome, { kind: 'braked' }> {
-  const { connection, tenantId, base } = session
-  gatherSeen(session, facts.cycle)
+  session: Session, limits: Sweep, facts: SweepFacts,
+): { kind: 'swept'; count: number } | Extract<CommitOutcome, { kind: 'braked' | 'absent' }> {
+  const { connection, tenantId } = session
+  gatherUnseen(session, facts.cycle, Math.min(facts.startSequence, limits.settledSequence ?? facts.startSequence))
   connection.run('delete from tidemark_claims where tenant_id = ? and owner_id = ? and cycle_id <> ?', tenantId, facts.owner, facts.cycle)
 
   let position = facts.position
-  let commitId: number | null = null
-  for (const { database_id: id, name } of connection.all<{ database_id: number; name: string }>(
-    'select database_id, name from tidemark_databases where tenant_id = ? order by name', tenantId,
-  )) {
-    const doomed = connection.all<{ key: string; position: number }>(
-      `select key, position from tidemark_rows r
-       where tenant_id = ? and database_id = ? and status = 0 and owner_id = ? and position <= ?
-         and position > coalesce((select ? + last from temp.tidemark_seen_ranges where first <= r.position - ? order by first desc limit 1), 0)
-       order by key`,
-      tenantId, id, facts.owner, base + facts.startSequence, base, base,
+  for (const open of readTables(session).values()) {
+    const table = open()
+    // The gaps lead: each is a range of the index by sequence, and a complete listing leaves few.
+    const unseen = connection.all<{ key: string }>(
+      `select t._key as key from temp.tidemark_unseen u cross join ${table.name} t indexed by tidemark_current_${table.id}
+       on t._sequence between u.first and u.last where t._owner = ? order by t._key`, facts.owner,
     )
-    const dying = doomed.filter(({ key }) => !handOver(session, id, key))
-    if (dying.length > 0) {
-      const existed = countExisted(session, id, facts)
-      if (isBraked(limits, existed, dying.length)) return { kind: 'braked', database: name, owned: existed, doomed: dying.length }
+    const doomed = unseen.filter(({ key }) => !handOver(session, table, key))
+    if (doomed.length === 0) continue
+    const existed = countExisted(session, table, facts)
+    if (isBraked(limits, existed, doomed.length)) return { kind: 'braked', database: table.database, owned: existed, doomed: doomed.length }
+    if (limits.asks?.database === table.database) {
+      return { kind: 'absent', keys: evenlySpaced(doomed, limits.asks.limit).map(({ key }) => key), count: doomed.length }
     }
-    for (const { key, position: previous } of dying) {
-      position++
-      connection.run(
-        'insert into tidemark_log (position, commit_id, database_id, key, action, previous) values (?, ?, ?, ?, ?, ?)',
-        base + position, (commitId ??= facts.writeCommit()), id, key, ACTION.deleted, previous,
-      )
-      connection.run(
-        'update tidemark_rows set position = ?, status = ?, hash = null, writer_id = ? where tenant_id = ? and database_id = ? and key = ?',
-        base + position, STATUS.swept, entry.sync_id, tenantId, id, key,
-      )
-    }
+    deleteRows(session, table, doomed.map(({ key }) => key), position, facts)
+    writeCommits(session, [{ table, first: position + 1, last: position + doomed.length }], facts)
+    position += doomed.length
   }
   return { kind: 'swept', count: position - facts.position }
 }
 
+/** In the order of their keys, each with the next sequence. */
+function deleteRows(session: Session, table: Table, keys: readonly string[], position: number, { sync, committedAt }: SweepFacts): void {
+  const { connection, tenantId } = session
+  connection.exec('create temp table if not exists tidemark_doomed (key text primary key, sequence integer not null) without rowid; delete from temp.tidemark_doomed')
+  for (const [at, key] of keys.entries()) connection.run('insert into temp.tidemark_doomed (key, sequence) values (?, ?)', key, position + 1 + at)
+  const columns = [...OWN, ...table.members].map((name) => `t.${name}`)
+  connection.run(
+    `insert into ${table.history} (_until_sequence, _until_at, ${[...OWN, ...table.members].join(', ')})
+     select d.sequence, ?, ${columns.join(', ')} from temp.tidemark_doomed d join ${table.name} t on t._key = d.key order by d.sequence`,
+    new Date(committedAt).toISOString(),
+  )
+  connection.run(
+    'insert into tidemark_deletions (tenant_id, sequence, database_id, key) select ?, sequence, ?, key from temp.tidemark_doomed', tenantId, table.id,
+  )
+  connection.run(
+    `insert into tidemark_tombstones (tenant_id, database_id, key, sequence, status, upstream_at, writer_id, owner_id)
+     select ?, ?, d.key, d.sequence, ${STATUS.swept}, t._upstream_at, ?, t._owner from temp.tidemark_doomed d join ${table.name} t on t._key = d.key`,
+    tenantId, table.id, sync,
+  )
+  connection.run('delete from tidemark_contests where tenant_id = ? and database_id = ? and key in (select key from temp.tidemark_doomed)', tenantId, table.id)
+  connection.run(`delete from ${table.name} where _key in (select key from temp.tidemark_doomed)`)
+}
+
 /** Newcomers do not dilute the share that dies: were every key renamed, all that was there would still go. */
-function countExisted(session: Session, databaseId: number, facts: SweepFacts): number {
-  const { connection, tenantId, base } = session
-  const { owned } = connection.get<{ owned: number }>(
-    'select count(*) as owned from tidemark_rows where tenant_id = ? and database_id = ? and status = 0 and owner_id = ?', tenantId, databaseId, facts.owner,
-  )!
-  const { created } = connection.get<{ created: number }>(
-    `select count(distinct l.key) as created from tidemark_log l
-     join tidemark_rows r on r.tenant_id = ? and r.database_id = l.database_id and r.key = l.key
-     where l.position > ? and l.position <= ? and l.database_id = ? and l.action = ? and r.status = 0 and r.owner_id = ?`,
-    tenantId, base + facts.startSequence, base + facts.position, databaseId, ACTION.created, facts.owner,
-  )!
-  return owned - created
+function countExisted({ connection }: Session, { name }: Table, { owner, startSequence }: SweepFacts): number {
+  return connection.get<{ existed: number }>(
+    `select count(*) as existed from ${name} where _owner = ? and _created_sequence <= ?`, owner, startSequence,
+  )!.existed
+}
+
+/** Whether another owner that sweeps has the row, or listed its key in its last complete cycle. */
+export function isShared(session: Session, databaseId: number, key: string, rowOwner: number, owner: number): boolean {
+  const { connection, tenantId } = session
+  if (rowOwner !== owner && connection.get('select 1 from tidemark_owners where owner_id = ? and sweeps = 1', rowOwner) !== undefined) return true
+  return connection.get('select 1 from tidemark_claims where tenant_id = ? and database_id = ? and key = ? and owner_id <> ?', tenantId, databaseId, key, owner) !== undefined
 }
 
 /** A row that another owner still lists passes to that owner instead of dying. */
-function handOver(session: Session, databaseId: number, key: string): boolean {
+function handOver(session: Session, { id, name }: Table, key: string): boolean {
   const { connection, tenantId } = session
   const heir = connection.get<{ owner_id: number }>(
-    'select owner_id from tidemark_claims where tenant_id = ? and database_id = ? and key = ? order by owner_id limit 1', tenantId, databaseId, key,
+    'select owner_id from tidemark_claims where tenant_id = ? and database_id = ? and key = ? order by owner_id limit 1', tenantId, id, key,
   )
   if (heir === undefined) return false
-  connection.run('delete from tidemark_claims where tenant_id = ? and database_id = ? and key = ? and owner_id = ?', tenantId, databaseId, key, heir.owner_id)
-  connection.run('update tidemark_rows set owner_id = ? where tenant_id = ? and database_id = ? and key = ?', heir.owner_id, tenantId, databaseId, key)
+  connection.run('delete from tidemark_claims where tenant_id = ? and database_id = ? and key = ? and owner_id = ?', tenantId, id, key, heir.owner_id)
+  connection.run(`update ${name} set _owner = ? where _key = ?`, heir.owner_id, key)
   return true
 }
 
-export function rememberSeen(session: Session, plan: LandingPlan, databases: Map<string, number>, owner: number, cycle: number, page: number): void {
+export function rememberSeen(session: Session, plan: LandingPlan, tables: ReadonlyMap<string, Table>, owner: number, cycle: number, page: number): void {
   const { connection, tenantId } = session
   if (plan.seen.length > 0) {
     connection.run('insert into tidemark_seen (tenant_id, cycle_id, page, ranges) values (?, ?, ?, ?)', tenantId, cycle, page, JSON.stringify(toRanges(plan.seen)))
   }
   for (const { database, key } of plan.sightings) {
-    const id = databases.get(database)!
+    const { id, name } = tables.get(database)!
     // An owner that never sweeps proves nothing by its silence: the first that does takes the row over.
     const taken = connection.run(
-      `update tidemark_rows set owner_id = ? where tenant_id = ? and database_id = ? and key = ?
-       and owner_id in (select owner_id from tidemark_owners where tenant_id = ? and sweeps = 0)`,
-      owner, tenantId, id, key, tenantId,
+      `update ${name} set _owner = ? where _key = ? and _owner in (select owner_id from tidemark_owners where tenant_id = ? and sweeps = 0)`,
+      owner, key, tenantId,
     )
     if (taken.changes > 0) continue
     connection.run(
@@ -119,15 +128,24 @@ export function tellOtherSweeps(session: Session, { seen }: LandingPlan, syncId:
   }
 }
 
-/** The pages' sightings as disjoint ranges, so that one step down an index tells whether a row was seen. */
-function gatherSeen(session: Session, cycle: number): void {
+/** What the pages did not see, up to a sequence, as the gaps between what they saw. */
+function gatherUnseen(session: Session, cycle: number, until: number): void {
   const { connection, tenantId } = session
-  connection.exec('create temp table if not exists tidemark_seen_ranges (first integer primary key, last integer not null); delete from temp.tidemark_seen_ranges')
+  connection.exec('create temp table if not exists tidemark_unseen (first integer primary key, last integer not null); delete from temp.tidemark_unseen')
   const seen = new SequenceSet()
   for (const { ranges } of connection.prepare(
     'select ranges from tidemark_seen where tenant_id = ? and cycle_id = ?',
   ).iterate(tenantId, cycle) as IterableIterator<{ ranges: string }>) {
     for (const [first, last] of JSON.parse(ranges) as Array<[number, number]>) seen.add(first, last)
   }
-  for (const [first, last] of seen.ranges()) connection.run('insert into temp.tidemark_seen_ranges (first, last) values (?, ?)', first, last)
+  let next = 0
+  const add = (first: number, last: number): void => {
+    if (first <= last) connection.run('insert into temp.tidemark_unseen (first, last) values (?, ?)', first, last)
+  }
+  for (const [first, last] of seen.ranges()) {
+    if (first > until) break
+    add(next, first - 1)
+    next = last + 1
+  }
+  add(next, until)
 }

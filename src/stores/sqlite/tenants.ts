@@ -1,9 +1,8 @@
 import type { Erased, Occupied } from '../../contract/index.ts'
 import { eraseEntry } from '../kit/audit-entries.ts'
-import { quoteName } from '../kit/columns.ts'
 import type { Connection, Session } from './connection.ts'
 import { writeAudit } from './registry.ts'
-import { POSITIONS_PER_TENANT } from './schema.ts'
+import { readTables } from './table.ts'
 
 export function tenants({ connection }: Session): string[] {
   return connection.all<{ name: string }>('select name from tidemark_tenants order by name').map(({ name }) => name)
@@ -35,12 +34,17 @@ function keepEpochs({ connection, tenantId }: Session): void {
   )
 }
 
-function eraseRows({ connection, tenantId, base }: Session): { syncs: number; entries: number } {
-  for (const { view } of connection.all<{ view: string }>('select view_name as view from tidemark_databases where tenant_id = ?', tenantId)) {
-    connection.exec(`drop view if exists ${quoteName(view)}`)
+function eraseRows(session: Session): { syncs: number; entries: number } {
+  const { connection, tenantId } = session
+  let entries = 0
+  for (const open of readTables(session).values()) {
+    const { name, history } = open()
+    for (const table of [name, history]) {
+      entries += connection.get<{ count: number }>(`select count(*) as count from ${table}`)!.count
+      connection.exec(`drop table ${table}`)
+    }
   }
   const { syncs } = connection.get<{ syncs: number }>('select count(*) as syncs from tidemark_registry where tenant_id = ?', tenantId)!
-  let entries = connection.run('delete from tidemark_log where position between ? and ?', base, base + POSITIONS_PER_TENANT - 1).changes
   // From the schema itself, so that a table that is added later is not forgotten.
   const tables = connection.all<{ name: string }>(
     `select m.name from sqlite_schema m, pragma_table_info(m.name) c where m.type = 'table' and c.name = 'tenant_id'

@@ -2,6 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { isSyncError, SyncError } from '../../contract/index.ts'
 import { Connection, openSession, type ConnectionOptions } from './connection.ts'
 import { Ledger } from './ledger.ts'
+import type { MigrationProgress } from './migrate-log.ts'
 import { unpackCommit, type PackedCommit } from './packing.ts'
 
 /** The thread that owns the file. It answers calls in the order they come; SQLite has one writer anyway. */
@@ -18,10 +19,11 @@ export interface Call {
 export type Answer =
   | { readonly id: number; readonly value: unknown }
   | { readonly id: number; readonly error: { readonly code: string; readonly message: string } }
+  | { readonly migration: MigrationProgress }
 
 const port = parentPort
 if (port === null) throw new Error('This file is the inside of a worker thread.')
-const connection = attempt(() => new Connection(workerData as ConnectionOptions))
+const connection = attempt(() => new Connection({ ...(workerData as ConnectionOptions), onMigration: (migration) => port.postMessage({ migration } satisfies Answer) }))
 const ledgers = new Map<string, Ledger>()
 
 port.on('message', ({ id, tenant, method, args }: Call) => {

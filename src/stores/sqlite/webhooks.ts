@@ -1,10 +1,11 @@
 import type {
   AcquireRequest, Delivery, DeliveryNote, InboundClaim, InboundMessage, KeptMessage, Webhook, WebhookClaim, WebhookEdit, WebhookPlace, WebhookSettings, WebhookStanding,
 } from '../../contract/index.ts'
-import { webhookEntry } from '../kit/audit-entries.ts'
+import { addWebhookEntry, PROGRAM, removeWebhookEntry, restartWebhookEntry, rotateWebhookEntry, switchWebhookEntry, webhookEntry } from '../kit/audit-entries.ts'
 import { edited, toDelivery, toWebhook, type DeliveryRow, type WebhookRow } from '../kit/webhook-rows.ts'
 import type { Session } from './connection.ts'
 import { refuseErased, welcomeTenant, writeAudit } from './registry.ts'
+import { checkSealingKey } from './sealed-texts.ts'
 
 /** Where changes are sent to, how far that has come, and what came in. */
 
@@ -12,14 +13,18 @@ export function webhooks({ connection, tenantId }: Session): Webhook[] {
   return connection.all<WebhookRow>(`${WEBHOOKS} where w.tenant_id = ? order by w.created_at, w.webhook_id`, tenantId).map(toWebhook)
 }
 
-export function putWebhook(session: Session, settings: WebhookSettings, place: WebhookPlace): void {
+export function putWebhook(session: Session, settings: WebhookSettings, place: WebhookPlace, actor = PROGRAM): void {
   const { connection, tenantId } = session
   const { id, url, databases, actions, allow, secrets, createdAt } = settings
-  connection.write(() => connection.run(
-    `insert into tidemark_webhooks (tenant_id, webhook_id, url, databases, actions, allow, secrets, created_at, position, floor, epoch) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-     on conflict (tenant_id, webhook_id) do update set url = excluded.url, databases = excluded.databases, actions = excluded.actions, allow = excluded.allow, secrets = excluded.secrets`,
-    tenantId, id, url, json(databases), json(actions), JSON.stringify(allow), secrets, createdAt, place.position, place.floor, welcomeTenant(session),
-  ))
+  connection.write(() => {
+    checkSealingKey(session, secrets)
+    connection.run(
+      `insert into tidemark_webhooks (tenant_id, webhook_id, url, databases, actions, allow, secrets, created_at, position, floor, epoch) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+       on conflict (tenant_id, webhook_id) do update set url = excluded.url, databases = excluded.databases, actions = excluded.actions, allow = excluded.allow, secrets = excluded.secrets`,
+      tenantId, id, url, json(databases), json(actions), JSON.stringify(allow), secrets, createdAt, place.position, place.floor, welcomeTenant(session),
+    )
+    writeAudit(session, null, addWebhookEntry(settings, { actor, at: createdAt }))
+  })
 }
 
 export function editWebhook(session: Session, id: string, edit: WebhookEdit, by: { actor: string; at: number }): boolean {
@@ -42,14 +47,28 @@ export function editWebhook(session: Session, id: string, edit: WebhookEdit, by:
   })
 }
 
-export function removeWebhook({ connection, tenantId }: Session, id: string): boolean {
+export function rotateWebhook(session: Session, id: string, secrets: string, by: { actor: string; at: number; replaces: string }): boolean {
+  const { connection, tenantId } = session
   return connection.write(() => {
-    connection.run('delete from tidemark_deliveries where tenant_id = ? and webhook_id = ?', tenantId, id)
-    return connection.run('delete from tidemark_webhooks where tenant_id = ? and webhook_id = ?', tenantId, id).changes > 0
+    checkSealingKey(session, secrets)
+    const { changes } = connection.run('update tidemark_webhooks set secrets = ? where tenant_id = ? and webhook_id = ? and secrets = ?', secrets, tenantId, id, by.replaces)
+    if (changes > 0) writeAudit(session, null, rotateWebhookEntry(id, by))
+    return changes > 0
   })
 }
 
-export function restartWebhook({ connection, tenantId }: Session, id: string, { at, place }: { at: number; place?: WebhookPlace }): number | null {
+export function removeWebhook(session: Session, id: string, by: { actor: string; at: number }): boolean {
+  const { connection, tenantId } = session
+  return connection.write(() => {
+    connection.run('delete from tidemark_deliveries where tenant_id = ? and webhook_id = ?', tenantId, id)
+    const { changes } = connection.run('delete from tidemark_webhooks where tenant_id = ? and webhook_id = ?', tenantId, id)
+    if (changes > 0) writeAudit(session, null, removeWebhookEntry(id, by))
+    return changes > 0
+  })
+}
+
+export function restartWebhook(session: Session, id: string, { actor, at, place }: { actor: string; at: number; place?: WebhookPlace }): number | null {
+  const { connection, tenantId } = session
   return connection.write(() => {
     const { changes } = connection.run(
       `update tidemark_webhooks set disabled = null, streak = 0, retry_at = null, position = coalesce(?, position), floor = coalesce(?, floor),
@@ -57,6 +76,7 @@ export function restartWebhook({ connection, tenantId }: Session, id: string, { 
       place?.position ?? null, place?.floor ?? null, tenantId, id,
     )
     if (changes === 0) return null
+    writeAudit(session, null, restartWebhookEntry(id, place, { actor, at }))
     // They come again from the log.
     if (place !== undefined) connection.run('delete from tidemark_deliveries where tenant_id = ? and webhook_id = ? and sequence > ?', tenantId, id, place.position)
     const { dead } = connection.get<{ dead: number }>('select count(*) as dead from tidemark_deliveries where tenant_id = ? and webhook_id = ? and dead = 1', tenantId, id)!
@@ -65,10 +85,20 @@ export function restartWebhook({ connection, tenantId }: Session, id: string, { 
   })
 }
 
-export function switchWebhook({ connection, tenantId }: Session, id: string, disabled: string | null): boolean {
-  return connection.write(() => connection.run(
-    'update tidemark_webhooks set disabled = ?, streak = 0, retry_at = null, epoch = epoch + 1, holder = null, held_until = null where tenant_id = ? and webhook_id = ?', disabled, tenantId, id,
-  ).changes > 0)
+export function switchWebhook(session: Session, id: string, disabled: string | null, by: { actor: string; at: number }): boolean {
+  const { connection, tenantId } = session
+  return connection.write(() => {
+    const { changes } = connection.run(
+      'update tidemark_webhooks set disabled = ?, streak = 0, retry_at = null, epoch = epoch + 1, holder = null, held_until = null where tenant_id = ? and webhook_id = ?', disabled, tenantId, id,
+    )
+    if (changes > 0) writeAudit(session, null, switchWebhookEntry(id, disabled, by))
+    return changes > 0
+  })
+}
+
+export function webhookSecrets({ connection, tenantId }: Session, { id, epoch }: WebhookClaim): string | null {
+  const found = connection.get<{ secrets: string }>('select secrets from tidemark_webhooks where tenant_id = ? and webhook_id = ? and epoch = ? and holder is not null', tenantId, id, epoch)
+  return found?.secrets ?? null
 }
 
 export function claimWebhook({ connection, tenantId }: Session, id: string, request: AcquireRequest): (WebhookClaim & { webhook: Webhook }) | null {

@@ -11,6 +11,8 @@ export interface Health {
   readonly openedAt?: number
   /** It asked not to be asked before then. */
   readonly waitUntil?: number
+  /** In a row, without being told how long to wait. */
+  readonly refusals?: number
   readonly lastError?: { readonly code: ErrorCode; readonly at: number }
 }
 
@@ -25,8 +27,9 @@ export const UNTRIED: Health = { failures: 0, requests: 0, failed: 0, averageMs:
 
 const FAILURES_TO_OPEN = 3
 export const OPEN_MS = 5 * 60_000
-/** Of a provider that asks to wait and does not say how long. */
+/** Of a provider that refuses and does not say for how long: doubled with every refusal in a row, for some count refusals too. */
 const WAIT_MS = 1_000
+const UNTOLD_WAIT_MAX_MS = 15 * 60_000
 const WAIT_MAX_MS = 24 * 60 * 60_000
 /** What happened longer ago counts less and less. */
 const REQUESTS_REMEMBERED = 100
@@ -50,8 +53,10 @@ export function succeeded({ requests, failed, averageMs }: Health, tookMs: numbe
 export function failed(health: Health, { code, retryAfterMs }: SyncError, now: number): Health {
   const lastError = { code, at: now }
   if (code === 'RATE_LIMITED') {
-    const waitMs = retryAfterMs !== undefined && retryAfterMs > 0 ? Math.min(retryAfterMs, WAIT_MAX_MS) : WAIT_MS
-    return { ...health, waitUntil: now + Math.ceil(waitMs), lastError }
+    if (retryAfterMs !== undefined && retryAfterMs > 0) return { ...health, waitUntil: now + Math.ceil(Math.min(retryAfterMs, WAIT_MAX_MS)), lastError }
+    const { refusals = 0 } = health
+    const waitMs = Math.min(WAIT_MS * 2 ** Math.min(refusals, 20), UNTOLD_WAIT_MAX_MS)
+    return { ...health, waitUntil: now + waitMs, refusals: refusals + 1, lastError }
   }
   const failures = health.failures + 1
   const { openedAt: _, ...rest } = health

@@ -75,9 +75,11 @@ function isFurther(through: Position | undefined, { cursor, from }: CursorBuild[
   return through.value > ((known?.value as number | undefined) ?? 0)
 }
 
-function metadataOf({ page, asked: { from }, provider, isComplete, at }: CursorBuild, cursors: readonly PaginationCursor[]): CursorMetadata {
+function metadataOf({ page, operation, asked: { from }, provider, isComplete, at }: CursorBuild, cursors: readonly PaginationCursor[]): CursorMetadata {
   const { custom: _, ...kept } = from?.metadata ?? {}
   const reached: Partial<Record<PositionType, number>> = { ...from?.metadata?.reached }
   for (const cursor of cursors.filter(isPosition)) reached[cursor.type] = Math.max(cursor.value, reached[cursor.type] ?? 0)
-  return { ...kept, ...page.metadata, ...(page.custom !== undefined && { custom: page.custom }), reached, providerName: provider.name, updatedAt: at, isComplete }
+  const last = page.items.at(-1)
+  const lastAt = last !== undefined && { lastAt: Object.fromEntries(operation.cursors(last).filter(isPosition).map(({ type, value }) => [type, value])) }
+  return { ...kept, ...page.metadata, ...(page.custom !== undefined && { custom: page.custom }), ...lastAt, reached, providerName: provider.name, updatedAt: at, isComplete }
 }

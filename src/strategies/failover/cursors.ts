@@ -38,6 +38,8 @@ export interface CursorMetadata {
   readonly custom?: JsonValue
   /** The furthest place of each kind that any provider got to: it never goes back. */
   readonly reached?: Readonly<Partial<Record<PositionType, number>>>
+  /** The place of the last transaction. The position may lie before it, or far behind it. */
+  readonly lastAt?: Readonly<Partial<Record<PositionType, number>>>
   /** While what was read before is read again. */
   readonly replay?: Replay
   /** Pages in a row that brought nothing new. */
@@ -105,7 +107,10 @@ function faultOfMetadata(value: unknown): string | null {
   if (value.isComplete !== undefined && typeof value.isComplete !== 'boolean') return 'has an isComplete that is neither true nor false'
   if (value.fallback !== undefined && faultOfCursor(value.fallback) !== null) return 'has a fallback that is no cursor'
   if (value.barren !== undefined && !isCount(value.barren)) return 'has a barren that is not a whole number'
-  if (value.reached !== undefined && (!isRecord(value.reached) || !Object.entries(value.reached).every(([type, at]) => CURSOR_TYPES[type as CursorType] === 'position' && isCount(at)))) return 'has a reached that is no place'
+  for (const name of ['reached', 'lastAt'] as const) {
+    const places = value[name] ?? {}
+    if (!isRecord(places) || !Object.entries(places).every(([type, at]) => CURSOR_TYPES[type as CursorType] === 'position' && isCount(at))) return `has a ${name} that is no place`
+  }
   const { replay } = value
   if (replay === undefined) return null
   const isPlace = (place: unknown): boolean => faultOfCursor(place) === null && isPosition(place as PaginationCursor)

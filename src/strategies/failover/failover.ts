@@ -97,7 +97,7 @@ export function failover<Item>(options: FailoverOptions<Item>): Failover<Item> {
   const step = (state: FailoverState | undefined, context: SyncContext): Promise<Step<Item>> => {
     const run = runs.get(context.pacer) ?? new Run()
     runs.set(context.pacer, run)
-    return attempt(options, run, state, context)
+    return attemptAny(options, run, state, context)
   }
   const execute = async (state: FailoverState | undefined, context: SyncContext): ReturnType<Execute<FailoverState>> => {
     requireMode('failover', 'incremental', context, 'a replace cycle forgets at its end where every provider stands')
@@ -136,10 +136,21 @@ interface Step<Item> {
   readonly batch: Batch<Item> | null
   readonly changes: readonly Change[]
   readonly state: FailoverState
+  /** It failed because the provider asked to wait. */
+  readonly isRefused?: true
+}
+
+/** A provider that asks to wait costs no page: the next one is asked at once, and when all of them wait, the step fails. */
+async function attemptAny<Item>(options: FailoverOptions<Item>, run: Run, given: FailoverState | undefined, context: SyncContext): Promise<Step<Item>> {
+  for (let state = given; ;) {
+    const step = await attempt(options, run, state, context)
+    if (step.isRefused !== true) return step
+    state = step.state
+  }
 }
 
 async function attempt<Item>(options: FailoverOptions<Item>, run: Run, given: FailoverState | undefined, context: SyncContext): Promise<Step<Item>> {
-  const state = takeUp(given, context.cycle)
+  const state = run.withRefusals(takeUp(given, context.cycle))
   const name = Object.keys(options.operations).find((operation) => state.cursors[operation]?.metadata?.isComplete !== true)
   if (name === undefined) throw new SyncError('CURSOR_REJECTED', 'failover: every operation of the stored state has ended, though its cycle has not.')
   const operation = options.operations[name]!
@@ -161,11 +172,19 @@ async function attempt<Item>(options: FailoverOptions<Item>, run: Run, given: Fa
     return { ...first, back }
   })
   const now = context.clock.now()
-  const window = run.windowFor(name, given, cursor?.lastTransactionId)
+  // Where the past can change, an item may come back after another took its key: only a window of one page is safe.
+  const window = options.repair === undefined ? run.windowFor(name, given, cursor?.lastTransactionId) : DedupWindow.seeded(MANAGER_WINDOW, cursor?.lastTransactionId)
   if (!reading.ok) {
+    // With nobody else to ask, a page without records would only make the cycle come back at once.
+    if (reading.error.code === 'RATE_LIMITED' && options.providers.length === 1) throw reading.error
     context.log.warn('a provider failed', { provider: provider.name, operation: name, code: reading.error.code })
     const next = lost(run, state, name, provider, resumption.cursor, reading.error, now)
     run.keepWindow(name, next, window)
+    if (reading.error.code === 'RATE_LIMITED') {
+      run.refusals.set(provider.name, next.providers[provider.name]!)
+      return { batch: null, changes: [], state: next, isRefused: true }
+    }
+    run.refusals.delete(provider.name)
     return { batch: null, changes: [], state: next }
   }
 
@@ -179,7 +198,7 @@ async function attempt<Item>(options: FailoverOptions<Item>, run: Run, given: Fa
     stats: { fetched: batch.stats.fetched, deduplicated: batch.stats.fetched - items.length, yielded: items.length },
   }
   const settled = options.repair?.settle(withWordOf(batch, landed), back === null ? state.kept?.[name] : back.kept)
-  // What was deleted may come back as it was: a window that still knew it would keep it out.
+  // A deleted item may come back as it was, so the position must not name it as already landed.
   const hasDeleted = settled !== undefined && settled.changes.length > 0
   const lastTransactionId = hasDeleted && batch.seen.length === 0 ? '' : landed.cursor.lastTransactionId
   const cursors = mergeCursor(state.cursors, name, { ...landed.cursor, lastTransactionId, totalFetched: (cursor?.totalFetched ?? 0) + items.length })
@@ -196,8 +215,9 @@ async function attempt<Item>(options: FailoverOptions<Item>, run: Run, given: Fa
     ...keptWith(state, name, settled?.kept),
   }
   run.tried.clear()
+  run.refusals.delete(provider.name)
   if (failure !== null) run.tried.add(provider.name)
-  run.keepWindow(name, next, hasDeleted ? new DedupWindow(MANAGER_WINDOW, batch.seen.map(operation.id)) : window)
+  run.keepWindow(name, next, window)
   return { batch: landed, changes: [...toChanges(items, operation.toChange, (item) => placeOf(operation.cursors(item))), ...(settled?.changes ?? [])], state: next }
 }
 

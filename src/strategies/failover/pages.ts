@@ -142,7 +142,7 @@ function refuse(name: string, asked: CursorBuild['asked'], { through }: Provider
 
 /** What a provider keeps in the cursor beside the place: the next question depends on it. */
 function ownOf(state: CursorState | undefined): string {
-  const { providerName: _p, updatedAt: _u, isComplete: _c, reached: _r, replay: _y, barren: _b, fallback: _f, ...own } = state?.metadata ?? {}
+  const { providerName: _p, updatedAt: _u, isComplete: _c, reached: _r, lastAt: _l, replay: _y, barren: _b, fallback: _f, ...own } = state?.metadata ?? {}
   return JSON.stringify(own)
 }
 

@@ -44,8 +44,8 @@ export function setBack(position: Position, window: ReplayWindow, times = 1): Po
 
 function replayTo(from: Position, start: Position, { lastTransactionId, alternatives = [], metadata }: CursorState): Replay {
   const until: Position = { type: from.type, value: Math.max(from.value, metadata?.reached?.[from.type] ?? 0) }
-  const last = alternatives.findLast((cursor): cursor is Position => cursor.type === from.type)
-  // Only what lies inside the window can be expected to show up again.
-  const isInside = last !== undefined && last.value >= start.value && lastTransactionId !== ''
+  const last = metadata?.lastAt?.[from.type] ?? alternatives.findLast((cursor): cursor is Position => cursor.type === from.type)?.value
+  // Only what lies inside the window can be expected to show up again: not what was read ahead of the position.
+  const isInside = last !== undefined && last >= start.value && last <= from.value && lastTransactionId !== ''
   return { until, from, seek: isInside ? lastTransactionId : null, widened: 0, ...(metadata?.replay?.isRepair === true && { isRepair: true }) }
 }

@@ -5,6 +5,11 @@ import type { Execute, SyncContext } from '../../contract/index.ts'
  * delta as its state, nothing that changes during the backfill is missed.
  */
 export interface Anchored<State> extends Execute<State> {
-  /** Undefined when the source has no position yet. */
+  /** Undefined: the delta without a state reads from the beginning. A log that is empty has a place all the same. */
   anchor(context: SyncContext): Promise<State | undefined>
+}
+
+/** Undefined for a stream that has no anchor: it begins without a state. */
+export async function anchorOf<State>(execute: Execute<State> | Anchored<State>, context: SyncContext): Promise<State | undefined> {
+  return 'anchor' in execute ? execute.anchor(context) : undefined
 }

@@ -1,5 +1,7 @@
 import { SyncError } from '../../contract/index.ts'
-import { canonicalInstant } from '../../values/instant.ts'
+import { canonicalInstant, instantMs, instantOfMs } from '../../values/instant.ts'
+
+export { instantOfMs } from '../../values/instant.ts'
 
 /** UTC with microseconds, so that instants compare as text; refuses local times, numbers and `infinity`. */
 export function instantOf(text: unknown, what: string): string {
@@ -12,7 +14,9 @@ export function isoOf(ms: number): string {
   return new Date(ms).toISOString()
 }
 
-/** The canonical form of a number of milliseconds. */
-export function instantOfMs(ms: number): string {
-  return `${isoOf(ms).slice(0, 23)}000Z`
+/** The instant before a canonical one: a cursor at `t` proves everything below `t`, and perhaps not all of `t`. */
+export function justBefore(canonical: string): string {
+  const micros = Number(canonical.slice(23, 26))
+  const before = (text: string, last: number): string => `${text.slice(0, 23)}${String(last).padStart(3, '0')}Z`
+  return micros > 0 ? before(canonical, micros - 1) : before(instantOfMs(instantMs(canonical) - 1), 999)
 }

@@ -1,4 +1,4 @@
-import type { Change, SyncContext } from '../../contract/index.ts'
+import { SyncError, type Change, type SyncContext } from '../../contract/index.ts'
 import { HASH_RANGE, hashOf } from './hash.ts'
 import { invalid, requireMode } from './refusals.ts'
 
@@ -39,16 +39,27 @@ export function addPage(pass: Pass, { changes, count = changes.length, total }: 
   return { ...pass, count: pass.count + count, digest, total: isSame ? (total ?? null) : null }
 }
 
-/** By the source's own word, or when all it says there is has been read, or at an empty page; a short page says nothing. */
+/**
+ * By the source's own word, or when all it says there is has been read, or at an empty page; a short page says nothing.
+ * Where the source's word and its count differ, the count decides: more is read.
+ */
 export function isEnd({ changes, count = changes.length, end, total }: ListAnswer, read: number): boolean {
+  if (end === true && count > 0 && typeof total === 'number' && read < total) return false
   return end ?? (count === 0 || (typeof total === 'number' && read >= total))
 }
 
-/** At the end of a pass: null when the list has held still, else the pass to begin. */
-export function nextPass({ number, count, digest, total, before }: Pass): Pass | null {
+/**
+ * At the end of a pass: null when the list has held still, else the pass to begin. `lastTotal` is the count of the last page.
+ * Two passes agree by all their keys, so ends after different rows do not confirm each other.
+ */
+export function nextPass({ number, count, digest, total, before }: Pass, lastTotal: number | null | undefined): Pass | null {
   if (total === count) return null
-  if (before !== undefined && before.count === count && before.digest === digest) return null
-  if (number >= PASSES_MAX) throw invalid(`The list was read ${number} times and no two readings agree: it changes faster than it can be read by position.`)
+  const isShort = typeof lastTotal === 'number' && count < lastTotal
+  if (!isShort && before !== undefined && before.count === count && before.digest === digest) return null
+  if (number >= PASSES_MAX) {
+    const reason = isShort ? `each ended before the ${lastTotal} rows that the source counts` : 'no two readings agree: it changes faster than it can be read by position'
+    throw new SyncError('CURSOR_REJECTED', `The list was read ${number} times and ${reason}. Nothing was deleted.`)
+  }
   return { number: number + 1, count: 0, digest: 0, total: null, before: { count, digest } }
 }
 

@@ -1,4 +1,5 @@
 import { SyncError } from '../../contract/index.ts'
+import type { AnnouncedPauses } from './announced-pauses.ts'
 import type { Fault, FaultKind, Faults } from './faults.ts'
 import type { Stream } from './random.ts'
 import type { Process } from './scheduler.ts'
@@ -147,6 +148,12 @@ export class AdversarialSource {
     return this.#page(rows, start === -1 ? rows.length : start, `changes ${request.which} ${request.from} ${String(request.after)} ${request.through}`, fault)
   }
 
+  /** One record, if the listing has it now. */
+  one(id: string, listing: string): SourceRow | null {
+    const version = this.seenAt(id, this.#now())
+    return version === undefined || version.deleted || !version.listings.includes(listing) ? null : { id, version }
+  }
+
   /** Time as the source knows it. */
   time(): number {
     return this.#now() + this.clockErrorMs
@@ -201,21 +208,27 @@ export interface Line {
   readonly faults: Faults
   readonly source: AdversarialSource
   readonly latencyMs: () => number
+  /** How long a good answer is on its way; `latencyMs` when absent. */
+  readonly answerMs?: () => number
   /** How long the engine stays with one call; an answer can be later than that. */
   readonly deadlineMs: number
+  readonly pauses?: AnnouncedPauses
 }
 
 /** One request over a bad line. */
 export async function request<T>(line: Line, name: string, signal: AbortSignal, answer: (fault: Fault | null) => T): Promise<T> {
-  const { process, faults, source, latencyMs, deadlineMs } = line
+  const { process, faults, source, latencyMs, answerMs = latencyMs, deadlineMs } = line
   const label = `source.${name}`
   source.requests++
+  line.pauses?.asked(process)
   await process.wait(`${label}:before`, latencyMs(), signal)
   const fault = faults.draw(process.name, label, LINE_FAULTS)
   switch (fault?.kind) {
     case 'rate-limited':
       await process.wait(`${label}:after`, latencyMs(), signal)
-      throw new SyncError('RATE_LIMITED', 'Slow down.', fault.amount < 0.2 ? {} : { retryAfterMs: Math.round(fault.amount * 5_000) })
+      if (fault.amount < 0.2) throw new SyncError('RATE_LIMITED', 'Slow down.')
+      line.pauses?.announced(process, Math.round(fault.amount * 5_000))
+      throw new SyncError('RATE_LIMITED', 'Slow down.', { retryAfterMs: Math.round(fault.amount * 5_000) })
     case 'server-error':
       await process.wait(`${label}:after`, latencyMs(), signal)
       throw new SyncError('SOURCE_UNAVAILABLE', 'The simulated source answered 503.')
@@ -236,7 +249,7 @@ export async function request<T>(line: Line, name: string, signal: AbortSignal, 
   const answered = answer(page)
   // An answer that ignores the signal and comes when nobody wants it any more.
   if (fault?.kind === 'late-answer') await process.wait(`${label}:late`, deadlineMs * (1 + fault.amount))
-  else await process.wait(`${label}:after`, latencyMs(), signal)
+  else await process.wait(`${label}:after`, answerMs(), signal)
   return answered
 }
 

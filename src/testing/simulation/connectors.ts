@@ -1,4 +1,4 @@
-import type { Change, Execute, JsonObject } from '../../contract/index.ts'
+import type { Change, Execute, JsonObject, Lookup } from '../../contract/index.ts'
 import { isAbove, request, type Line, type Place, type SourceRow, type Version } from './adversarial-source.ts'
 
 /** Connectors written with care for the source's contract, as a good engineer would write them for the real thing. */
@@ -22,6 +22,14 @@ export function listing(line: Line, options: { listing: string; stamped: boolean
     }
     const last = rows.reduce<string | null>((most, row) => (most === null || row.id > most ? row.id : most), after)
     return { changes: rows.map((row) => toChange(row, options.stamped)), hasMore: true, nextState: { token, after: last, empty: 0 } }
+  }
+}
+
+/** One record, as the listing shows it. */
+export function lookup(line: Line, options: { listing: string; stamped: boolean }): Lookup {
+  return async (key, { signal }) => {
+    const row = await request(line, 'lookup', signal, () => line.source.one(key, options.listing))
+    return row === null ? null : toChange(row, options.stamped)
   }
 }
 

@@ -61,7 +61,7 @@ async function play(crashesAt: (wait: number, ofLife: number, life: number) => b
     const source = new AdversarialSource(
       { lagMs: 0, skewMs: 0, granularityMs: 1, pageSize: 3, emptyPages: true, shuffled: false, monotonic: true, plain: false }, { now: () => scheduler.now, chance: new Stream(1, 'source'), faults },
     )
-    const oracle = new Oracle({ store, source, now: () => scheduler.now, worker: WORKER, database: DATABASE, syncs: SYNCS, lies: false })
+    const oracle = new Oracle({ store, source, now: () => scheduler.now, worker: WORKER, database: DATABASE, syncs: SYNCS, lies: false, runnerSkewMs: 0, storeHasClock: false })
     const labels: string[] = []
     let [life, ofLife, act] = [0, 0, 0]
     let process: Process = scheduler.start('fate')
@@ -115,7 +115,7 @@ async function play(crashesAt: (wait: number, ofLife: number, life: number) => b
 }
 
 const SYNCS: readonly SyncFacts[] = [
-  { sync: 'list', mode: 'replace', listing: 'a', soleOwner: true },
+  { sync: 'list', mode: 'replace', listing: 'a', soleOwner: true, lagMs: 0 },
   { sync: 'delta', mode: 'incremental', windowMs: 1_000, asksTime: false, deletions: 'apart' },
 ]
 

@@ -12,7 +12,11 @@ export const FAULT_KINDS = [
 ] as const
 
 /** What befalls a vendor's answers beyond that. */
-export const ANSWER_FAULT_KINDS = ['expired-token', 'partial-answer', 'login-page', 'auth-refused'] as const
+export const ANSWER_FAULT_KINDS = [
+  'expired-token', 'partial-answer', 'login-page', 'auth-refused',
+  // Answers that are well formed and wrong
+  'wrong-date', 'wrong-total', 'cached-page', 'unsorted',
+] as const
 
 export type FaultKind = (typeof FAULT_KINDS)[number] | (typeof ANSWER_FAULT_KINDS)[number]
 

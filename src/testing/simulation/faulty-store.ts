@@ -67,7 +67,7 @@ const WRITE_FAULTS = ['store-busy', 'store-unavailable', 'applied-unknown', 'app
 const READ_FAULTS = ['store-busy', 'store-unavailable'] as const
 
 const METHODS: readonly StoreMethod[] = [
-  'acquire', 'renew', 'release', 'begin', 'commit', 'read', 'syncs', 'signal', 'audit', 'cycles', 'takeSlots', 'pacers', 'position',
+  'acquire', 'renew', 'release', 'begin', 'commit', 'read', 'syncs', 'signal', 'audit', 'cycles', 'takeSlots', 'pacers', 'notePause', 'pauses', 'position',
   'changes', 'rows', 'row', 'history', 'databases', 'databaseNames', 'quarantined', 'feed', 'sequenceBefore', 'compact', 'cursorSecrets',
   'apiKey', 'apiKeys', 'addApiKey', 'endApiKey',
 ]

@@ -2,6 +2,7 @@ import type { LogEntry } from '../../contract/index.ts'
 
 export interface MirrorRow {
   readonly sequence: number
+  readonly committedAt: number
   /** NaN where records do not tell. */
   readonly v: number
   readonly text: string
@@ -12,10 +13,13 @@ export class FeedMirror {
   position = 0
   readonly rows = new Map<string, MirrorRow>()
   readonly #violate: (oracle: string, message: string) => void
+  readonly #mayRestate: (entry: LogEntry) => boolean
   #last: { committedAt: number; commit: string } = { committedAt: 0, commit: '' }
 
-  constructor(violate: (oracle: string, message: string) => void) {
+  /** `mayRestate`: whether the entry may repeat what the row already is; see Commit.restateSince. */
+  constructor(violate: (oracle: string, message: string) => void, mayRestate: (entry: LogEntry) => boolean = () => false) {
     this.#violate = violate
+    this.#mayRestate = mayRestate
   }
 
   apply(entries: readonly LogEntry[]): void {
@@ -32,11 +36,12 @@ export class FeedMirror {
       }
       this.#last = { committedAt, commit }
       const row = this.rows.get(key)
-      if ((action === 'created') !== (row === undefined)) this.#violate('O8', `${key} was ${action} at ${sequence} though it was ${row === undefined ? 'not ' : ''}there`)
+      const isRestatedDelete = action === 'deleted' && row === undefined && this.#mayRestate(entry)
+      if ((action === 'created') !== (row === undefined) && !isRestatedDelete) this.#violate('O8', `${key} was ${action} at ${sequence} though it was ${row === undefined ? 'not ' : ''}there`)
       if (action === 'deleted') this.rows.delete(key)
       else {
-        if (row?.text === text) this.#violate('O8', `${key} was ${action} at ${sequence} without a change`)
-        this.rows.set(key, { sequence, v: versionOf(text!), text: text! })
+        if (row?.text === text && !this.#mayRestate(entry)) this.#violate('O8', `${key} was ${action} at ${sequence} without a change`)
+        this.rows.set(key, { sequence, committedAt, v: versionOf(text!), text: text! })
       }
     }
   }

@@ -4,7 +4,7 @@ import type { CycleOptions, CycleResult } from '../../engine/cycle-options.ts'
 import type { SyncPlan } from '../../engine/sync-plan.ts'
 import { FeedMirror } from './feed-mirror.ts'
 import type { Faults } from './faults.ts'
-import { faultyStore } from './faulty-store.ts'
+import { faultyStore, type StoreMethod } from './faulty-store.ts'
 import { Stream } from './random.ts'
 import { TIME_ZERO, type Process, type Scheduler } from './scheduler.ts'
 import type { StoreOracle } from './store-oracle.ts'
@@ -32,6 +32,8 @@ export interface FleetOptions {
   /** How often the source was asked so far. */
   readonly requests: () => number
   readonly onResult?: ((result: CycleResult, requests: number) => void) | undefined
+  /** Told when a runner has kept a pause in the store, and when a cycle has ended by its own doing. */
+  readonly pauses?: { kept(process: Process): void; ended(process: Process): void }
 }
 
 /** How well the runners' machines work. */
@@ -65,6 +67,7 @@ export class Fleet {
   readonly #runners = new Map<string, Runner>()
   readonly #confirmed = new Set<string>()
   #nobodyBeginsUntil = 0
+  #isAlone = false
 
   constructor(options: FleetOptions) {
     this.#options = options
@@ -100,6 +103,19 @@ export class Fleet {
     await this.until(() => passed, STEPS_MAX, 'time stood still')
   }
 
+  /** Runs something while no runner begins anything. */
+  async alone(work: (store: Store) => Promise<void>): Promise<void> {
+    const { fate, oracle, faults, store: shared } = this.#options
+    const store = faultyStore(shared.forTenant(shared.tenant), {
+      process: fate, faults, latencyMs: () => 1, observe: (method, args, answer) => oracle.observe(method, args, answer), later: () => {},
+    })
+    let isDone = false
+    this.#isAlone = true
+    void work(store).catch((error: unknown) => oracle.violate('O13', String(error))).then(() => void (isDone = true))
+    await this.until(() => isDone, STEPS_MAX, 'what should have been done alone did not end')
+    this.#isAlone = false
+  }
+
   async until(isDone: () => boolean, stepsMax: number, complaint: string): Promise<void> {
     const { scheduler, oracle } = this.#options
     const last = scheduler.steps + stepsMax
@@ -124,11 +140,14 @@ export class Fleet {
   }
 
   async #run(runner: Runner): Promise<void> {
-    const { scheduler, conditions, chance, oracle, faults, fate, store: shared, secrets, expected, requests } = this.#options
+    const { scheduler, conditions, chance, oracle, faults, fate, store: shared, secrets, expected, requests, pauses } = this.#options
     const { process, clock } = runner
     const store = faultyStore(shared.forTenant(shared.tenant), {
       process, faults, latencyMs: () => this.latencyMs(conditions.storeLatencyMs),
-      observe: (method, args, answer) => oracle.observe(method, args, answer),
+      observe: (method, args, answer) => {
+        if (method === PAUSE_KEPT) pauses?.kept(process)
+        return oracle.observe(method, args, answer)
+      },
       later: (ms, call) => void fate.idle(ms).then(call).catch((error: unknown) => oracle.violate('O5', `a late call failed: ${String(error)}`)),
     })
     const plans = this.#options.plans(process)
@@ -136,7 +155,7 @@ export class Fleet {
     const log = { debug() {}, info() {}, warn() {}, error() {} }
     while (!this.ended) {
       await process.idle(chance.int(0, conditions.runnerGapMs))
-      while (scheduler.now < this.#nobodyBeginsUntil) await process.idle(this.#nobodyBeginsUntil - scheduler.now)
+      while (this.#isAlone || scheduler.now < this.#nobodyBeginsUntil) await process.idle(Math.max(1_000, this.#nobodyBeginsUntil - scheduler.now))
       const plan = this.chosen === null ? chance.pick(plans) : plans.find(({ sync }) => sync === this.chosen)!
       runner.stopping = new AbortController()
       runner.busy = true
@@ -156,6 +175,9 @@ export class Fleet {
       this.cycles++
       if (result?.stopReason === 'held') await process.idle(chance.int(0, conditions.leaseTtlMs))
       if (result !== null) this.#noteResult(plan, result, requests() - asked)
+      if (result !== null && !isStoreFailure(result)) pauses?.ended(process)
+      // A source that asks for a pause is not asked in vain all the time, only as often as by an impatient person.
+      if (result?.error?.code === 'RATE_LIMITED') await process.idle(chance.int(0, IMPATIENT_MS))
       scheduler.trace.add(scheduler.now - TIME_ZERO, `${runner.name} ${plan.sync} ${result?.stopReason ?? 'threw'} ${result?.error?.code ?? ''} ${result?.pages ?? 0}`)
       if (runner.stopping.signal.aborted) {
         process.crash()
@@ -214,10 +236,11 @@ export class Fleet {
 
   /** Reads the feed in pages of any size, stops and goes on, and holds the table it gets against the rows. */
   async #consume(process: Process, chance: Stream): Promise<void> {
-    const { oracle, store, database } = this.#options
-    const mirror = new FeedMirror((promise, message) => oracle.violate(promise, `a consumer: ${message}`))
+    const { oracle, store, database, scheduler } = this.#options
+    // The oracle has seen under which conditions each entry was made; a consumer cannot know.
+    const mirror = new FeedMirror((promise, message) => oracle.violate(promise, `a consumer: ${message}`), () => true)
     for (;;) {
-      await process.idle(chance.int(10, 20_000))
+      await process.idle(Math.max(chance.int(10, 20_000), this.#nobodyBeginsUntil - scheduler.now))
       const limit = chance.int(1, 30)
       const entries = await store.changes({ after: mirror.position, limit })
       mirror.apply(entries)
@@ -228,6 +251,14 @@ export class Fleet {
       }
     }
   }
+}
+
+const IMPATIENT_MS = 20_000
+const PAUSE_KEPT = 'notePause' as StoreMethod
+
+/** Or stopped from outside: then what the runner knew may be lost with it. */
+function isStoreFailure({ stopReason, error }: CycleResult): boolean {
+  return stopReason === 'cancelled' || (error !== null && /^(STORE_|COMMIT_|LEASE_|VERSION_)/.test(error.code))
 }
 
 const PROCESS_FAULTS = ['crash', 'freeze', 'terminate', 'clock-step'] as const

@@ -2,19 +2,24 @@ import type { Commit, LogEntry, StateText } from '../../contract/index.ts'
 import type { AdversarialSource, Version } from './adversarial-source.ts'
 import { recordOf, type DeltaState } from './connectors.ts'
 import { versionOf, type MirrorRow } from './feed-mirror.ts'
+import { isRecord } from './same-record.ts'
 import { StoreOracle, type StoreOracleOptions, type SyncModel, type Unfinished, type Violation } from './store-oracle.ts'
 
 export type { Violation }
 
 /** What the oracle knows of a sync beside what it sees. */
 export type SyncFacts =
-  | { readonly sync: string; readonly mode: 'replace'; readonly listing: string; readonly soleOwner: boolean }
+  | { readonly sync: string; readonly mode: 'replace'; readonly listing: string; readonly soleOwner: boolean; readonly lagMs: number }
   | { readonly sync: string; readonly mode: 'incremental'; readonly windowMs: number; readonly asksTime: boolean; readonly deletions: 'none' | 'inline' | 'apart' }
 
 export interface OracleOptions extends StoreOracleOptions<SyncFacts> {
   readonly source: AdversarialSource
+  /** Times of records go back: then a listing is complete only after the next one has confirmed it. */
+  readonly timesGoBack?: boolean
   /** The source breaks its word: then only "nothing that lives is deleted" is asked for. */
   readonly lies: boolean
+  /** By how much the clock of a runner, which stamps its commits, may be wrong. */
+  readonly runnerSkewMs: number
 }
 
 /** Knows the truth of an adversarial source, and what each kind of reader may promise of it. */
@@ -58,7 +63,8 @@ export class Oracle extends StoreOracle<SyncFacts> {
     const row = this.mirror.rows.get(key)
     if (entry.action !== 'deleted') {
       const v = versionOf(entry.text!)
-      if (row !== undefined && v <= row.v) this.violate('O4', `${key} went from version ${row.v} to ${v}`)
+      const isRestated = row?.text === entry.text && this.mayRestate(entry)
+      if (row !== undefined && v <= row.v && !isRestated) this.violate('O4', `${key} went from version ${row.v} to ${v}`)
       const dead = this.#dead.get(key)
       if (row === undefined && dead !== undefined && v < dead) this.violate('O4', `${key} came back as version ${v} although it was known to be gone at version ${dead}`)
       return
@@ -71,7 +77,7 @@ export class Oracle extends StoreOracle<SyncFacts> {
     this.#dead.set(key, Math.max(told.v, this.#dead.get(key) ?? 0))
   }
 
-  #judgeSweep(model: SyncModel<SyncFacts>, entry: LogEntry, row: { sequence: number } | undefined): void {
+  #judgeSweep(model: SyncModel<SyncFacts>, entry: LogEntry, row: MirrorRow | undefined): void {
     const { source, now } = this.#options
     const { facts, inflight } = model
     const { key } = entry
@@ -80,6 +86,9 @@ export class Oracle extends StoreOracle<SyncFacts> {
     const seen = source.seenDuring(key, this.beganAt(inflight.cycle) - this.#behindMs, now())
     const isListed = (version: Version | undefined): boolean => version !== undefined && !version.deleted && version.listings.includes(facts.listing)
     if (seen.every(isListed)) this.violate('O2', `${key} was swept by cycle ${inflight.cycle} although the source listed it all the time`)
+    // Invariant 5: a listing that lags does not show the newest rows yet.
+    const sinceLanded = row === undefined ? [] : source.seenDuring(key, row.committedAt - this.#options.runnerSkewMs, now())
+    if (sinceLanded.length > 0 && sinceLanded.every(isListed)) this.violate('O2', `${key} was swept by cycle ${inflight.cycle} although the source listed it ever since it landed`)
     const first = seen[0]
     if (first !== undefined && !isListed(first) && first.deleted) this.#dead.set(key, Math.max(first.v, this.#dead.get(key) ?? 0))
   }
@@ -87,17 +96,19 @@ export class Oracle extends StoreOracle<SyncFacts> {
   // ── O1, O6, O9: every completed cycle ──────────────────────────────────────────────────────────────────────────────
 
   protected override judgeCompleted(facts: SyncFacts, inflight: Unfinished, beganAt: number, state: StateText): void {
-    const { source, now, lies } = this.#options
+    const { source, now, lies, timesGoBack = false } = this.#options
     if (lies) return
     if (facts.mode === 'replace') {
       for (const id of source.ids()) {
         const seen = source.seenDuring(id, beganAt - this.#behindMs, now())
         const isListed = (version: Version | undefined): boolean => version !== undefined && !version.deleted && version.listings.includes(facts.listing)
         const row = this.mirror.rows.get(id)
-        if (seen.length === 1 && isListed(seen[0]) && !seen[0]!.unstorable && !holds(row, id, seen[0]!)) {
+        if (!timesGoBack && seen.length === 1 && isListed(seen[0]) && !seen[0]!.unstorable && !holds(row, id, seen[0]!)) {
           this.violate('O1', `after a complete ${facts.sync}, ${id} is ${nameOf(row)}; it was version ${seen[0]!.v} all the time`)
         }
-        if (facts.soleOwner && row !== undefined && row.sequence <= inflight.startSequence && !seen.some(isListed) && !this.#isTold(id, facts.sync, beganAt)) {
+        // A row younger than the lag that the sync declares is left to the next cycle.
+        const isSettled = row !== undefined && row.sequence <= inflight.startSequence && (facts.lagMs === 0 || row.committedAt < inflight.startedAt - facts.lagMs)
+        if (facts.soleOwner && isSettled && !seen.some(isListed) && !this.#isTold(id, facts.sync, beganAt)) {
           this.violate('O1', `after a complete ${facts.sync}, ${id} is still there; it was gone before the cycle began`)
         }
       }
@@ -118,6 +129,22 @@ export class Oracle extends StoreOracle<SyncFacts> {
       if (!landed) {
         this.violate(passed ? 'O6' : 'O9', `after a complete ${facts.sync}, ${id} is ${nameOf(row)}; version ${latest.v}${latest.deleted ? ' (deleted)' : ''} has the stamp ${latest.stamp}, the horizon was ${horizon}, the frontier is ${frontier}`)
       }
+    }
+  }
+
+  // ── O16: the tidemark ──────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Every record whose time is at or before it is in the copy as it is. A listing's own tidemark would need to know the source's lag. */
+  protected override judgeTidemark(facts: SyncFacts, tidemark: string): void {
+    const { source, lies } = this.#options
+    if (facts.mode === 'replace' || lies) return
+    const reachedMs = Date.parse(tidemark)
+    for (const id of source.ids()) {
+      const latest = source.latest(id)!
+      if (latest.stamp > reachedMs || latest.unstorable || (latest.deleted && facts.deletions === 'none')) continue
+      const row = this.mirror.rows.get(id)
+      if (latest.deleted ? row === undefined : holds(row, id, latest)) continue
+      return this.violate('O16', `the tidemark of ${facts.sync} is ${tidemark}, but ${id} is ${nameOf(row)}; version ${latest.v}${latest.deleted ? ' (deleted)' : ''} has the stamp ${new Date(latest.stamp).toISOString()}`)
     }
   }
 
@@ -144,7 +171,7 @@ export class Oracle extends StoreOracle<SyncFacts> {
 }
 
 function holds(row: MirrorRow | undefined, id: string, version: Version): boolean {
-  return row !== undefined && row.text === JSON.stringify(recordOf(id, version))
+  return row !== undefined && isRecord(row.text, recordOf(id, version))
 }
 
 function nameOf(row: MirrorRow | undefined): string {

@@ -15,6 +15,8 @@ export class Scheduler {
   onWait: ((process: Process, label: string) => void) | null = null
   readonly #ties: Stream
   readonly #heap = new Heap()
+  #realCalls = 0
+  #onRealEnd: () => void = () => {}
 
   constructor(seed: number, trace: Trace) {
     this.#ties = new Stream(seed, 'schedule')
@@ -41,8 +43,27 @@ export class Scheduler {
       this.steps++
       this.trace.add(this.now - TIME_ZERO, `${parked.process.name} ${parked.label}`)
       parked.resolve()
-      await settled()
+      await this.#settled()
       return true
+    }
+  }
+
+  /** Work in real time, such as a query of a database server: virtual time stands still until it has ended. */
+  async real<T>(work: Promise<T>): Promise<T> {
+    this.#realCalls++
+    try {
+      return await work
+    } finally {
+      this.#realCalls--
+      this.#onRealEnd()
+    }
+  }
+
+  async #settled(): Promise<void> {
+    await settled()
+    while (this.#realCalls > 0) {
+      await new Promise<void>((resolve) => void (this.#onRealEnd = resolve))
+      await settled()
     }
   }
 

@@ -20,6 +20,10 @@ export interface SyncModel<Facts> {
   committed: StateText
   committedBy: number | null
   inflight: Unfinished | null
+  /** When its last replace cycle ended, complete or given up. */
+  listedAt: number
+  /** As the store holds it: time up to which the copy says that it is complete. */
+  tidemark: string | null
 }
 
 /** What the oracle follows of an unfinished cycle. */
@@ -31,6 +35,8 @@ export interface StoreOracleOptions<Facts> {
   readonly worker: string
   readonly database: string
   readonly syncs: readonly Facts[]
+  /** Leases end by the store's clock, which is right, and not by the clock of the runner that asks. */
+  readonly storeHasClock: boolean
 }
 
 /**
@@ -42,7 +48,7 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
   /** True time at which each cycle began. */
   readonly #beganAt = new Map<number, number>()
   readonly #models = new Map<string, SyncModel<Facts>>()
-  protected readonly mirror = new FeedMirror((oracle, message) => this.violate(oracle, message))
+  protected readonly mirror = new FeedMirror((oracle, message) => this.violate(oracle, message), (entry) => this.mayRestate(entry))
   readonly #finished = new Set<number>()
   readonly #options: StoreOracleOptions<Facts>
   /** How commits were answered. */
@@ -53,7 +59,7 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
   constructor(options: StoreOracleOptions<Facts>) {
     this.#options = options
     for (const facts of options.syncs) {
-      this.#models.set(facts.sync, { facts, epoch: 0, holder: null, heldUntil: 0, version: 0, committed: null, committedBy: null, inflight: null })
+      this.#models.set(facts.sync, { facts, epoch: 0, holder: null, heldUntil: 0, version: 0, committed: null, committedBy: null, inflight: null, listedAt: 0, tidemark: null })
     }
   }
 
@@ -62,7 +68,15 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
   /** One change, before it is applied to `mirror`. */
   protected abstract judgeEntry(model: SyncModel<Facts>, commit: Commit, entry: LogEntry): void
   /** A cycle that has come to its end, as of when it began. */
-  protected abstract judgeCompleted(facts: Facts, inflight: Unfinished, beganAt: number, state: StateText): void
+  protected abstract judgeCompleted(facts: Facts, inflight: Unfinished, beganAt: number, state: StateText): void | Promise<void>
+  /** O16, after every commit of any sync: what `tidemark` of a sync claims is true. */
+  protected judgeTidemark(_facts: Facts, _tidemark: string): void {}
+
+  /** Commit.restateSince: what changes nothing may be put on record by a delta whose cycle and that of a listing overlap. */
+  protected mayRestate({ sync, cycle }: LogEntry): boolean {
+    if (this.#models.get(sync)?.inflight?.mode === 'replace') return false
+    return [...this.#models.values()].some(({ inflight, listedAt }) => inflight?.mode === 'replace' || listedAt >= this.beganAt(cycle))
+  }
 
   violate(oracle: string, message: string): void {
     this.violations.push({ oracle, message, atMs: this.#options.now() })
@@ -93,7 +107,8 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
 
   async #acquired([ref, request]: [SyncRef, AcquireRequest], answer: Acquired | Held): Promise<void> {
     const model = this.#models.get(ref.sync)!
-    const isFree = model.holder === null || model.heldUntil <= request.at || model.holder === request.evict
+    const at = this.#leaseClock(request.at)
+    const isFree = model.holder === null || model.heldUntil <= at || model.holder === request.evict
     if (answer.kind === 'held') {
       if (isFree) this.violate('O13', `${ref.sync} is free, but ${request.holder} was told that ${answer.by} holds it`)
       return
@@ -102,7 +117,7 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
     if (answer.lease.epoch !== model.epoch + 1) this.violate('O5', `${ref.sync}: epoch ${answer.lease.epoch} after ${model.epoch}`)
     model.epoch = answer.lease.epoch
     model.holder = request.holder
-    model.heldUntil = request.at + request.ttlMs
+    model.heldUntil = at + request.ttlMs
     await this.#compareRegistry(model)
   }
 
@@ -110,7 +125,11 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
     const model = this.#models.get(lease.ref.sync)!
     const isOurs = this.#holds(model, lease)
     if (kept !== isOurs) this.violate('O5', `${lease.ref.sync}: a lease of epoch ${lease.epoch} was ${kept ? '' : 'not '}renewed; the newest is ${model.epoch}`)
-    if (isOurs) model.heldUntil = Math.max(model.heldUntil, at + ttlMs)
+    if (isOurs) model.heldUntil = Math.max(model.heldUntil, this.#leaseClock(at) + ttlMs)
+  }
+
+  #leaseClock(callersMs: number): number {
+    return this.#options.storeHasClock ? this.#options.now() : callersMs
   }
 
   async #released(lease: Lease): Promise<void> {
@@ -140,7 +159,8 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
   }
 
   async #compareRegistry(model: SyncModel<Facts>): Promise<void> {
-    const { version, committed, committedBy, inflight } = await this.#options.store.read({ worker: this.#options.worker, sync: model.facts.sync })
+    const { version, committed, committedBy, inflight, tidemark } = await this.#options.store.read({ worker: this.#options.worker, sync: model.facts.sync })
+    model.tidemark = tidemark
     const actual = JSON.stringify([version, committed, committedBy, inflight && pickUnfinished(inflight)])
     const expected = JSON.stringify([model.version, model.committed, model.committedBy, model.inflight])
     if (actual !== expected) this.violate('O5', `${model.facts.sync}: the registry holds ${actual}; by what was committed it should be ${expected}`)
@@ -181,6 +201,7 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
     if (outcome.position !== this.mirror.position) this.violate('O7', `the commit says position ${outcome.position}, the feed ends at ${this.mirror.position}`)
     this.#compareCounts(outcome, entries)
 
+    if (move.kind !== 'continue' && inflight?.mode === 'replace') model.listedAt = this.#options.now()
     switch (move.kind) {
       case 'continue':
         if (inflight !== null) model.inflight = { ...inflight, page: move.page, state: move.state }
@@ -198,13 +219,15 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
         move satisfies never
     }
     await this.#compareRegistry(model)
+    if (this.violations.length > 0) return
+    for (const { facts, tidemark } of this.#models.values()) if (tidemark !== null) this.judgeTidemark(facts, tidemark)
     if (move.kind !== 'complete' || inflight === null || this.violations.length > 0) return
     this.#finished.add(move.cycle)
     const beganAt = this.#beganAt.get(move.cycle) ?? 0
     const completed = this.completed.get(model.facts.sync)
     // Its horizon is that of the clock it began by, and its answer may have been long on the way.
     this.completed.set(model.facts.sync, { beganAt: Math.min(beganAt, inflight.startedAt), count: (completed?.count ?? 0) + 1 })
-    this.judgeCompleted(model.facts, inflight, beganAt, move.state)
+    await this.judgeCompleted(model.facts, inflight, beganAt, move.state)
     await this.compareRows()
   }
 
@@ -213,6 +236,7 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
     const { sync } = model.facts
     const may = this.#holds(model, commit.lease) && model.version === commit.version
     if ((outcome.kind === 'landed') !== may) this.violate('O5', `${sync}: a state set on version ${commit.version} was answered ${outcome.kind}; the version is ${model.version}`)
+    if (outcome.kind === 'landed' && model.inflight?.mode === 'replace') model.listedAt = this.#options.now()
     if (outcome.kind === 'landed') Object.assign(model, { version: model.version + 1, committed: state, committedBy: null, inflight: null })
     await this.#compareRegistry(model)
   }

@@ -1,3 +1,4 @@
+import type { Mode } from '../../contract/index.ts'
 import type { SourceContract } from './adversarial-source.ts'
 import { FAULT_KINDS, type FaultKind } from './faults.ts'
 import { Stream } from './random.ts'
@@ -30,6 +31,8 @@ export interface WorldConfig extends SourceContract {
   readonly runners: number
   readonly runnerGapMs: number
   readonly sourceLatencyMs: readonly [number, number]
+  /** How long the answers of listings or of the delta are on their way; `sourceLatencyMs` when absent. */
+  readonly answerMs?: Readonly<Partial<Record<Mode, readonly [number, number]>>>
   readonly storeLatencyMs: readonly [number, number]
   readonly leaseTtlMs: number
   readonly deadlineMs: number
@@ -37,7 +40,12 @@ export interface WorldConfig extends SourceContract {
   readonly pagesMax: number
   /** How much longer than the window nothing happens before the last cycles begin. */
   readonly restMs: number
-  readonly lie: 'none' | 'most' | 'all'
+  /** `some`: fewer than the delete limit stops, so that only lookups tell. */
+  readonly lie: 'none' | 'some' | 'most' | 'all'
+  /** Share of writes with an earlier time than the record had: the source's clock is wrong. For listings alone. */
+  readonly backStampShare: number
+  /** The source can be asked for one record. */
+  readonly lookup: boolean
   readonly rates: Readonly<Partial<Record<FaultKind, number>>>
 }
 
@@ -77,6 +85,8 @@ export function drawConfig(seed: number, kind?: WorldKind, overrides: Partial<Wo
     pagesMax: chance.pick([3, 100_000, 100_000]),
     restMs: 0,
     lie: drawn === 'lie' ? chance.pick(['most', 'all']) : 'none',
+    backStampShare: 0,
+    lookup: false,
     rates: { ...drawRates(chance), ...(drawn === 'lie' && { 'listing-lie': 0.6 }) },
   }
   // What leaves no entry leaves no mark of when it was read: a tombstone that moves, a row found unchanged. Where two

@@ -1,16 +1,17 @@
 import type { Store } from '../../contract/index.ts'
 import type { CycleResult } from '../../engine/cycle-options.ts'
 import { DEFAULT_LIMITS, DEFAULT_SWEEP, type SyncPlan } from '../../engine/sync-plan.ts'
-import { openSqliteStore } from '../../stores/sqlite/store.ts'
 import { AdversarialSource, type Line } from './adversarial-source.ts'
+import { AnnouncedPauses } from './announced-pauses.ts'
 import type { Verdict } from './campaign.ts'
-import { delta, listing } from './connectors.ts'
+import { delta, listing, lookup } from './connectors.ts'
 import { Faults } from './faults.ts'
 import { Fleet } from './fleet.ts'
 import { Oracle, type SyncFacts } from './oracle.ts'
 import { Stream, Trace } from './random.ts'
 import { Scheduler, TIME_ZERO, type Process } from './scheduler.ts'
 import { drawConfig, type WorldConfig, type WorldKind } from './world-config.ts'
+import { SQLITE_IN_MEMORY, waitedFor, type OpenWorldStore } from './world-store.ts'
 
 export interface WorldOptions {
   readonly seed: number
@@ -18,8 +19,8 @@ export interface WorldOptions {
   readonly overrides?: Partial<WorldConfig>
   /** Faults to keep, by id; all when absent, none when empty. */
   readonly only?: ReadonlySet<string>
-  /** Opens the store under test; SQLite in memory when absent. */
-  readonly openStore?: () => Promise<Store>
+  /** The store under test; SQLite in memory when absent. */
+  readonly store?: OpenWorldStore
   /** Told of every cycle that ended, and of what it asked of the source. */
   readonly onResult?: (result: CycleResult, requests: number) => void
   /** For directed tests: before the first step, and when the workload has ended but the world is not healed yet. */
@@ -29,9 +30,11 @@ export interface WorldOptions {
 
 /** One world from its first record to its verdict. A pure function of its options. */
 export async function runWorld(options: WorldOptions): Promise<Verdict> {
-  const store = await (options.openStore ?? (() => openSqliteStore({ file: ':memory:' })))()
+  const trace = new Trace()
+  const scheduler = new Scheduler(options.seed, trace)
+  const store = await (options.store ?? SQLITE_IN_MEMORY).open(() => scheduler.now)
   try {
-    return await new World(options, store).run()
+    return await new World(options, waitedFor(store, scheduler), scheduler).run()
   } finally {
     await store.close()
   }
@@ -50,7 +53,6 @@ export class World {
   readonly oracle: Oracle
   readonly faults: Faults
   readonly #options: WorldOptions
-  readonly #trace = new Trace()
   readonly #workload: Stream
   readonly #schedule: Stream
   /** Never crashes: restarts runners, writes at the source, delivers late calls. */
@@ -58,12 +60,12 @@ export class World {
   readonly #windowMs: number
   readonly #fleet: Fleet
 
-  constructor(options: WorldOptions, store: Store) {
+  constructor(options: WorldOptions, store: Store, scheduler: Scheduler) {
     const { seed } = options
     this.#options = options
     this.config = drawConfig(seed, options.kind, options.overrides)
     const { config } = this
-    this.scheduler = new Scheduler(seed, this.#trace)
+    this.scheduler = scheduler
     this.#fate = this.scheduler.start('fate')
     this.faults = new Faults(seed, config.rates, options.only ?? null)
     this.#workload = new Stream(seed, 'workload')
@@ -72,11 +74,16 @@ export class World {
     // Twice the source's skew: a horizon by its own clock, and a stamp by it, may both be off.
     this.#windowMs = config.lagMs + 2 * config.skewMs + config.runnerSkewMs + config.granularityMs
     this.oracle = new Oracle({
-      store, source: this.source, now: () => this.scheduler.now, worker: WORKER, database: DATABASE, syncs: this.#syncs(), lies: config.lie !== 'none',
+      store, source: this.source, now: () => this.scheduler.now, worker: WORKER, database: DATABASE, syncs: this.#syncs(), lies: config.lie !== 'none', runnerSkewMs: config.runnerSkewMs, timesGoBack: config.backStampShare > 0,
+      storeHasClock: options.store?.ownClock === true,
+    })
+    const pauses = new AnnouncedPauses({
+      now: () => this.scheduler.now, toleranceMs: 2 * config.runnerSkewMs, violate: (oracle, message) => this.oracle.violate(oracle, message),
     })
     this.#fleet = new Fleet({
       seed, scheduler: this.scheduler, fate: this.#fate, faults: this.faults, store, database: DATABASE, oracle: this.oracle, chance: this.#schedule, conditions: config,
-      plans: (process) => this.#plans({ process, faults: this.faults, source: this.source, latencyMs: () => this.#fleet.latencyMs(config.sourceLatencyMs), deadlineMs: config.deadlineMs }),
+      plans: (process) => this.#plans({ process, faults: this.faults, source: this.source, latencyMs: () => this.#fleet.latencyMs(config.sourceLatencyMs), deadlineMs: config.deadlineMs, pauses }),
+      pauses,
       fetch: () => unreachable, secrets: { get: unreachable }, expected: EXPECTED, requests: () => this.source.requests, onResult: options.onResult,
       // Whoever looks at an honest source confirms; at a lying one, not before it has come to its senses.
       confirmsDeletes: () => config.lie === 'none' || this.#fleet.chosen !== null,
@@ -101,7 +108,11 @@ export class World {
     if (this.#schedule.chance(0.5)) this.#fleet.crashAll()
     await this.#fleet.pass(this.#windowMs + 2 * config.skewMs + config.runnerSkewMs + config.granularityMs + 1_000 + config.restMs)
     const syncs = this.#syncs()
-    for (const facts of syncs) await this.#rest(facts)
+    for (const facts of syncs) {
+      // Invariant 13: after two undisturbed listings the copy is right. One is enough where times are true and nothing lags.
+      if (facts.mode === 'replace' && (config.backStampShare > 0 || facts.lagMs > 0)) await this.#rest(facts, false, false)
+      await this.#rest(facts)
+    }
     // What an old page of one sync told may have kept a row from the other's sweep; by now no such page is under way.
     if (config.kind === 'owners' || config.kind === 'pair') for (const facts of syncs) if (facts.mode === 'replace') await this.#rest(facts, true)
 
@@ -111,9 +122,9 @@ export class World {
       await oracle.compareAudit()
     }
     return {
-      seed: this.#options.seed, kind: config.kind, hash: this.#trace.digest(), faults: this.faults.injected, violations: oracle.violations,
+      seed: this.#options.seed, kind: config.kind, hash: this.scheduler.trace.digest(), faults: this.faults.injected, violations: oracle.violations,
       steps: scheduler.steps, virtualMs: scheduler.now - TIME_ZERO, cycles: this.#fleet.cycles, requests: this.source.requests, outcomes: oracle.outcomes,
-      rows: oracle.digest(), trail: this.#trace.recent(),
+      rows: oracle.digest(), trail: this.scheduler.trace.recent(),
     }
   }
 
@@ -132,7 +143,9 @@ export class World {
     const { kind, asksTime, deletions } = this.config
     const windowMs = this.#windowMs
     const incremental: SyncFacts = { sync: 'delta', mode: 'incremental', windowMs, asksTime, deletions }
-    const replace = (listing: string, soleOwner: boolean): SyncFacts => ({ sync: `list-${listing}`, mode: 'replace', listing, soleOwner })
+    // The times of two runners are compared, and each may be off.
+    const lagMs = this.config.monotonic ? 0 : this.config.lagMs + 2 * this.config.runnerSkewMs
+    const replace = (listing: string, soleOwner: boolean): SyncFacts => ({ sync: `list-${listing}`, mode: 'replace', listing, soleOwner, lagMs })
     switch (kind) {
       case 'replace':
       case 'lie':
@@ -149,18 +162,19 @@ export class World {
   }
 
   /** Runs one sync until a cycle that began in the healed world has completed, then compares with the truth. */
-  async #rest(facts: SyncFacts, isLast = false): Promise<void> {
+  async #rest(facts: SyncFacts, isLast = false, compares = true): Promise<void> {
     const { source, oracle, scheduler, config } = this
     this.#fleet.chosen = facts.sync
-    const from = scheduler.now + config.runnerSkewMs
-    await this.#fleet.pass(2 * config.runnerSkewMs)
+    await this.#fleet.pass(2 * config.runnerSkewMs + (facts.mode === 'replace' && facts.lagMs > 0 ? facts.lagMs + 1 : 0))
+    const from = scheduler.now - config.runnerSkewMs
     const requests = source.requests
     const steps = scheduler.steps
     await this.#fleet.until(() => (oracle.completed.get(facts.sync)?.beganAt ?? 0) >= from, HEALING_STEPS_MAX, `${facts.sync} did not complete a cycle in a healed world`)
     if (oracle.violations.length > 0) return
     // An old cycle may have to end first, every runner may have one under way, and confirming takes a page.
-    const bound = (source.ids().length / config.pageSize + 4) * 3 * (config.runners + 2) + 20
+    const bound = (source.ids().length / config.pageSize + 4) * 3 * (config.runners + 2) + 20 + (config.lookup ? 2 * source.ids().length : 0)
     if (source.requests - requests > bound) oracle.violate('O14', `${facts.sync} took ${source.requests - requests} requests and ${scheduler.steps - steps} steps to read ${source.ids().length} records`)
+    if (!compares) return
     switch (config.kind) {
       case 'delta':
         oracle.compareTruth(null, config.deletions !== 'none')
@@ -207,7 +221,9 @@ export class World {
     const unstorable = !deleted && this.#workload.chance(config.unstorableShare)
     const known = source.latest(id)?.listings
     const listings = config.kind !== 'owners' ? ['a'] : known === undefined || this.#workload.chance(0.3) ? this.#workload.pick([['a'], ['b'], ['a', 'b'], ['a', 'b']]) : known
-    source.write(id, { deleted, unstorable, lagMs, listings })
+    const back = config.backStampShare > 0 && this.#workload.chance(config.backStampShare)
+    const stamp = back ? (source.latest(id)?.stamp ?? this.scheduler.now) - this.#workload.int(1, 3_600_000) : undefined
+    source.write(id, { deleted, unstorable, lagMs, listings, ...(stamp !== undefined && { stamp }) })
   }
 
   /** A listing that leaves out so many of the rows we hold that it must not be believed. */
@@ -219,24 +235,28 @@ export class World {
       this.faults.withdraw(fault)
       return null
     }
-    const count = this.config.lie === 'all' ? held.length : Math.min(held.length, Math.floor(held.length * 0.6) + 1)
+    const count = this.config.lie === 'all' ? held.length : this.config.lie === 'some' ? Math.floor(held.length * 0.4) : Math.min(held.length, Math.floor(held.length * 0.6) + 1)
     return new Set(new Stream(this.#options.seed, fault.id).shuffle(held).slice(0, count))
   }
 
   #plans(line: Line): SyncPlan[] {
     const { config } = this
+    const lineOf = (mode: SyncFacts['mode']): Line => ({ ...line, answerMs: () => this.#fleet.latencyMs(config.answerMs?.[mode] ?? config.sourceLatencyMs) })
     return this.#syncs().map((facts): SyncPlan => ({
       worker: WORKER, sync: facts.sync, mode: facts.mode, databases: [{ name: DATABASE }],
       owner: config.kind === 'owners' ? facts.sync : 'owner',
       execute: facts.mode === 'replace'
-        ? listing(line, { listing: facts.listing, stamped: config.stamped })
-        : delta(line, { windowMs: facts.windowMs, deletions: facts.deletions, asksTime: facts.asksTime }),
+        ? listing(lineOf('replace'), { listing: facts.listing, stamped: config.stamped })
+        : delta(lineOf('incremental'), { windowMs: facts.windowMs, deletions: facts.deletions, asksTime: facts.asksTime }),
+      ...(config.lookup && facts.mode === 'replace' && { lookup: lookup(line, { listing: facts.listing, stamped: config.stamped }) }),
       pacers: [],
       limits: { ...DEFAULT_LIMITS, leaseTtlMs: config.leaseTtlMs, deadlineMs: config.deadlineMs, retriesMax: config.retriesMax, pagesMax: config.pagesMax },
       sweep: DEFAULT_SWEEP,
       scope: null,
+      lagMs: facts.mode === 'replace' ? facts.lagMs : 0,
       // Of two stamps of one record, the later may be older by this much.
       upstreamToleranceMs: config.skewMs === 0 ? 0 : 2 * config.skewMs + config.granularityMs,
+      ...(config.kind === 'pair' && facts.mode === 'incremental' && { listings: ['list-a'] }),
     }))
   }
 }
@@ -244,7 +264,7 @@ export class World {
 /** How a cycle may end in a world like these. Anything else is a finding. */
 const EXPECTED: ReadonlySet<string> = new Set([
   'SOURCE_UNAVAILABLE', 'SOURCE_TIMEOUT', 'SOURCE_INVALID', 'RATE_LIMITED', 'STORE_BUSY', 'STORE_UNAVAILABLE', 'COMMIT_UNKNOWN',
-  'LEASE_HELD', 'LEASE_LOST', 'VERSION_CONFLICT', 'OVERLAP_UNRESOLVED', 'MASS_DELETE', 'CURSOR_STALLED', 'CURSOR_CYCLE',
+  'LEASE_HELD', 'LEASE_LOST', 'VERSION_CONFLICT', 'OVERLAP_UNRESOLVED', 'MASS_DELETE', 'LISTING_INCOMPLETE', 'CURSOR_STALLED', 'CURSOR_CYCLE',
 ])
 
 function unreachable(): never {

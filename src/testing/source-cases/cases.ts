@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { badLine, cutLine, lineFaults } from './bad-line.ts'
 import type { SourceCase, SourceNeed } from './harness.ts'
 import type { SourceTrial } from './trial.ts'
+import { wrongAnswers, wrongLine } from './wrong-answer.ts'
 
 /** The promise of a source, in the order in which one would build it. */
 export const sourceCases: readonly SourceCase[] = [
@@ -146,7 +147,32 @@ export const sourceCases: readonly SourceCase[] = [
       await trial.assertTrue(`After a ${half} with every fault`)
     }
   }),
+  rule('a wrong answer with status 200 deletes nothing and skips nothing for good', ['fetch'], async (trial) => {
+    const keys = await trial.create(trial.many)
+    await trial.first()
+    await trial.follow()
+    for (const half of trial.halves) {
+      for (const wrong of wrongAnswers) {
+        for (const at of REQUESTS) {
+          // In one moment where the system can: more than one page holds.
+          await trial.change(keys.slice(0, keys.length >> 1))
+          await trial.settle()
+          const { line, hit } = wrongLine(wrong, at)
+          await trial.run(half, { line, allowDeletes: false })
+          const where = `After ${wrong.name} to request ${at} of a ${half}`
+          const rows = await trial.rows()
+          assert.deepEqual(keys.filter((key) => !Object.hasOwn(rows, key)), [], `${where}, these were deleted; they live.`)
+          if (!hit()) continue
+          await trial.follow()
+          await trial.assertTrue(where)
+        }
+      }
+    }
+  }),
 ]
+
+/** Where in a cycle an answer is wrong: at its beginning, in the middle, at its end. */
+const REQUESTS = [1, 2, 3, 4, 6]
 
 function rule(name: string, needs: readonly SourceNeed[], run: SourceCase['run']): SourceCase {
   return { name, needs, run }

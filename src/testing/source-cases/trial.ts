@@ -18,6 +18,8 @@ export interface RunChoices {
   readonly pagesMax?: number
   /** Stands between the source and its system. */
   readonly line?: (ask: Fetch) => Fetch
+  /** False: the delete limit holds, as it does by default in production. */
+  readonly allowDeletes?: boolean
 }
 
 const DATABASE = 'records'
@@ -97,12 +99,12 @@ export class SourceTrial {
   }
 
   /** One run, tried once: whatever goes wrong ends it. */
-  async run(half: Half, { pagesMax = 10_000, line = (ask) => ask }: RunChoices = {}): Promise<CycleResult> {
+  async run(half: Half, { pagesMax = 10_000, line = (ask) => ask, allowDeletes = true }: RunChoices = {}): Promise<CycleResult> {
     const { clock = systemClock, secrets = {}, fetch = globalThis.fetch } = this.#harness
     const plan = this.#plans[half]!
     const ask = line(fetch as Fetch)
     return runCycle({ ...plan, limits: { ...plan.limits, retriesMax: 0, pagesMax } }, {
-      store: this.#store, ports: { clock, random: systemRandom, log: SILENT }, holder: `run ${++this.#runs}`, isDead: () => true, trigger: 'trial', allowDeletes: true,
+      store: this.#store, ports: { clock, random: systemRandom, log: SILENT }, holder: `run ${++this.#runs}`, isDead: () => true, trigger: 'trial', allowDeletes,
       secrets: {
         get(name) {
           if (Object.hasOwn(secrets, name)) return secrets[name]!

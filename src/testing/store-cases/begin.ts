@@ -5,7 +5,7 @@ export const beginCases: readonly StoreCase[] = [
   rule('a sync that never ran has version 0 and nothing else, and reading it makes none', async ({ store }) => {
     assert.deepEqual(await store.read({ worker: 'crm', sync: 'delta' }), {
       version: 0, committed: null, committedBy: null, inflight: null, scope: null, tidemark: null, paused: false, triggeredAt: null,
-      failures: 0, lastError: null, retryAt: null, lastSuccessAt: null, heldBy: null, heldSince: null, heldUntil: null,
+      failures: 0, lastError: null, retryAt: null, lastSuccessAt: null, completeSince: null, backfillNeeded: null, heldBy: null, heldSince: null, heldUntil: null,
     })
     assert.deepEqual(await store.syncs(), [])
     assert.deepEqual(await store.audit({ worker: 'crm', sync: 'delta' }), [])
@@ -105,7 +105,9 @@ export const beginCases: readonly StoreCase[] = [
       { name: DATABASE, rows: 0, columns: [] },
     ])
     if (supports?.select === undefined) return
-    for (const { view } of databases) assert.deepEqual(await supports.select(view), [])
+    for (const { table, history } of databases) {
+      assert.deepEqual([await supports.select(table), await supports.select(history)], [[], []])
+    }
   }),
   rule('every cycle is on record from its begin: newest first, of one sync or of all', async ({ store }) => {
     const delta = await SyncDriver.take(store)

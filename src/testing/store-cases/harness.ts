@@ -130,6 +130,9 @@ export type CommitOverrides = Partial<Omit<Commit, 'move'>> & {
 export type LandedOutcome = Extract<CommitOutcome, { kind: 'landed' }>
 
 /** Sweeps whatever is not listed. */
+/** Who did it, where a case does not care. */
+export const BY = { actor: 'me', at: 0 }
+
 export const SWEEP_ALL: Sweep = { maxShare: 1, allowEmpty: true }
 
 /** Does what the engine does between two pages, so that a case says only what it is about. */

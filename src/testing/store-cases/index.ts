@@ -1,20 +1,23 @@
 import { atomicityCases } from './atomicity.ts'
+import { backfillCases } from './backfills.ts'
 import { beginCases } from './begin.ts'
 import { commitCases } from './commit.ts'
 import { consumerCases } from './consumers.ts'
+import { contestCases } from './contests.ts'
 import { feedCases } from './feed.ts'
 import type { StoreCase } from './harness.ts'
 import { jsonCases } from './json.ts'
 import { landingCases } from './landing.ts'
 import { leaseCases } from './leases.ts'
 import { pacerCases } from './pacers.ts'
+import { pauseCases } from './pauses.ts'
 import { registryCases } from './registry.ts'
 import { servedCases } from './served.ts'
 import { standingCases } from './standings.ts'
 import { sweepCases } from './sweep.ts'
 import { tenantCases } from './tenants.ts'
 import { trailCases } from './trail.ts'
-import { viewCases } from './views.ts'
+import { tableCases } from './tables.ts'
 import { webhookCases } from './webhooks.ts'
 
 /** The promise of a store, in the order in which one would build it. */
@@ -24,14 +27,17 @@ export const storeCases: readonly StoreCase[] = [
   ...commitCases,
   ...landingCases,
   ...sweepCases,
+  ...contestCases,
   ...feedCases,
   ...atomicityCases,
   ...jsonCases,
-  ...viewCases,
+  ...tableCases,
   ...tenantCases,
   ...registryCases,
+  ...backfillCases,
   ...standingCases,
   ...pacerCases,
+  ...pauseCases,
   ...servedCases,
   ...trailCases,
   ...webhookCases,

@@ -289,6 +289,36 @@ export const landingCases: readonly StoreCase[] = [
     const entries = await store.changes({ after: restateSince, limit: 10 })
     assert.deepEqual(entries.map(({ key, action }) => [key, action]), [['a', 'updated'], ['b', 'deleted'], ['n', 'deleted'], ['w', 'created'], ['w', 'updated'], ['c', 'updated']])
   }),
+  rule('XB14 a time that moves on while a listing runs is put on record, so that an older page of the same time overlaps it', async ({ store }) => {
+    const delta = await SyncDriver.take(store)
+    const listing = await SyncDriver.take(store, { sync: 'listing' })
+    await delta.cycle([upsert('a', { on: true }, { at: 5 }), upsert('n', { on: true })])
+    await listing.cycle([upsert('l', { on: true }, { at: 9 })])
+    await listing.begin()
+    const restateSince = await store.position()
+    // At 9 the listing reads `on: false`; still at 9, all are set back before the delta reads them.
+    const page = [upsert('a', { on: false }, { at: 9 }), upsert('l', { on: false }, { at: 9 }), upsert('n', { on: false })]
+    const told = [upsert('a', { on: true }, { at: 9 }), upsert('l', { on: true }, { at: 9 }), upsert('n', { on: true }, { at: 9 })]
+    await delta.begin()
+    assert.deepEqual((await delta.page(told, { restateSince })).counts, counts({ updated: 3 }))
+    // Once: nothing has moved since.
+    assert.deepEqual((await delta.page(told, { restateSince })).counts, counts({ unchanged: 3 }))
+    const outcome = await listing.send(await listing.draft(listing.nextPage(), page, { readFrom: restateSince }))
+    assert.deepEqual(outcome, { kind: 'overlap', keys: ['a', 'l', 'n'] })
+    await listing.page(told)
+    assert.deepEqual(await live(store), ['a', 'l', 'n'].map((key) => [key, { on: true }]))
+  }),
+  rule('XB14 with times, a row that is told again is not put on record where its own sync wrote it, or the listing under way', async ({ store }) => {
+    const delta = await SyncDriver.take(store)
+    const listing = await SyncDriver.take(store, { sync: 'listing' })
+    await delta.cycle([upsert('a', { on: true }, { at: 5 })])
+    await listing.begin()
+    const restateSince = await store.position()
+    await listing.page([upsert('b', { on: true }, { at: 5 })])
+    const told = [upsert('a', { on: true }, { at: 5 }), upsert('b', { on: true }, { at: 5 })]
+    await delta.begin()
+    assert.deepEqual((await delta.page(told, { restateSince })).counts, counts({ unchanged: 2 }))
+  }),
   rule('a sync never overlaps itself: its pages come one after the other', async ({ store }) => {
     const driver = await SyncDriver.take(store)
     await driver.cycle([upsert('a', { v: 1 })], { readFrom: 0 })

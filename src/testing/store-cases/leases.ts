@@ -54,6 +54,12 @@ export const leaseCases: readonly StoreCase[] = [
     const at = await pass(harness, 300)
     assert.equal((await acquire(harness.store, 'runner-2', { at })).kind, 'held')
   }),
+  rule('a renewal that arrives late or asks for less does not shorten a lease', async (harness) => {
+    const { lease } = acquired(await acquire(harness.store, 'runner-1', { ttlMs: 60_000 }))
+    assert.equal(await harness.store.renew(lease, { ttlMs: 50, at: START }), true)
+    const at = await pass(harness, 100)
+    assert.equal((await acquire(harness.store, 'runner-2', { at })).kind, 'held')
+  }),
   rule('a holder known to be dead is evicted at once; naming someone else evicts nobody', async ({ store }) => {
     const first = acquired(await acquire(store, 'runner-1'))
     assert.equal((await acquire(store, 'runner-2', { evict: 'runner-7' })).kind, 'held')

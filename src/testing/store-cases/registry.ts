@@ -53,6 +53,15 @@ export const registryCases: readonly StoreCase[] = [
     const { failures, lastError, retryAt, lastSuccessAt } = await store.read(REF)
     assert.deepEqual({ failures, lastError, retryAt, lastSuccessAt }, { failures: 0, lastError: null, retryAt: null, lastSuccessAt: START + 50 })
   }),
+  rule('SX6 a resume ends the wait after failures and counts anew; the last error stays to be read', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    await driver.begin()
+    const error = { code: 'SOURCE_TIMEOUT', message: 'no answer' } as const
+    await driver.release({ stopReason: 'error', endedAt: START + 1, error, retryAt: START + 60_000 })
+    await store.signal(REF, { kind: 'resume', actor: 'ana', at: START + 2 })
+    const { failures, retryAt, lastError, paused } = await store.read(REF)
+    assert.deepEqual({ failures, retryAt, lastError, paused }, { failures: 0, retryAt: null, lastError: { ...error, at: START + 1 }, paused: false })
+  }),
   rule('a cycle that was merely stopped is neither a failure nor a success', async ({ store }) => {
     const failed = await SyncDriver.take(store)
     await failed.begin()

@@ -117,9 +117,9 @@ class Watcher {
 }
 
 function outlineOf(checkpoint: Checkpoint): Outline {
-  const { version, tidemark, paused, triggeredAt, failures, lastError, retryAt, lastSuccessAt, heldBy, heldSince, heldUntil, inflight } = checkpoint
+  const { version, tidemark, paused, triggeredAt, failures, lastError, retryAt, lastSuccessAt, completeSince, backfillNeeded, heldBy, heldSince, heldUntil, inflight } = checkpoint
   const unfinished = inflight === null ? null : { cycle: inflight.cycle, page: inflight.page, startedAt: inflight.startedAt }
-  return { version, tidemark, paused, triggeredAt, failures, lastError, retryAt, lastSuccessAt, heldBy, heldSince, heldUntil, inflight: unfinished }
+  return { version, tidemark, paused, triggeredAt, failures, lastError, retryAt, lastSuccessAt, completeSince, backfillNeeded, heldBy, heldSince, heldUntil, inflight: unfinished }
 }
 
 async function until(what: string, condition: () => boolean): Promise<void> {

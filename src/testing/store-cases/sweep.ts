@@ -4,6 +4,15 @@ import { counts, feed, live, poison, remove, snapshot, type StoreCase, story, SW
 const one = (...keys: string[]) => keys.map((key) => upsert(key, { of: key }))
 
 export const sweepCases: readonly StoreCase[] = [
+  rule('R51 a sweep whose limit somebody lifted is an entry of the audit log; any other is none', async ({ store }) => {
+    const driver = await SyncDriver.take(store, { mode: 'replace' })
+    const lifted = async () => (await store.trail({ after: 0, limit: 100 })).entries.filter(({ action }) => action === 'allow-deletes')
+    await driver.cycle([upsert('a', { n: 1 }), upsert('b', { n: 1 })], { sweep: SWEEP_ALL })
+    assert.deepEqual(await lifted(), [])
+    await driver.cycle([], { sweep: { ...SWEEP_ALL, allowedBy: 'ana' } })
+    const entries = await lifted()
+    assert.deepEqual(entries.map(({ actor, reason, worker, sync }) => [actor, reason, worker, sync]), [['ana', 'the delete limit was lifted; 2 rows swept', driver.ref.worker, driver.ref.sync]])
+  }),
   rule('N10 XE9 invariant 5: a complete replace cycle deletes what it did not list, and the feed says so', async ({ store, reopen }) => {
     const driver = await SyncDriver.take(store, { mode: 'replace' })
     await driver.cycle(one('a', 'b', 'c'))
@@ -124,6 +133,29 @@ export const sweepCases: readonly StoreCase[] = [
     assert.deepEqual((await live(store)).map(([key]) => key), ['e', 'shared', 'w'])
     assert.deepEqual((await east.cycle(one('e'))).counts, counts({ unchanged: 1, swept: 1 }))
     assert.deepEqual((await live(store)).map(([key]) => key), ['e', 'w'])
+  }),
+  rule('F7 invariant 5: a row that comes back belongs to the sync that brought it', async ({ store }) => {
+    const east = await SyncDriver.take(store, { sync: 'east', mode: 'replace' })
+    const west = await SyncDriver.take(store, { sync: 'west', mode: 'replace' })
+    await east.cycle(one('e', 'swept', 'deleted'))
+    await east.cycle([...one('e'), remove('deleted')])
+    await west.cycle(one('w', 'swept', 'deleted'))
+    assert.deepEqual((await east.cycle(one('e'))).counts, counts({ unchanged: 1 }))
+    assert.deepEqual((await live(store)).map(([key]) => key), ['deleted', 'e', 'swept', 'w'])
+    assert.deepEqual((await west.cycle(one('w'))).counts, counts({ unchanged: 1, swept: 2 }))
+  }),
+  rule('XE6 invariant 5: a sweep under way keeps every row that other syncs reported, page after page', async ({ store }) => {
+    const backfill = await SyncDriver.take(store, { sync: 'backfill', mode: 'replace', owner: 'accounts' })
+    const delta = await SyncDriver.take(store, { owner: 'accounts' })
+    await backfill.cycle(one('a', 'b', 'c', 'd', 'e'))
+    await backfill.begin()
+    await backfill.page(one('a'))
+    await delta.begin()
+    await delta.page(one('b'))
+    await delta.page(one('d'))
+    await delta.complete(one('c'))
+    assert.deepEqual((await backfill.complete([])).counts, counts({ swept: 1 }))
+    assert.deepEqual((await live(store)).map(([key]) => key), ['a', 'b', 'c', 'd'])
   }),
   rule('a key that could not be landed counts as listed: its row is not swept', async ({ store }) => {
     const driver = await SyncDriver.take(store, { mode: 'replace' })

@@ -160,6 +160,7 @@ async function fill(store: Store): Promise<void> {
     kept: [{ sequence: 1, messageId: 'm', database: 'd', key: 'k', body: '', attempts: 0, firstAt: null, nextAt: START, dead: false, lastStatus: null, lastAnswer: null }],
   })
   await store.takeSlots({ worker: 'crm', pacer: 'api', count: 1, paceMs: 1, at: START })
+  await store.notePause({ worker: 'crm', pacers: ['api'], origin: 'https://api.example.com', ms: 3_600_000, at: START })
   await store.claimInbound({ source: 's', id: 'i' }, { at: START, busyMs: 1, forgetBefore: 0 })
   const driver = await SyncDriver.take(store, { mode: 'replace' })
   await driver.begin()
@@ -180,7 +181,8 @@ async function comparable(store: Store): Promise<unknown> {
     committedAt: () => 0,
     heldSince: () => 0,
     heldUntil: () => 0,
-    view: () => '',
+    table: () => '',
+    history: () => '',
   }
   return JSON.parse(JSON.stringify(await snapshot(store), (name, value: unknown) => (Object.hasOwn(names, name) ? names[name]!(value) : value)))
 }

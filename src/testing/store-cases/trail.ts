@@ -19,7 +19,7 @@ export const trailCases: readonly StoreCase[] = [
     ])
     assert.equal(trail.head, trail.entries.at(-1)!.hash)
     assert.equal(trail.count, trail.entries.length)
-    assert.deepEqual(await verifyTrail(store), { intact: true, entries: trail.count, head: trail.head, brokenAt: null, holdsExpected: null })
+    assert.deepEqual(await verifyTrail(store), { intact: true, entries: trail.count, head: trail.head, brokenAt: null, holdsExpected: null, states: [] })
     assert.equal((await verifyTrail(store, trail.entries[1]!.hash)).intact, true)
     assert.equal((await verifyTrail(store, 'ff'.repeat(32))).intact, false)
   }),

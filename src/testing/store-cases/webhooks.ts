@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Delivery, Store, WebhookSettings, WebhookStanding } from '../../contract/index.ts'
 import { verifyTrail } from '../../registry/trail.ts'
-import { rule, START, type StoreCase } from './harness.ts'
+import { BY, rule, START, type StoreCase } from './harness.ts'
 
 const PLACE = { position: 7, floor: 2 }
 const TAKE = { holder: 'one', ttlMs: 60_000, at: START }
@@ -20,9 +20,9 @@ export const webhookCases: readonly StoreCase[] = [
     const other = store.forTenant('acme')
     assert.deepEqual(await other.webhooks(), [])
     assert.equal(await other.claimWebhook('b', TAKE), null)
-    assert.equal(await other.restartWebhook('b', { at: START }), null)
-    assert.equal(await other.removeWebhook('b'), false)
-    assert.equal(await store.removeWebhook('b'), true)
+    assert.equal(await other.restartWebhook('b', { actor: 'me', at: START }), null)
+    assert.equal(await other.removeWebhook('b', BY), false)
+    assert.equal(await store.removeWebhook('b', BY), true)
     assert.deepEqual((await store.webhooks()).map(({ id }) => id), ['a'])
   }),
   rule('an edit changes what is given and leaves the place; who delivers by the old settings is fenced; the trail tells who and what, without the path of a URL', async ({ store, reopen }) => {
@@ -47,6 +47,86 @@ export const webhookCases: readonly StoreCase[] = [
     assert.deepEqual(entries.map(({ worker, sync, actor, at, action, reason }) => [worker, sync, actor, at, action, reason]), [
       [null, null, 'ana', START + 5, 'edit-webhook', 'a: databases things → people,things; actions all → deleted'],
       [null, null, 'ana', START + 5, 'edit-webhook', 'a: url https://example.com → https://other.example.com; databases people,things → all; allow port → nothing'],
+    ])
+    assert.equal((await verifyTrail(store)).intact, true)
+  }),
+  rule('a rotation replaces the secrets alone, and only those it was based on; the claim goes on and reads the new ones', async ({ store }) => {
+    const settings = webhookOf('a', { databases: ['things'] })
+    await store.putWebhook(settings, PLACE)
+    const claim = (await store.claimWebhook('a', TAKE))!
+    assert.equal(await store.webhookSecrets(claim), settings.secrets)
+    assert.equal(await store.rotateWebhook('a', '["next"]', { ...BY, replaces: '["another"]' }), false)
+    assert.equal(await store.rotateWebhook('b', '["next"]', { ...BY, replaces: settings.secrets }), false)
+    assert.equal(await store.forTenant('acme').rotateWebhook('a', '["next"]', { ...BY, replaces: settings.secrets }), false)
+    assert.equal(await store.rotateWebhook('a', '["next"]', { ...BY, replaces: settings.secrets }), true)
+    assert.equal(await store.webhookSecrets(claim), '["next"]')
+    assert.deepEqual((await store.webhooks())[0], { ...settings, ...FRESH, ...NOTHING, secrets: '["next"]', heldBy: 'one' })
+    assert.equal(await store.noteDeliveries(claim, { standing: FRESH, delivered: [], kept: [] }), true)
+  }),
+  rule('a claim has no secrets after an edit, a pause, a replay, a removal or a newer claim', async ({ store }) => {
+    const ends: Array<[string, (id: string) => Promise<unknown>]> = [
+      ['edit', (id) => store.editWebhook(id, { databases: ['people'] }, BY)],
+      ['pause', (id) => store.switchWebhook(id, 'enough', BY)],
+      ['replay', (id) => store.restartWebhook(id, BY)],
+      ['removal', (id) => store.removeWebhook(id, BY)],
+      ['claim', (id) => store.claimWebhook(id, { ...TAKE, holder: 'two', evict: 'one' })],
+      ['release', async (id) => store.releaseWebhook({ id, epoch: (await claimOf(id)).epoch })],
+    ]
+    const claims = new Map<string, { id: string; epoch: number }>()
+    const claimOf = async (id: string) => claims.get(id)!
+    for (const [id, end] of ends) {
+      await store.putWebhook(webhookOf(id), PLACE)
+      claims.set(id, (await store.claimWebhook(id, TAKE))!)
+      assert.notEqual(await store.webhookSecrets(claims.get(id)!), null)
+      await end(id)
+      assert.equal(await store.webhookSecrets(claims.get(id)!), null, id)
+    }
+  }),
+  rule('rotations and edits of one webhook at the same moment all hold, on two connections', async ({ store, reopen }) => {
+    const second = await reopen()
+    await store.putWebhook(webhookOf('a'), PLACE)
+    const rotate = async (on: Store, n: number): Promise<void> => {
+      for (;;) {
+        const { secrets } = (await on.webhooks())[0]!
+        if (await on.rotateWebhook('a', JSON.stringify([...(JSON.parse(secrets) as unknown[]), n]), { ...BY, replaces: secrets })) return
+      }
+    }
+    for (let n = 0; n < 10; n++) {
+      await Promise.all([rotate(store, n), second.editWebhook('a', { databases: [`d${n}`] }, BY), rotate(second, n + 100), store.editWebhook('a', { url: `https://example.com/${n}` }, BY)])
+      const [after] = await store.webhooks()
+      assert.deepEqual([after!.databases, after!.url], [[`d${n}`], `https://example.com/${n}`])
+    }
+    const held = (JSON.parse((await store.webhooks())[0]!.secrets) as unknown[]).filter((value) => typeof value === 'number')
+    assert.deepEqual(held.toSorted((a, b) => a - b), Array.from({ length: 10 }, (_, n) => n).concat(Array.from({ length: 10 }, (_, n) => n + 100)))
+    assert.equal((await verifyTrail(store)).intact, true)
+  }),
+  rule('R51 every change of a webhook or an API key is a link of the audit log, with its actor and without secrets', async ({ store }) => {
+    const by = { actor: 'ana', at: START + 3 }
+    await store.putWebhook(webhookOf('a', { url: 'https://example.com/secret-path', secrets: '["hidden"]', databases: ['things'] }), PLACE, 'ana')
+    await store.rotateWebhook('a', '["hidden too"]', { ...by, replaces: '["hidden"]' })
+    await store.switchWebhook('a', 'Paused by ana.', by)
+    await store.switchWebhook('a', null, by)
+    await store.restartWebhook('a', { ...by, place: PLACE })
+    await store.removeWebhook('a', by)
+    const key = { id: 'k1', name: 'reports', hash: 'hidden', scopes: ['*:read'], rateLimit: 1, createdAt: START, endsAt: null }
+    await store.addApiKey(key, 'ana')
+    await store.endApiKey('k1', START + 9, { ...by, reason: 'left the team' })
+    // A change that finds nothing to change leaves no entry.
+    await store.endApiKey('k1', START + 9, by)
+    await store.removeWebhook('a', by)
+    await store.switchWebhook('a', null, by)
+    await store.addApiKey({ ...key, id: 'k2' })
+    const entries = (await store.trail({ after: 0, limit: 100 })).entries.filter(({ action }) => action !== 'new-key')
+    assert.deepEqual(entries.map(({ actor, action, reason }) => [actor, action, reason]), [
+      ['ana', 'add-webhook', 'a: url https://example.com; databases things; actions all; allow nothing'],
+      ['ana', 'rotate-webhook', 'a: a new secret'],
+      ['ana', 'pause-webhook', 'a: Paused by ana.'],
+      ['ana', 'resume-webhook', 'a'],
+      ['ana', 'replay-webhook', 'a: everything after sequence 7'],
+      ['ana', 'remove-webhook', 'a'],
+      ['ana', 'new-api-key', 'k1 (reports): *:read'],
+      ['ana', 'end-api-key', `k1: ends ${new Date(START + 9).toISOString()}; left the team`],
+      ['program', 'new-api-key', 'k2 (reports): *:read'],
     ])
     assert.equal((await verifyTrail(store)).intact, true)
   }),
@@ -92,11 +172,11 @@ export const webhookCases: readonly StoreCase[] = [
     await store.noteDeliveries(claim, { standing: { ...FRESH, streak: 9, retryAt: START + 9, disabled: 'gone' }, delivered: [], kept: [deliveryOf(5, { dead: true }), deliveryOf(6, { attempts: 3 })] })
     await store.releaseWebhook(claim)
     assert.equal(await store.claimWebhook('a', TAKE), null)
-    assert.equal(await store.restartWebhook('a', { at: START + 50 }), 1)
+    assert.equal(await store.restartWebhook('a', { actor: 'me', at: START + 50 }), 1)
     assert.deepEqual((await store.deliveries({ webhook: 'a', dead: false, limit: 9 })).map(({ sequence, attempts, nextAt, firstAt }) => [sequence, attempts, nextAt, firstAt]), [[5, 0, START + 50, null], [6, 0, START + 50, null]])
     const { webhook, ...now } = (await store.claimWebhook('a', TAKE))!
     assert.deepEqual([webhook.disabled, webhook.streak, webhook.retryAt, webhook.position], [null, 0, null, 7])
-    assert.equal(await store.restartWebhook('a', { at: START, place: { position: 5, floor: 1 } }), 0)
+    assert.equal(await store.restartWebhook('a', { actor: 'me', at: START, place: { position: 5, floor: 1 } }), 0)
     assert.equal(await store.noteDeliveries(now, { standing: FRESH, delivered: [], kept: [] }), false)
     assert.deepEqual((await store.deliveries({ webhook: 'a', dead: false, limit: 9 })).map(({ sequence }) => sequence), [5])
     assert.deepEqual([(await store.webhooks())[0]!.position, (await store.webhooks())[0]!.floor], [5, 1])
@@ -106,16 +186,16 @@ export const webhookCases: readonly StoreCase[] = [
     const claim = (await store.claimWebhook('a', TAKE))!
     const kept = [deliveryOf(5, { dead: true }), deliveryOf(6, { attempts: 3 })]
     await store.noteDeliveries(claim, { standing: { ...FRESH, streak: 9, retryAt: START + 9 }, delivered: [], kept })
-    assert.equal(await store.switchWebhook('a', 'enough'), true)
+    assert.equal(await store.switchWebhook('a', 'enough', BY), true)
     assert.equal((await store.webhooks())[0]!.disabled, 'enough')
     assert.equal(await store.noteDeliveries(claim, { standing: { ...FRESH, position: 99 }, delivered: [6], kept: [] }), false)
     assert.equal(await store.claimWebhook('a', TAKE), null)
-    assert.equal(await store.switchWebhook('a', null), true)
+    assert.equal(await store.switchWebhook('a', null, BY), true)
     const { webhook } = (await store.claimWebhook('a', TAKE))!
     assert.deepEqual([webhook.disabled, webhook.streak, webhook.retryAt, webhook.position], [null, 0, null, 7])
     assert.deepEqual([await store.deliveries({ webhook: 'a', dead: true, limit: 9 }), await store.deliveries({ webhook: 'a', dead: false, limit: 9 })], [[kept[0]], [kept[1]]])
-    assert.equal(await store.forTenant('acme').switchWebhook('a', 'not theirs'), false)
-    assert.equal(await store.switchWebhook('b', null), false)
+    assert.equal(await store.forTenant('acme').switchWebhook('a', 'not theirs', BY), false)
+    assert.equal(await store.switchWebhook('b', null, BY), false)
     assert.equal((await store.webhooks())[0]!.disabled, null)
   }),
   rule('Z32 of many that bring one message at once, one has it', async ({ store, reopen }) => {

@@ -12,7 +12,8 @@ const api = rest({
     {
       name: 'customers', path: '/customers', query: { limit: 100 }, records: 'data', key: 'id',
       page: { kind: 'token', parameter: 'starting_after', next: { last: 'id' }, more: 'has_more' },
-      lookup: { path: '/customers/{key}' },
+      // Asked for by its key, a deleted customer is answered with this mark, not with a 404.
+      lookup: { path: '/customers/{key}' }, deleted: 'deleted',
     },
   ],
 })

@@ -42,17 +42,24 @@ const providers = (): EvmOptions['providers'] => [
   etherscan({ name: 'south', baseUrl: 'https://south.test/v2/api', apiKey: new Secret('key'), offset: 5, operations: ['native'] }),
 ]
 
-function run(options: Partial<EvmOptions> = {}, pagesMax = 1_000, retriesMax = 0): Promise<CycleResult> {
+function run(options: Partial<EvmOptions> = {}, pagesMax = 1_000, retriesMax = 0, second: AlchemySimulator | EtherscanSimulator = south, sync = 'sync'): Promise<CycleResult> {
   scene.clock.step(MINUTE)
   const { execute } = evm({ address: ME, operations: ['native'], depth: 4, providers: providers(), ...options }).transfers
-  const [atNorth, atSouth] = [asFetch(north), asFetch(south)]
-  return scene.run(planOf({ execute, limits: { pagesMax, retriesMax } }), { fetch: (input, init) => (new URL(input).host === 'north.test' ? atNorth : atSouth)(input, init) })
+  const [atNorth, atSouth] = [asFetch(north), asFetch(second)]
+  return scene.run(planOf({ execute, sync, owner: 'shop/sync', limits: { pagesMax, retriesMax } }), { fetch: (input, init) => (new URL(input).host === 'north.test' ? atNorth : atSouth)(input, init) })
 }
 
 const truth = (kind: 'native' | 'token'): string[] => chain.blocks.flatMap(({ transactions }) => transactions.filter(({ failed }) => !failed).flatMap(({ hash, from, to, value, tokens }) => {
   if (kind === 'native') return value > 0n && (from === ME || to === ME) ? [hash] : []
   return tokens.filter((token) => token.from === ME || token.to === ME).map(({ logIndex }) => `${hash}:${logIndex}`)
 })).toSorted()
+const tokenTruth = (): Record<string, string> => Object.fromEntries(chain.blocks.flatMap(({ number, timestamp, transactions }) => transactions.flatMap(({ hash, tokens: logs }) => logs
+  .filter(({ from, to }) => from === ME || to === ME)
+  .map(({ logIndex, value }) => [`${hash}:${logIndex}`, `${number} ${timestamp} ${value}`]))))
+const tokens = async (): Promise<Record<string, string>> => Object.fromEntries(Object.entries(await scene.rows()).map(([key, row]) => {
+  const { blockNumber, timestamp, value } = row as { blockNumber: number; timestamp: string; value: string }
+  return [key, `${blockNumber} ${Date.parse(timestamp) / 1_000} ${value}`]
+}))
 const rows = async (): Promise<string[]> => (await scene.keys()).toSorted()
 
 describe('an account told by two indexes', () => {
@@ -131,6 +138,43 @@ describe('an account told by two indexes', () => {
     live(1)
     await run({ preferred: 'south' })
     expect(await rows()).toEqual(truth('native'))
+  })
+
+  test('XC38 a replaced block of the same number and time, in which a log moved by one, lands the values of the new block', async () => {
+    const only = { operations: ['token'] as const, providers: [providers()[0]!] }
+    const twice: TransactionDraft = { hash: `0x${'12'.repeat(32)}`, from: OTHER, to: ME, tokens: [1n, 2n, 3n].map((value) => ({ from: OTHER, to: ME, value })) }
+    const first: TransactionDraft = { from: OTHER, to: OTHER, tokens: [{ from: OTHER, to: OTHER, value: 9n }] }
+    live(6)
+    chain.mine([twice])
+    await run(only)
+    for (const drafts of [[first, twice], [twice], [first, twice], [first, first, twice]]) {
+      chain.reorg(1, [drafts], { isSameTime: true })
+      await run(only)
+      expect(await tokens()).toEqual(tokenTruth())
+    }
+  })
+
+  test.each([['two nodes with an index', true], ['a node with an index and an explorer', false]])('E34 %s: a change of providers costs a window of requests, not the range', async (_, isTwin) => {
+    const ports = { clock: scene.clock, random: new Stream(8, 'second') }
+    const second = isTwin ? new AlchemySimulator(ports, chain) : new EtherscanSimulator(ports, chain)
+    const first = alchemy({ name: 'north', url: 'https://north.test/v2/key', countMax: 10 })
+    const other = isTwin
+      ? alchemy({ name: 'south', url: 'https://south.test/v2/key', countMax: 10 })
+      : etherscan({ name: 'south', baseUrl: 'https://south.test/v2/api', apiKey: new Secret('key'), offset: 20 })
+    live(300)
+    const count = async (rate: number, sync: string, pair = [first, other]): Promise<number> => {
+      for (const simulator of [north, second]) {
+        simulator.requests.clear()
+        simulator.faults.atRates([[{ kind: 'server-error' }, rate]])
+      }
+      expect((await run({ providers: pair }, 10_000, 20, second, sync)).stopReason).toBe('complete')
+      expect(await rows()).toEqual(truth('native'))
+      return north.requests.count() + second.requests.count()
+    }
+    const least = Math.max(await count(0, 'north', [first]), await count(0, 'south', [other]))
+    let requests = 0
+    for (const sync of ['a', 'b', 'c']) requests += await count(0.06, sync)
+    expect(requests / 3).toBeLessThanOrEqual(least * 1.3)
   })
 
   test('E49 with faults of every kind, reorganisations and runs broken off after any page', async () => {

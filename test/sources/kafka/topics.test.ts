@@ -156,7 +156,7 @@ for (const { cluster, isHere, hasGroups, start } of CLUSTERS) describe.skipIf(!i
     const lost = await stage.run('orders')
     expect(lost.error).toMatchObject({ code: 'HISTORY_LOST', message: expect.stringContaining('no longer kept') as string })
     expect(await stage.state('orders')).toBeNull()
-    expect((await stage.store.read({ worker: 'office', sync: 'orders-backfill' })).triggeredAt).not.toBeNull()
+    expect((await stage.store.read({ worker: 'office', sync: 'orders-backfill' })).backfillNeeded).not.toBeNull()
 
     await stage.complete('orders-backfill')
     const rows = await stage.rows('orders')

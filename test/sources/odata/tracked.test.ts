@@ -102,7 +102,7 @@ describe('a delta link that has expired', () => {
     desk.service.expireDeltaLinks()
     expect(await desk.stage.delta()).toMatchObject({ stopReason: 'error', error: { code: 'HISTORY_LOST' } })
     expect(await desk.stage.state()).toBeNull()
-    expect(await desk.stage.scene.checkpoint('sync-backfill')).toMatchObject({ triggeredAt: expect.any(Number) })
+    expect(await desk.stage.scene.checkpoint('sync-backfill')).toMatchObject({ backfillNeeded: expect.any(Object) })
     await desk.stage.backfill()
     expect(await desk.rows()).toEqual(desk.truth())
     desk.order(4, 'after that')

@@ -53,7 +53,7 @@ describe.skipIf(inject('postgresUrl') === '')('postgres-cdc', () => {
     const stage = await stageOf({ tables: [{ table }] })
     // It says that it has no place yet, and has the engine ask for the backfill.
     expect((await stage.run('rows')).error).toMatchObject({ code: 'HISTORY_LOST' })
-    expect((await stage.store.read({ worker: 'office', sync: 'rows-backfill' })).triggeredAt).not.toBeNull()
+    expect((await stage.store.read({ worker: 'office', sync: 'rows-backfill' })).backfillNeeded).not.toBeNull()
     expect((await stage.complete('rows-backfill')).counts).toMatchObject({ created: 20 })
     await shop.exec(`update ${table} set note = 'changed' where id <= 5; delete from ${table} where id = 6; insert into ${table} (id, note) values (100, 'new'); update ${table} set id = 200 where id = 7`)
     // Touched and not changed: what the log says of a row is what the table said.

@@ -17,6 +17,8 @@ const broken: ReadonlyArray<readonly [keyof Mistakes, readonly string[]]> = [
   ['firstPageOnly', ['everything that is there']],
   ['byOffset', ['what is written between two pages of a listing']],
   ['failureIsEmpty', ['no answer that went wrong']],
+  ['emptyIsEnd', ['a wrong answer with status 200']],
+  ['emptyMoves', ['a wrong answer with status 200']],
   ['stamped', ['where nothing changed']],
   ['remembers', ['what is new and what changed']],
 ]

@@ -29,6 +29,10 @@ export interface Mistakes {
   readonly firstPageOnly?: boolean
   readonly byOffset?: boolean
   readonly failureIsEmpty?: boolean
+  /** The listing ends with the first empty answer. */
+  readonly emptyIsEnd?: boolean
+  /** The delta moves on when an answer holds nothing. */
+  readonly emptyMoves?: boolean
   readonly stamped?: boolean
   readonly remembers?: boolean
 }
@@ -86,13 +90,14 @@ function sourceOf(mistakes: Mistakes): SourceHarness['source'] {
     return { type: 'upsert', key: id, record: { id, text: remembered.get(id) ?? text, ...(mistakes.stamped && { readAt: clock.now() }) } } as const
   }
   return {
-    async backfill(state: { after: string; offset: number } | undefined, context) {
-      const { after = '', offset = 0 } = state ?? {}
+    async backfill(state: { after: string; offset: number; isEnding?: boolean } | undefined, context) {
+      const { after = '', offset = 0, isEnding = mistakes.emptyIsEnd === true } = state ?? {}
       const entries = await read('/list', mistakes.byOffset ? { offset } : { after }, context)
       return {
         changes: entries.map((entry) => toChange(entry, context)),
-        nextState: { after: entries.at(-1)?.id ?? after, offset: offset + entries.length },
-        hasMore: entries.length === PAGE && mistakes.firstPageOnly !== true,
+        nextState: { after: entries.at(-1)?.id ?? after, offset: offset + entries.length, isEnding: mistakes.emptyIsEnd === true || entries.length === 0 },
+        // A page that is not full is the last one; an empty one has to come twice.
+        hasMore: (entries.length === PAGE || (entries.length === 0 && !isEnding)) && mistakes.firstPageOnly !== true,
       }
     },
     ...(mistakes.noAnchor !== true && { anchor: async ({ clock }: SyncContext) => ({ at: clock.now() - LAG_MS, id: '' }) }),
@@ -101,7 +106,7 @@ function sourceOf(mistakes: Mistakes): SourceHarness['source'] {
       const from = state ?? { at: now - LAG_MS, id: '' }
       const until = mistakes.noLag ? now : now - LAG_MS
       const entries = await read('/changes', { at: from.at, after: mistakes.timeAlone ? undefined : from.id, until }, context)
-      const { at, id } = entries.at(-1) ?? from
+      const { at, id } = entries.at(-1) ?? (mistakes.emptyMoves ? { at: until, id: '' } : from)
       const hasMore = entries.length === PAGE
       const told = entries.filter(({ gone }) => !(gone && mistakes.deafToDeletes))
       return { changes: told.map((entry) => toChange(entry, context)), nextState: !hasMore && mistakes.ownClock ? { at: now, id: '' } : { at, id }, hasMore }

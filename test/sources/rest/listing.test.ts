@@ -48,21 +48,21 @@ describe('N85: a list without pages', () => {
 
   test('XD5: that is not there stops its cycle at once', async () => {
     const source = new Api(scene.clock, {})
-    expect((await run(source, { kind: 'none' })).error).toMatchObject({ code: 'CONNECTOR_FAILED', message: 'GET /items answered 404.' })
+    expect((await run(source, { kind: 'none' })).error).toMatchObject({ code: 'CONNECTOR_FAILED', message: expect.stringMatching(/^GET \/items answered 404/) })
     expect(source.asked).toHaveLength(1)
   })
 })
 
 describe('N85: an opaque token', () => {
   const pages: Record<string, { data: unknown[]; paging?: { next: string | null } }> = {
-    '': { data: rows(1, 2), paging: { next: 'b/b+ =' } }, 'b/b+ =': { data: rows(3, 4), paging: { next: '' } },
+    '': { data: rows(1, 2), paging: { next: 'b/b+ =' } }, 'b/b+ =': { data: rows(3, 3), paging: { next: '' } },
   }
 
   test('leads from page to page until there is none', async () => {
     const source = api((url) => pages[url.searchParams.get('after') ?? ''])
     expect(await run(source, { kind: 'token', parameter: 'after', next: 'paging.next', size: { parameter: 'limit', value: 2 } }, { records: 'data', query: { sort: 'id' } })).toMatchObject({ stopReason: 'complete', pages: 2 })
     expect(source.taken()).toEqual([{ sort: 'id', limit: '2' }, { sort: 'id', limit: '2', after: 'b/b+ =' }])
-    expect(await scene.keys()).toEqual(keys(1, 4))
+    expect(await scene.keys()).toEqual(keys(1, 3))
   })
 
   test.each([400, 410])('that the source refuses with %i is a refused position', async (status) => {
@@ -73,10 +73,10 @@ describe('N85: an opaque token', () => {
   test('may be the last record, with a word whether more follows', async () => {
     const source = api((url) => {
       const after = Number(url.searchParams.get('starting_after') ?? 0)
-      return { data: rows(after + 1, after + 2), has_more: after < 2 }
+      return { data: rows(after + 1, Math.min(3, after + 2)), has_more: after < 2 }
     })
     await run(source, { kind: 'token', parameter: 'starting_after', next: { last: 'id' }, more: 'has_more' }, { records: 'data' })
-    expect(await scene.keys()).toEqual(keys(1, 4))
+    expect(await scene.keys()).toEqual(keys(1, 3))
     expect(source.taken()).toEqual([{}, { starting_after: '2' }])
   })
 
@@ -90,10 +90,10 @@ describe('N85: an opaque token', () => {
 
 describe('a link to the next page', () => {
   test('in a header is followed as it is', async () => {
-    const source = api((url) => (url.searchParams.has('page') ? rows(3, 4) : Response.json(rows(1, 2), { headers: { link: `<${BASE}/items?page=1&f=a,b>; rel="prev first", </items?page=2&f=a%2Cb>; rel="last next"` } })))
+    const source = api((url) => (url.searchParams.has('page') ? rows(3, 3) : Response.json(rows(1, 2), { headers: { link: `<${BASE}/items?page=1&f=a,b>; rel="prev first", </items?page=2&f=a%2Cb>; rel="last next"` } })))
     await run(source, { kind: 'link', size: { parameter: 'n', value: 2 } })
     expect(source.taken()).toEqual([{ n: '2' }, { page: '2', f: 'a,b' }])
-    expect(await scene.keys()).toEqual(keys(1, 4))
+    expect(await scene.keys()).toEqual(keys(1, 3))
   })
 
   test('in the body is followed as it is', async () => {
@@ -205,7 +205,7 @@ describe('N85: a query by time', () => {
 describe('a source in trouble', () => {
   const pages = (url: URL): unknown => {
     const after = Number(url.searchParams.get('after') ?? 0)
-    return { data: rows(after + 1, after + 2), next: after < 6 ? after + 2 : null }
+    return { data: rows(after + 1, Math.min(7, after + 2)), next: after < 6 ? after + 2 : null }
   }
   const { items } = rest({ baseUrl: BASE, streams: [{ name: 'items', path: '/items', key: 'id', records: 'data', page: { kind: 'token', parameter: 'after', next: 'next' } }] })
 
@@ -215,7 +215,7 @@ describe('a source in trouble', () => {
     const before = scene.clock.now()
     expect(await scene.run(planOf({ mode: 'replace', execute: items.execute }), { fetch: source.fetch })).toMatchObject({ stopReason: 'complete', pages: 4, retries: 3 })
     expect(scene.clock.now() - before).toBeGreaterThanOrEqual(60 * 1_000)
-    expect(await scene.keys()).toEqual(keys(1, 8))
+    expect(await scene.keys()).toEqual(keys(1, 7))
   })
 
   test('XD3: one that lasts leaves the state at the last full page, and the next cycle goes on there', async () => {
@@ -228,7 +228,7 @@ describe('a source in trouble', () => {
     source.taken()
     expect((await scene.run(plan, { fetch: source.fetch })).stopReason).toBe('complete')
     expect(source.taken()).toEqual([{ after: '4' }, { after: '6' }])
-    expect(await scene.keys()).toEqual(keys(1, 8))
+    expect(await scene.keys()).toEqual(keys(1, 7))
   })
 
   test('XD1: a 429 is waited out as long as it asks', async () => {
@@ -301,5 +301,18 @@ describe('a declaration', () => {
     ['N87: silence about deletions', [{ ...stream, updatedAt: 'at', follow: { kind: 'window', since: 's', page: { kind: 'none' } } }], 'SYNC_INVALID'],
   ])('with %s is refused at once', (_, streams, code) => {
     expect(() => rest({ baseUrl: BASE, streams: streams as RestStream[] })).toThrow(expect.objectContaining({ code }))
+  })
+})
+
+describe('a stream that is declared in code', () => {
+  const stream = { name: 'items', path: '/items', key: 'id', page: { kind: 'token', parameter: 'after', next: 'next' } } as const
+  test.each([
+    ['of the stream', { ...stream, recrods: 'data' }, '`recrods`'],
+    ['of its page', { ...stream, page: { ...stream.page, sise: 5 } }, '`page.sise`'],
+    ['of a size', { ...stream, page: { ...stream.page, size: { parameter: 'n', value: 5, max: 1 } } }, '`page.size.max`'],
+    ['of what is followed', { ...stream, deletes: 'ignore', follow: { kind: 'window', since: 's', page: { kind: 'link', nxt: '' } } }, '`follow.page.nxt`'],
+    ['of the deletions', { ...stream, deletes: { path: '/x', keys: 'id' } }, '`deletes.keys`'],
+  ])('refuses a member %s that no reader knows', (_, given, member) => {
+    expect(() => rest({ baseUrl: 'http://127.0.0.1', streams: [given as unknown as RestStream] })).toThrow(member)
   })
 })

@@ -11,8 +11,10 @@ export interface Fault {
   readonly caughtBy: readonly string[]
 }
 
-const [COMMIT, LOOKUP, SWEEP, REGISTRY, READING, SCHEMA, FEED, WEBHOOKS, STANDINGS, PACERS, TENANTS] = ['commit', 'lookup', 'sweep', 'registry', 'reading', 'schema', 'feed', 'webhooks', 'standings', 'pacers', 'tenants']
-  .map((name) => `stores/sqlite/${name}.ts`) as [string, string, string, string, string, string, string, string, string, string, string]
+const sqlite = (name: string): string => `stores/sqlite/${name}.ts`
+const [COMMIT, COMMITS, LOOKUP, ROWS, SWEEP] = [sqlite('commit'), sqlite('commits'), sqlite('lookup'), sqlite('rows'), sqlite('sweep')]
+const [REGISTRY, READING, TABLE, FEED, LOG] = [sqlite('registry'), sqlite('reading'), sqlite('table'), sqlite('feed'), sqlite('log')]
+const [WEBHOOKS, STANDINGS, PACERS, TENANTS] = [sqlite('webhooks'), sqlite('standings'), sqlite('pacers'), sqlite('tenants')]
 const [JUDGE, PLAN] = ['stores/kit/judge.ts', 'stores/kit/plan-landing.ts']
 
 export const faults: readonly Fault[] = [
@@ -114,8 +116,8 @@ export const faults: readonly Fault[] = [
   {
     name: 'moves the checkpoint in a transaction of its own, before the rows',
     patches: [{
-      file: COMMIT, from: '  writeRows(session, plan, databases, {',
-      to: "  moveCheckpoint(session, entry, commit)\n  connection.exec('commit')\n  connection.exec('begin immediate')\n  writeRows(session, plan, databases, {",
+      file: COMMIT, from: '  writeRows(session, plan, tables, {',
+      to: "  moveCheckpoint(session, entry, commit)\n  connection.exec('commit')\n  connection.exec('begin immediate')\n  writeRows(session, plan, tables, {",
     }],
     caughtBy: ['XA3 a crash before any statement of a commit (continue)', 'XA3 a crash before any statement of a commit (complete)', 'a commit that fails half-way leaves nothing'],
   },
@@ -171,17 +173,17 @@ export const faults: readonly Fault[] = [
   // ── which fact wins ──
   {
     name: 'brings the dead back',
-    patches: [{ file: JUDGE, from: "    if (order < 0 || (row.status === 'deleted' && order === 0 && landing.upstreamAt === row.upstreamAt)) return 'stale'\n", to: '' }],
+    patches: [{ file: JUDGE, from: "    if (order < 0 || (row.status === 'deleted' && order === 0 && landing.upstreamAt === row.upstreamAt)) return olderByTime(row, read)\n", to: '' }],
     caughtBy: ['XE7 a delete that comes before its create', 'XE7 invariant 6: a tombstone keeps its time'],
   },
   {
     name: 'lets an older fact overwrite a newer row',
-    patches: [{ file: JUDGE, from: "  if (order < 0) return 'stale'\n  return order > 0 || isLaterRead(row, read) ? 'update'", to: "  return order > 0 || isLaterRead(row, read) ? 'update'" }],
+    patches: [{ file: JUDGE, from: "  if (order < 0 && !isRead) return olderByTime(row, read)\n  return order > 0 || isLaterRead(row, read) ? 'update'", to: "  return order > 0 || isLaterRead(row, read) ? 'update'" }],
     caughtBy: ['invariant 6: an older fact never overwrites', 'invariant 6: times are compared to the microsecond'],
   },
   {
     name: 'wants a strictly later time',
-    patches: [{ file: JUDGE, from: "  if (order < 0) return 'stale'\n  return order > 0 || isLaterRead(row, read) ? 'update'", to: "  if (order <= 0) return 'stale'\n  return order > 0 || isLaterRead(row, read) ? 'update'" }],
+    patches: [{ file: JUDGE, from: "  if (order < 0 && !isRead) return olderByTime(row, read)\n  return order > 0 || isLaterRead(row, read) ? 'update'", to: "  if (order <= 0) return 'stale'\n  return order > 0 || isLaterRead(row, read) ? 'update'" }],
     caughtBy: ['invariant 6: a fact of the same time, read later, wins', 'XC24 times within the tolerance'],
   },
   {
@@ -206,7 +208,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'folds the case of keys',
-    patches: [{ file: SCHEMA, from: '  key text not null,\n  position integer not null,', to: '  key text not null collate nocase,\n  position integer not null,' }],
+    patches: [{ file: TABLE, from: '_key text not null, _sequence', to: '_key text not null collate nocase, _sequence' }],
     caughtBy: ['XD18 XD21 XD22 keys are compared by their bytes'],
   },
 
@@ -219,7 +221,7 @@ export const faults: readonly Fault[] = [
   {
     name: 'takes a page for unchanged by its contents alone, whatever their times',
     patches: [
-      { file: LOOKUP, from: "coalesce(upstream_at, '-')", to: "''" },
+      { file: LOOKUP, from: "coalesce(_upstream_at, '-')", to: "''" },
       { file: LOOKUP, from: "${landing.upstreamAt ?? '-'}", to: '' },
     ],
     caughtBy: ['a block told again with later times'],
@@ -231,7 +233,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'sweeps rows written since the cycle began',
-    patches: [{ file: SWEEP, from: 'status = 0 and owner_id = ? and position <= ?', to: 'status = 0 and owner_id = ? and (position <= ? or true)' }],
+    patches: [{ file: SWEEP, from: 'gatherUnseen(session, facts.cycle, Math.min(', to: 'gatherUnseen(session, facts.cycle, Math.max(2 ** 50, ' }],
     caughtBy: ['XE6 invariant 5: a row that any sync wrote'],
   },
   {
@@ -256,7 +258,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'sweeps the rows of other owners',
-    patches: [{ file: SWEEP, from: 'status = 0 and owner_id = ? and position <= ?', to: 'status = 0 and (owner_id = ? or true) and position <= ?' }],
+    patches: [{ file: SWEEP, from: 'where t._owner = ? order by', to: 'where (t._owner = ? or true) order by' }],
     caughtBy: ['invariant 5: a sync does not sweep rows of another owner', 'F7 two owners that replace one database'],
   },
   {
@@ -273,13 +275,100 @@ export const faults: readonly Fault[] = [
     caughtBy: ['XE2 what an abandoned cycle saw does not count'],
   },
   {
+    name: 'leaves a row that came back with the owner it had',
+    patches: [{ file: ROWS, from: 'const owner = facts.owners', to: 'const owner = upserts.find(({ row }) => row !== undefined)?.row?.owner ?? facts.owners' }],
+    caughtBy: ['F7 invariant 5: a row that comes back'],
+  },
+  {
+    name: 'keeps only the last report of what others saw alive',
+    patches: [{ file: SWEEP, from: '...(told === undefined ? [] : (JSON.parse(told.ranges) as Array<[number, number]>)), ', to: '' }],
+    caughtBy: ['XE6 invariant 5: a sweep under way keeps every row'],
+  },
+  {
+    name: 'sweeps rows younger than the source’s lag',
+    patches: [{ file: SWEEP, from: 'Math.min(facts.startSequence, limits.settledSequence ?? facts.startSequence)', to: 'facts.startSequence' }],
+    caughtBy: ['invariant 5: a row younger than the source’s lag'],
+  },
+  {
+    name: 'deletes without asking',
+    patches: [{ file: SWEEP, from: 'if (limits.asks?.database === table.database) {', to: 'if (limits.asks === null) {' }],
+    caughtBy: ['invariant 5: a sweep that has to ask'],
+  },
+  {
+    name: 'asks only for the first of the rows it would delete',
+    patches: [{ file: PLAN, from: 'Math.floor((at * items.length) / limit)', to: 'at' }],
+    caughtBy: ['invariant 5: a sweep that has to ask'],
+  },
+
+  // ── contests ──
+  {
+    name: 'never confirms a contested row',
+    patches: [{ file: PLAN, from: "row.sequence <= listing!.settledSequence ? 'wins' : 'waits'", to: "'waits'" }],
+    caughtBy: ['invariant 13: a listing that contradicts a later time', 'invariant 13: a deleted row that two complete cycles list'],
+  },
+  {
+    name: 'believes a contested row at first sight',
+    patches: [{ file: PLAN, from: "if (row.contestedBy === null || row.contestedBy === facts.cycle || !facts.isComplete(row.contestedBy)) return 'open'", to: '' }],
+    caughtBy: ['invariant 13: a listing that contradicts a later time', 'invariant 6: a second sighting in the same cycle'],
+  },
+  {
+    name: 'takes a second sighting in one cycle for a confirmation',
+    patches: [{ file: PLAN, from: 'row.contestedBy === facts.cycle || !facts.isComplete(row.contestedBy)', to: 'false' }],
+    caughtBy: ['invariant 6: a second sighting in the same cycle'],
+  },
+  {
+    name: 'overrules rows that are younger than the lag',
+    patches: [{ file: PLAN, from: "row.sequence <= listing!.settledSequence ? 'wins'", to: "row.sequence > 0 ? 'wins'" }],
+    caughtBy: ['invariant 6: a version younger than the source’s lag'],
+  },
+  {
+    name: 'contests what was committed while the page was read',
+    patches: [{ file: JUDGE, from: 'read.isListing && row.sequence <= read.readFrom', to: 'read.isListing' }],
+    caughtBy: ['invariant 6: a version committed while the page was read'],
+  },
+  {
+    name: 'contests with the pages of a delta',
+    patches: [{ file: PLAN, from: 'isListing: facts.sweeps && commit.listing !== undefined', to: 'isListing: commit.listing !== undefined' }],
+    caughtBy: ['invariant 6: an incremental cycle never contests'],
+  },
+  {
+    name: 'remembers a contest that a listing has ended',
+    patches: [{ file: PLAN, from: 'else if (row!.contestedBy !== null) contests.push({ landing, by: null })', to: '' }],
+    caughtBy: ['invariant 6: a listing that agrees'],
+  },
+  {
+    name: 'remembers a contest of a version that is gone',
+    patches: [{ file: ROWS, from: '    if (row!.contestedBy !== null) forgetContest(session, table, landing.key)\n', to: '' }],
+    caughtBy: ['invariant 6: a version written since the first sighting'],
+  },
+  {
+    name: 'lands what the source refuted',
+    patches: [{ file: PLAN, from: "if (refuted.has(landing.key)) return 'loses'", to: "if (refuted.has(landing.key)) return 'wins'" }],
+    caughtBy: ['invariant 6: what the source refutes'],
+  },
+  {
+    name: 'does not ask for contested rows',
+    patches: [{ file: PLAN, from: "if (listing!.asks === landing.database) return 'ask'", to: '' }],
+    caughtBy: ['invariant 13: contested keys are reported'],
+  },
+  {
+    name: 'lets two owners of one key overrule each other',
+    patches: [{ file: PLAN, from: "if (row.status === 'live' && facts.isShared(landing, row)) return 'loses'", to: '' }],
+    caughtBy: ['invariant 6: between two owners'],
+  },
+  {
+    name: 'keeps a time in the future',
+    patches: [{ file: PLAN, from: 'if (read.isListing && isAhead(landing, row!, commit)) touches.push({ landing, upstreamAt: landing.upstreamAt })\n        else ', to: '' }],
+    caughtBy: ['invariant 13: a stored time in the future'],
+  },
+  {
     name: 'has no brake',
     patches: [{ file: PLAN, from: '  if (doomed === 0) return false\n', to: '  if (doomed >= 0) return false\n' }],
     caughtBy: ['XE3 XE5 invariant 11', 'XE4 invariant 11: a sweep of more', 'XE4 invariant 11: newcomers'],
   },
   {
     name: 'lets newcomers dilute the share that dies',
-    patches: [{ file: SWEEP, from: '  return owned - created\n', to: '  return owned\n' }],
+    patches: [{ file: SWEEP, from: 'where _owner = ? and _created_sequence <= ?', to: 'where _owner = ? and ? >= 0' }],
     caughtBy: ['XE4 invariant 11: newcomers do not dilute'],
   },
 
@@ -314,11 +403,46 @@ export const faults: readonly Fault[] = [
     caughtBy: ['invariant 7: readers on other connections'],
   },
 
+  // ── tables and history ──
+  {
+    name: 'writes the history after the row',
+    patches: [
+      { file: ROWS, from: '  keepVersions(session, table, writes.map(({ landing, sequence }) => ({ key: landing.key, until: sequence })), syncedAt)\n', to: '' },
+      { file: ROWS, from: '    update.run(...values)\n', to: '    update.run(...values)\n    keepVersions(session, table, [{ key: landing.key, until: sequence }], syncedAt)\n' },
+    ],
+    caughtBy: ['invariant 8: the history holds every replaced version'],
+  },
+  {
+    name: 'ends the range of a commit one short',
+    patches: [{ file: COMMITS, from: 'range.last = sequence', to: 'range.last = sequence - 1' }],
+    caughtBy: ['O7 invariant 8'],
+  },
+  {
+    name: 'loses what does not fit its column on an update',
+    patches: [{ file: ROWS, from: 'writer, record.extra]', to: 'writer, null]' }],
+    caughtBy: ['XD24 a value that its column cannot hold'],
+  },
+  {
+    name: 'takes null in a new column for the value of rows that were there before',
+    patches: [{ file: 'stores/kit/tables/decode-record.ts', from: ' && sequence >= column.since', to: '' }],
+    caughtBy: ['XD24 a new member becomes a column'],
+  },
+  {
+    name: 'leaves deletions out of the log',
+    patches: [{ file: LOG, from: '  if (!live) sources.push(deletions(session, chunk, tables))\n', to: '' }],
+    caughtBy: ['O7 invariant 8'],
+  },
+  {
+    name: 'leaves replaced versions out of the log',
+    patches: [{ file: LOG, from: '    if (!live) sources.push(versions(session, table, table.history, after, until))\n', to: '' }],
+    caughtBy: ['O7 invariant 8'],
+  },
+
   // ── tenants ──
   {
-    name: 'shows one tenant the changes of the next',
-    patches: [{ file: READING, from: 'l.position > ? and l.position < ?', to: 'l.position > ? and (l.position < ? or true)' }],
-    caughtBy: ['R33 R44 two tenants have their own sequences', 'Z13 two tenants at work'],
+    name: 'shows every tenant the rows of the first',
+    wrap: (store) => ({ ...store, forTenant: () => store }),
+    caughtBy: ['R33 R44 two tenants have their own sequences', 'R44 a store knows its tenant, and another tenant finds nothing'],
   },
   {
     name: 'lists the quarantine of every tenant',
@@ -328,12 +452,12 @@ export const faults: readonly Fault[] = [
 
   {
     name: 'never looks again at what the floor has passed',
-    patches: [{ file: FEED, from: 'position <= ?2 and previous <= ?1)', to: 'position <= ?2 and previous < 0 and ?1 > 0)' }],
+    patches: [{ file: FEED, from: '_until_sequence <= ? returning', to: '_until_sequence <= ? and _sequence > ${floor} returning' }],
     caughtBy: ['XE13 what a row stood on'],
   },
   {
     name: 'forgets a commit with the first of its entries',
-    patches: [{ file: FEED, from: '?1 is not (select commit_id from tidemark_log where position < ?2 order by position desc limit 1)', to: '?2 is not null' }, { file: FEED, from: '?1 is not (select commit_id from tidemark_log where position > ?2 order by position limit 1)', to: '?1 > 0' }],
+    patches: [{ file: FEED, from: 'and not exists (select 1 from ${name} where _sequence between ?2 and last_sequence)', to: '' }],
     caughtBy: ['XE13 what a row stood on'],
   },
   {

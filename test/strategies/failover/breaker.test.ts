@@ -33,6 +33,15 @@ describe('the circuit of a provider', () => {
     expect(failed(UNTRIED, new SyncError('SOURCE_TIMEOUT', 'late'), 0).failures).toBe(1)
   })
 
+  test('EX3 XD1 a provider that refuses without saying for how long is asked ever more slowly, until it answers', () => {
+    const refusal = new SyncError('RATE_LIMITED', 'slow')
+    let health = UNTRIED
+    const waits = Array.from({ length: 12 }, () => (health = failed(health, refusal, 100)).waitUntil! - 100)
+    expect(waits.slice(0, 5)).toEqual([1_000, 2_000, 4_000, 8_000, 16_000])
+    expect(waits.at(-1)).toBe(15 * 60_000)
+    expect(failed(succeeded(health, 10), refusal, 100).waitUntil).toBe(1_100)
+  })
+
   test.each<[string, Health, number]>([
     ['untried', UNTRIED, 100],
     ['quick', { failures: 0, requests: 10, failed: 0, averageMs: 999 }, 120],

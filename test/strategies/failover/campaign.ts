@@ -62,9 +62,9 @@ export async function play(seed: number, kind: WorldKind = seed % 2 === 0 ? 'cha
 
   const strategyIn = (process: Process): Failover<Transfer> => {
     const size = 2 + (seed % 5)
-    if (kind === 'chain') return evm({ address: ME, operations: ['native'], depth: DEPTH, deadlineMs: 20_000, providers: views.map((view, at) => view.reader(process, faults, at === 0 ? 'token' : 'range', size)) }).transfers.execute
+    if (kind === 'chain') return evm({ address: ME, operations: ['token'], depth: DEPTH, deadlineMs: 20_000, providers: views.map((view, at) => view.reader(process, faults, at === 0 ? 'token' : 'range', size)) }).transfers.execute
     const forms = ['token', 'range', 'time'] as const
-    return failover<Transfer>({ deadlineMs: 20_000, operations: { native: transferOperation }, providers: views.map((view, at) => view.provider(process, faults, forms[at]!, size)) })
+    return failover<Transfer>({ deadlineMs: 20_000, operations: { token: transferOperation }, providers: views.map((view, at) => view.provider(process, faults, forms[at]!, size)) })
   }
 
   const live = async (): Promise<void> => {
@@ -97,7 +97,7 @@ export async function play(seed: number, kind: WorldKind = seed % 2 === 0 ? 'cha
 
   /** Whatever lies before the position is there. */
   const noGap = async (state: FailoverState): Promise<void> => {
-    const { primary, alternatives = [] } = state.cursors.native!
+    const { primary, alternatives = [] } = state.cursors.token!
     const place = [primary, ...alternatives].find(({ type }) => type === 'blockNumber')
     if (place === undefined) return
     const rows = new Set((await store.rows({ database: 'd', limit: 100_000 })).map(({ key }) => key))
@@ -109,7 +109,7 @@ export async function play(seed: number, kind: WorldKind = seed % 2 === 0 ? 'cha
     for (let turn = 0; turn < 60; turn++) {
       await fate.idle(chance.int(1_000, 2 * BLOCK_MS))
       chain.mine(scheduler.now)
-      if (kind === 'chain' && chance.chance(0.08)) chain.reorg(chance.int(1, 3), scheduler.now)
+      if (kind === 'chain' && chance.chance(0.2)) chain.reorg(chance.pick([1, 1, 2, 3]), scheduler.now)
       for (const view of views) view.turn(kind)
     }
     calm = true
@@ -144,7 +144,9 @@ export async function play(seed: number, kind: WorldKind = seed % 2 === 0 ? 'cha
       if (mirror.rows.get(key)?.text !== text) return `the feed tells otherwise of ${key.slice(0, 12)}`
       const transfer = truth.get(key)
       if (transfer === undefined) return `${key.slice(0, 12)} is in no block and was not deleted`
-      if ((JSON.parse(text) as { blockNumber: number }).blockNumber !== transfer.block) return `${key.slice(0, 12)} stands in block ${transfer.block} and was landed from another`
+      const row = JSON.parse(text) as { blockNumber: number; value: string; timestamp: string }
+      if (row.blockNumber !== transfer.block) return `${key.slice(0, 12)} stands in block ${transfer.block} and was landed from another`
+      if (row.value !== transfer.value || Date.parse(row.timestamp) !== transfer.at) return `${key} holds ${row.value}, not ${transfer.value} as its block does`
       truth.delete(key)
     }
     if (mirror.rows.size !== rows.length) return 'the feed has rows that are not there'
@@ -169,27 +171,44 @@ class Chain {
     for (let n = 0; n < 20; n++) this.mine(TIME_ZERO + n)
   }
 
-  mine(now: number, again: readonly Transfer[] = []): void {
+  mine(now: number, again: readonly Transaction[] = [], at = Math.max(now, (this.blocks.at(-1)?.at ?? 0) + 1)): void {
     const number = this.blocks.length
-    const at = Math.max(now, (this.blocks.at(-1)?.at ?? 0) + 1)
-    const fresh = Array.from({ length: this.#chance.pick([0, 0, 1, 1, 2, 5]) }, () => this.#hash())
-    const transfers = [...again.map(({ hash }) => hash), ...fresh].map((hash): Transfer => ({ kind: 'native', hash, logIndex: null, block: number, at, from: ME, to: ME, value: '1', contract: null }))
+    const fresh = Array.from({ length: this.#chance.pick([0, 0, 1, 1, 2, 4]) }, () => ({ hash: this.#hash(), values: this.#chance.pick([1, 2, 3]) }))
+    const transactions = this.#chance.chance(0.5) ? [...again, ...fresh] : [...fresh, ...again]
+    // The index of a log counts through the block. Logs of a transaction differ by their value.
+    const logs = transactions.flatMap(({ hash, values }) => Array.from({ length: values }, (_, at) => ({ hash, value: String(at + 1) })))
+    const transfers = logs.map(({ hash, value }, logIndex): Transfer => ({ kind: 'token', hash, logIndex, block: number, at, from: ME, to: ME, value, contract: ME }))
     this.blocks = [...this.blocks, { number, hash: this.#hash(), at, transfers }]
   }
 
-  /** The last blocks go; some of what was in them comes back in others. */
+  /** The last blocks go; some of what was in them comes back in others, often at the same time and at another place of its block. */
   reorg(depth: number, now: number): void {
     this.reorgs++
-    const gone = this.blocks.slice(-depth).flatMap(({ transfers }) => transfers)
+    const gone = this.blocks.slice(-depth)
     this.blocks = this.blocks.slice(0, -depth)
-    const kept = gone.filter(() => this.#chance.chance(0.6))
     const blocks = this.#chance.int(Math.max(1, depth - 1), depth + 1)
-    for (let n = 0; n < blocks; n++) this.mine(now + n, n === 0 ? kept : [])
+    const isSameTime = this.#chance.chance(0.7)
+    for (let n = 0; n < blocks; n++) {
+      const before = gone[n]
+      const again = before === undefined ? [] : transactionsOf(before).filter(() => isSameTime || this.#chance.chance(0.6))
+      this.mine(now + n, again, isSameTime ? before?.at : undefined)
+    }
   }
 
   #hash(): string {
     return `0x${(++this.#serial).toString(16).padStart(64, '0')}`
   }
+}
+
+interface Transaction {
+  readonly hash: string
+  /** The number of its transfers. */
+  readonly values: number
+}
+
+function transactionsOf({ transfers }: Block): Transaction[] {
+  const hashes = [...new Set(transfers.map(({ hash }) => hash))]
+  return hashes.map((hash) => ({ hash, values: transfers.filter((transfer) => transfer.hash === hash).length }))
 }
 
 type Form = 'range' | 'time' | 'token'

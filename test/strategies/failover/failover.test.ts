@@ -398,6 +398,48 @@ test('XC38 E6 what a repair deleted comes back as it was, though the last transa
   await scene.close()
 })
 
+test('XC38 E6 an item that comes back within one run, after another took its key, is landed again', async () => {
+  const version = (name: string): Tx => ({ ...tx(2), name })
+  const page = (item: Tx, end = false): ProviderPage<Tx> => ({ items: [tx(1), item, tx(3, 't3')], through: { type: 'blockNumber', value: 4 }, end, custom: String(north.asked.length) })
+  const north: ReturnType<typeof scripted> = scripted('north', [async () => page(version('a')), async () => page(version('b')), async () => page(version('a'), true)])
+  const execute = failover<Tx>({
+    operations: { token: { ...OPERATION, id: ({ id, name }) => `${id} ${String(name)}` } }, providers: [north],
+    repair: { check: async () => ({ from: { type: 'blockNumber', value: 1 }, kept: null }), settle: () => ({ changes: [], kept: null }) },
+  })
+  expect((await runOn(scene, execute)).stopReason).toBe('complete')
+  expect(north.asked).toHaveLength(3)
+  expect((await scene.rows())['t2']).toMatchObject({ name: 'a' })
+})
+
+describe('providers that ask to wait', () => {
+  const refusal = (retryAfterMs: number): SyncError => new SyncError('RATE_LIMITED', 'slow down', { retryAfterMs })
+  const always = (name: string, retryAfterMs: number): ReturnType<typeof scripted> => scripted(name, Array.from({ length: 500 }, () => refusal(retryAfterMs)))
+
+  test('when all of them do, the cycle fails with the shortest wait, and lands no empty page', async () => {
+    const [north, south] = [always('north', 90 * SECOND), always('south', 40 * SECOND)]
+    const result = await runOn(scene, over(north, south), { limits: { retriesMax: 0 } })
+    expect(result).toMatchObject({ stopReason: 'error', pages: 0, error: { code: 'RATE_LIMITED' } })
+    expect(result.retryAt).toBeGreaterThanOrEqual(scene.clock.now() + 40 * SECOND)
+    expect(result.retryAt).toBeLessThan(scene.clock.now() + 90 * SECOND)
+    expect([north.asked.length, south.asked.length]).toEqual([1, 1])
+  })
+
+  test('when the shortest wait is over, only the provider that announced it is asked', async () => {
+    const north = scripted('north', [refusal(10 * MINUTE)])
+    const south = scripted('south', [refusal(5 * SECOND), refusal(5 * SECOND), { items: txs(1, 3), end: true }])
+    const result = await runOn(scene, over(north, south), { limits: { retriesMax: 3 } })
+    expect(result.stopReason).toBe('complete')
+    expect(north.asked).toHaveLength(1)
+    expect((await state()).providers.north?.waitUntil).toBeGreaterThan(scene.clock.now())
+  })
+
+  test('a failure after a wait counts as one', async () => {
+    const [north, south] = [scripted('north', [refusal(5 * SECOND), down()]), scripted('south', [refusal(5 * SECOND), { items: txs(1, 3), end: true }])]
+    await runOn(scene, over(north, south), { limits: { retriesMax: 5 } })
+    expect((await state()).providers.north).toMatchObject({ failures: 1, lastError: { code: 'SOURCE_UNAVAILABLE' } })
+  })
+})
+
 test('EX8 XC38 where the past can change, nothing of a broken page is landed', async () => {
   const scene = await Scene.open()
   const north = scripted('north', [{ items: [...txs(1, 2), { id: 'bad' } as Tx], end: true }])

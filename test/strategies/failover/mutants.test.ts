@@ -2,6 +2,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { SyncError } from '../../../src/contract/index.ts'
 import type * as Strategies from '../../../src/strategies/index.ts'
 import { contextOf, down, OPERATION, txs, type Tx } from './stage.ts'
 
@@ -67,6 +68,35 @@ const DEFECTS: readonly Defect[] = [
     },
   },
   {
+    name: 'a refusal is landed as an empty page',
+    file: 'failover.ts', find: 'if (step.isRefused !== true) return step', replace: 'return step',
+    holds: async (built) => {
+      const strategy = built.failover<Tx>({ providers: ['north', 'south'].map((name) => scripted(built, name, [slow()])), operations: { token: OPERATION } })
+      return await strategy(undefined, contextOf()).then(() => false, (error: unknown) => (error as SyncError).code === 'RATE_LIMITED')
+    },
+  },
+  {
+    name: 'a provider that asked to wait is asked again when the step is repeated',
+    file: 'run.ts', find: 'this.refusals.size === 0 ? state', replace: 'this.refusals.size >= 0 ? state',
+    holds: async (built) => {
+      const north = scripted(built, 'north', [slow(), slow()])
+      const strategy = built.failover<Tx>({ providers: [north, scripted(built, 'south', [slow(), slow()])], operations: { token: OPERATION } })
+      const context = contextOf()
+      for (let step = 0; step < 2; step++) await strategy(undefined, context).catch(() => undefined)
+      return north.requests() === 1
+    },
+  },
+  {
+    name: 'a transaction that was read ahead of the position is looked for before it',
+    file: 'resolve.ts', find: ' && last <= from.value', replace: '',
+    holds: async (built) => {
+      const north = scripted(built, 'north', [{ items: txs(1, 30), through: { type: 'blockNumber', value: 5 }, next: 'n/2' }, down()])
+      const south = scripted(built, 'south', [{ items: txs(3, 10), through: { type: 'blockNumber', value: 11 } }, { items: txs(11, 30), end: true }])
+      await drain(built, [north, south])
+      return south.asked()[1]?.cursor?.value === 11
+    },
+  },
+  {
     name: 'ED6 writing one operation overwrites what others had written meanwhile',
     file: 'cursors.ts', find: 'return { ...map, [operation]: next }', replace: 'return { [operation]: next }',
     holds: async (built) => {
@@ -97,6 +127,10 @@ describe('every defect of the design is found when it is planted back', () => {
     writeFileSync(path, text.replace(find, () => replace))
   }
 })
+
+function slow(): SyncError {
+  return new SyncError('RATE_LIMITED', 'slow down', { retryAfterMs: 60_000 })
+}
 
 async function held(holds: Defect['holds'], built: Built): Promise<boolean> {
   try {

@@ -69,6 +69,11 @@ describe('where a provider goes on', () => {
     expect(resume('south', ['timestamp'], stateAt(block(0)))).toBeNull()
   })
 
+  test('E51 a last transaction that was read ahead of the position, or long before it, is not looked for', () => {
+    const at = (lastAt: number): unknown => resumptionOf(provider('south', ['blockNumber']), stateAt(tokenOf('north', 'n'), { alternatives: [block(100)], metadata: { providerName: 'north', updatedAt: 1, lastAt: { blockNumber: lastAt } } }))!.replay!.seek
+    expect([at(90), at(98), at(100), at(101)]).toEqual([null, 't9', 't9', null])
+  })
+
   test('E51 only what lies inside the window is looked for again', () => {
     const near = stateAt(block(100), { alternatives: [block(99)] })
     const far = stateAt(block(100), { alternatives: [block(90)] })

@@ -10,7 +10,10 @@ export const airtableTasks: VendorStream = {
   source: () => airtable({ baseId: 'appSimulated00001', token: 'TOKEN', baseUrl: 'https://vendor.test/v0' }).table('Tasks'),
   fields: (n) => ({ Name: numbered(n) }),
   writeOf: ({ fields }) => writeIn((fields as { Name?: unknown }).Name),
+  granularityMs: () => 1,
   rowOf: (record) => record,
-  suffers: (fault) => fault === 'end-flag-never' || fault === 'short-page',
+  // Records bear no time of change. A reader cannot tell an older page from a newer one, so neither repeated nor cached pages are
+  // played: a row would go back until the next cycle. What such a page leaves out is looked up before it is swept.
+  suffers: (fault) => fault === 'wrong-date' || fault === 'end-flag-never' || fault === 'short-page',
   tokenOf: ({ url }) => url.searchParams.get('offset'),
 }

@@ -3,8 +3,18 @@ import { GithubSimulator } from '../../simulators/github/simulator.ts'
 import type { VendorStream } from './vendor.ts'
 import { numbered, writeIn } from './writes.ts'
 
+const ANSWER_LIES: ReadonlySet<string> = new Set([
+  'wrong-date', 'end-flag-never', 'short-page', 'partial-answer', 'page-repeated', 'wrong-total',
+])
+
+/** A lookup decides what a page from a cache leaves open; if it came from one too, nothing could. */
+function isPage(body: string): boolean {
+  return Object.keys((JSON.parse(body) as { variables: object }).variables).some((name) => name.startsWith('after'))
+}
+
 const open: VendorStream['open'] = (ports, { lag, pageSize, limited }) => new GithubSimulator(ports, { lag, pageSizeMax: pageSize, pointsPerHour: limited ? 1_000 : 5_000 })
-const suffers: VendorStream['suffers'] = (fault) => fault === 'end-flag-never' || fault === 'short-page' || fault === 'partial-answer'
+const suffers: VendorStream['suffers'] = (fault, { body }) =>
+  ANSWER_LIES.has(fault) || (fault === 'cached-page' && isPage(body))
 const tokenOf: VendorStream['tokenOf'] = ({ body }) => {
   const { variables } = JSON.parse(body) as { variables: Record<string, unknown> }
   const token = Object.entries(variables).find(([name, value]) => name.startsWith('after') && typeof value === 'string')
@@ -18,8 +28,11 @@ export const githubRepositories: VendorStream = {
   source: () => github({ token: 'TOKEN', baseUrl: 'https://vendor.test' }).repositories,
   fields: (n) => ({ description: numbered(n) }),
   writeOf: ({ description }) => writeIn(description),
+  granularityMs: () => 1_000,
   rowOf: ({ __typename: _type, ownerLogin: _owner, ...record }) => record,
   suffers,
+  repeats: 'page-before',
+  total: { path: ['data', 'owner', 'repositories', 'totalCount'] },
   tokenOf,
 }
 

@@ -5,22 +5,25 @@ import { numbered, writeIn } from './writes.ts'
 
 /** A search that lags, sorts by one field and shuffles its ties; what was archived stands in a list of its own. */
 const stream = (type: 'contacts' | 'companies', property: string): VendorStream => ({
-  vendor: 'hubspot', name: type, type, keyField: 'id', lagMaxMs: 9_000,
+  vendor: 'hubspot', name: type, type, keyField: 'id', lagMaxMs: 9_000, hasReplicas: true, readsWindows: true, retentionMs: 90 * 24 * 3_600_000,
   open: (ports, { lag, limited }) => new HubspotSimulator(ports, { lag, ...(limited && DOCUMENTED_LIMITS) }),
   source: ({ pageSize }) => ({
-    ...hubspot({ accessToken: 'TOKEN', baseUrl: 'https://vendor.test', limit: pageSize })[type],
-    promise: {
-      windowMs: 10_000, begins: { lookBackMs: 5 * 60_000 }, cyclesPerRound: 2,
-      tells: ({ phase }: { phase: string }) => ({ changes: phase === 'deletes', deletes: phase === 'delta' }),
-    },
+    // Every cycle lists the archive, so that each can be asked for deletions.
+    ...hubspot({ accessToken: 'TOKEN', baseUrl: 'https://vendor.test', limit: pageSize, archivedEveryMs: 0 })[type],
+    promise: { windowMs: 10_000, begins: { lookBackMs: 5 * 60_000 }, cyclesPerRound: 1, tells: () => ({ changes: true, deletes: true }) },
   }),
   fields: (n) => ({ [property]: numbered(n) }),
   writeOf: ({ properties }) => writeIn((properties as Record<string, unknown>)[property]),
+  granularityMs: () => 1,
   rowOf: (record) => record,
   // A list ends where there is no `paging`; a search is not asked for it.
-  suffers: (fault, { url }) => fault === 'end-flag-never' || fault === (url.pathname.endsWith('/search') ? 'end-flag-early' : 'short-page'),
+  suffers: (fault, { url }) => fault === 'wrong-date' || fault === 'end-flag-never' || fault === 'cached-page' || (url.pathname.endsWith('/search') ? SEARCH_LIES.has(fault) : fault === 'short-page' || fault === 'page-repeated'),
+  emptied: (body) => ({ ...body, results: [] }),
+  total: { member: 'total' },
   tokenOf: ({ url }) => url.searchParams.get('after'),
 })
+
+const SEARCH_LIES: ReadonlySet<string> = new Set(['end-flag-early', 'empty-page', 'wrong-total', 'page-repeated', 'unsorted'])
 
 /** Contacts spell their time of change in their own way. */
 export const hubspotContacts = stream('contacts', 'firstname')

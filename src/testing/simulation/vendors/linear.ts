@@ -3,6 +3,15 @@ import { LinearSimulator } from '../../simulators/linear/simulator.ts'
 import type { VendorStream } from './vendor.ts'
 import { numbered, writeIn } from './writes.ts'
 
+const ANSWER_LIES: ReadonlySet<string> = new Set([
+  'wrong-date', 'end-flag-never', 'short-page', 'partial-answer', 'page-repeated',
+])
+
+/** A lookup decides what a page from a cache leaves open; if it came from one too, nothing could. */
+function isPage(body: string): boolean {
+  return 'after' in (JSON.parse(body) as { variables: object }).variables
+}
+
 /** Newest first, behind cursors that stand where their record stands; two budgets. */
 export const linearIssues: VendorStream = {
   vendor: 'linear', name: 'issues', type: 'issue', keyField: 'id', lagMaxMs: 10_000,
@@ -12,7 +21,9 @@ export const linearIssues: VendorStream = {
   home: (simulator) => ({ team: simulator.records.current('team')[0]!.id }),
   fields: (n) => ({ title: numbered(n) }),
   writeOf: ({ title }) => writeIn(title),
+  granularityMs: () => 1,
   rowOf: ({ teamId, ...record }) => ({ ...record, team: { id: teamId } }),
-  suffers: (fault) => fault === 'end-flag-never' || fault === 'short-page' || fault === 'partial-answer',
+  suffers: (fault, { body }) => ANSWER_LIES.has(fault) || (fault === 'cached-page' && isPage(body)),
+  repeats: 'page-before',
   tokenOf: ({ body }) => (JSON.parse(body) as { variables: { after?: string | null } }).variables.after ?? null,
 }

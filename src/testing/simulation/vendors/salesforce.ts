@@ -5,7 +5,7 @@ import { numbered, writeIn } from './writes.ts'
 
 /** By creation and by the last change; deleted rows stay in the recycle bin. `done` may lie, and locators expire. */
 export const salesforceAccounts: VendorStream = {
-  vendor: 'salesforce', name: 'accounts', type: 'Account', keyField: 'Id', lagMaxMs: 14_000,
+  vendor: 'salesforce', name: 'accounts', type: 'Account', keyField: 'Id', lagMaxMs: 14_000, retentionMs: 15 * 24 * 3_600_000,
   open: (ports, { lag, pageSize, limited }) => new SalesforceSimulator(ports, { lag, batchSizeMin: Math.max(1, Math.floor(pageSize / 2)), granularityMs: limited ? 1_000 : 1 }),
   source: ({ pageSize }) => ({
     ...salesforce({ instanceUrl: 'https://vendor.test', accessToken: 'TOKEN', limit: pageSize }).object('Account'),
@@ -13,7 +13,10 @@ export const salesforceAccounts: VendorStream = {
   }),
   fields: (n) => ({ Name: numbered(n) }),
   writeOf: ({ Name }) => writeIn(Name),
+  granularityMs: ({ limited }) => (limited ? 1_000 : 1),
   rowOf: (record) => record,
-  suffers: (fault) => fault !== 'partial-answer',
+  suffers: (fault) => fault !== 'partial-answer' && fault !== 'unsorted',
+  emptied: (body) => ({ totalSize: body['totalSize'], done: true, records: [] }),
+  total: { member: 'totalSize' },
   tokenOf: ({ url }) => /\/query\/(\w+-\d+)$/.exec(url.pathname)?.[1] ?? null,
 }

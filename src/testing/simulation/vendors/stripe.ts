@@ -4,19 +4,31 @@ import { StripeSimulator } from '../../simulators/stripe/simulator.ts'
 import type { VendorStream } from './vendor.ts'
 import { numbered, writeIn } from './writes.ts'
 
+const ANSWER_LIES: ReadonlySet<string> = new Set(['wrong-date', 'end-flag-never', 'short-page', 'page-repeated'])
+
+/**
+ * A list or the log. Single objects decide between a list and an event, and bear no time of their own change: if a
+ * cache served those too, against the `no-cache` of the request, no reader of Stripe could tell which version is newer.
+ */
+function isPage(url: URL): boolean {
+  return /^\/v1\/\w+$/.test(url.pathname)
+}
+
 /** Lists newest first; a log of events that show late, in whole seconds. */
 const stream = (name: 'customers' | 'invoices', type: string, text: string): Omit<VendorStream, 'fields'> => ({
-  vendor: 'stripe', name, type, keyField: 'id', lagMaxMs: 9_000,
+  vendor: 'stripe', name, type, keyField: 'id', lagMaxMs: 9_000, retentionMs: 30 * 24 * 3_600_000, readsLog: true,
   open: (ports, { lag, limited }) => new StripeSimulator(ports, { lag, ...(limited && { rateLimit: { requests: 25, perMs: 1_000 } }) }),
   pacer: { allowedRequests: 20, intervalMs: 1_000 },
   source: ({ pageSize }) => ({
-    ...stripe({ apiKey: 'TOKEN', baseUrl: 'https://vendor.test/v1', limit: pageSize, followUpsMax: 1_000 })[name],
-    promise: { windowMs: 11_000, begins: 'anchor', tells: () => ({ changes: true, deletes: true }), tellsPast: true, cyclesPerRound: 1 },
+    ...stripe({ apiKey: 'TOKEN', baseUrl: 'https://vendor.test/v1', limit: pageSize, followUpsMax: 3 })[name],
+    promise: { windowMs: 11_000, begins: 'anchor', tells: () => ({ changes: true, deletes: true }), cyclesPerRound: 1 },
   }),
   writeOf: (row) => writeIn(row[text]),
+  granularityMs: () => 1_000,
   rowOf: (record) => record,
   // `has_more` is the only word on whether more follow.
-  suffers: (fault) => fault === 'end-flag-never' || fault === 'short-page',
+  suffers: (fault, { url }) => ANSWER_LIES.has(fault) || (fault === 'cached-page' && isPage(url)),
+  repeats: 'page-before',
   tokenOf: ({ url }) => url.searchParams.get('starting_after') ?? url.searchParams.get('ending_before'),
 })
 

@@ -13,7 +13,17 @@ export interface VendorWorldConfig extends Conditions, VendorConditions {
   readonly gapMs: number
   /** Share of writes that touch many records in one moment: ties larger than a page. */
   readonly bulkShare: number
+  /** How often, within one second, such a write touches all of them. */
+  readonly bulkRepeats: number
   readonly deleteShare: number
+  /** By how much the vendor's Date header is wrong all the time. */
+  readonly dateSkewMs: number
+  /** By how much lists are behind, where they are served by a copy of the vendor's store. */
+  readonly replicaBehindMs: number
+  /** Once, nobody runs anything for longer than the vendor keeps its history. */
+  readonly isAbsence: boolean
+  /** By how much the vendor's clock is set back in the middle of the workload. */
+  readonly clockBackMs: number
   readonly vendorLatencyMs: readonly [number, number]
   readonly deadlineMs: number
   readonly retriesMax: number
@@ -33,7 +43,7 @@ export const VENDOR_FAULT_KINDS: readonly FaultKind[] = [
   'crash', 'freeze', 'terminate', 'clock-step',
   'store-busy', 'store-unavailable', 'applied-unknown', 'applied-late', 'lost-unknown',
   'rate-limited', 'server-error', 'truncated', 'timeout-before', 'timeout-after', 'late-answer',
-  'short-page', 'end-flag-early', 'end-flag-never', ...ANSWER_FAULT_KINDS,
+  'short-page', 'end-flag-early', 'end-flag-never', 'empty-page', 'page-repeated', ...ANSWER_FAULT_KINDS,
 ]
 
 /** The worlds there are: each stream as what it can be read as. */
@@ -51,16 +61,24 @@ export function drawVendorConfig(seed: number, choice: VendorChoice = {}): Vendo
   const chance = new Stream(seed, 'vendor config')
   const { stream, kind } = chance.pick(worldsOf(choice))
   const gapMs = chance.pick([500, 3_000, 15_000])
+  const isBig = new Stream(seed, 'vendor size').chance(0.02)
+  const extra = new Stream(seed, 'vendor conditions')
   const config: VendorWorldConfig = {
     stream, kind,
-    pageSize: chance.int(2, 8),
+    pageSize: chance.int(2, 8) * (isBig ? 10 : 1),
     lag: chance.pick([NO_LAG, { share: 0.3, maxMs: Math.ceil(stream.lagMaxMs / 3) }, { share: 0.3, maxMs: stream.lagMaxMs }]),
     limited: chance.chance(0.3),
-    records: chance.int(1, 20),
+    records: chance.int(1, 20) * (isBig ? 12 : 1),
     operations: chance.int(5, 20),
     gapMs,
     bulkShare: chance.pick([0, 0.1, 0.3]),
+    bulkRepeats: extra.pick([1, 1, 3]),
     deleteShare: chance.pick([0.1, 0.1, 0.4]),
+    dateSkewMs: extra.pick([0, 0, 0, -3_600_000, 3_600_000, 20_000]),
+    replicaBehindMs: extra.chance(0.4) && stream.hasReplicas === true ? Math.floor(stream.lagMaxMs / 3) : 0,
+    isAbsence: kind === 'pair' && stream.retentionMs !== undefined && extra.chance(0.2),
+    // A delta alone cannot repair what was written with an older time.
+    clockBackMs: kind === 'delta' ? 0 : extra.pick([0, 0, 0, 0, 3_000, 60_000]),
     runners: chance.int(1, 2),
     // A few cycles for every write, or a few writes for every cycle: more of either shows nothing new.
     runnerGapMs: chance.pick([Math.ceil(gapMs / 3), gapMs, 2 * gapMs]),
@@ -73,7 +91,9 @@ export function drawVendorConfig(seed: number, choice: VendorChoice = {}): Vendo
     pagesMax: chance.pick([3, 100_000, 100_000]),
     rates: drawRates(chance),
   }
-  return { ...config, ...choice.overrides }
+  // A copy that is behind shows a late write later still. Both together stay within what the source declares as its lag.
+  const replicaBehindMs = Math.min(config.replicaBehindMs, stream.lagMaxMs - config.lag.maxMs)
+  return { ...config, replicaBehindMs, ...choice.overrides }
 }
 
 function drawRates(chance: Stream): Partial<Record<FaultKind, number>> {
@@ -82,7 +102,7 @@ function drawRates(chance: Stream): Partial<Record<FaultKind, number>> {
     process: chance.pick([0, 0.01, 0.05]) / 3,
     store: chance.pick([0, 0.1, 0.3]) / 3,
     line: chance.pick([0, 0.1, 0.4]) / 5,
-    answer: chance.pick([0, 0.1, 0.4]) / 5,
+    answer: chance.pick([0, 0.1, 0.4]) / 7,
   }
   for (const kind of VENDOR_FAULT_KINDS) {
     const on = chance.chance(0.7)

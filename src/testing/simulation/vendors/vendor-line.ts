@@ -5,6 +5,8 @@ import type { Fault as AnswerFaultPlan } from '../../simulators/kit/faults.ts'
 import type { VendorSimulator } from '../../simulators/kit/vendor-simulator.ts'
 import type { Fault, FaultKind, Faults } from '../faults.ts'
 import type { Process } from '../scheduler.ts'
+import type { AnnouncedPauses } from '../announced-pauses.ts'
+import type { AnswerLies } from './answer-lies.ts'
 import type { AnswerRequest, VendorStream } from './vendor.ts'
 
 export interface VendorLine {
@@ -17,6 +19,8 @@ export interface VendorLine {
   readonly deadlineMs: number
   /** Places the vendor has forgotten, and until when. */
   readonly forgotten: Map<string, number>
+  readonly pauses: AnnouncedPauses
+  readonly lies: AnswerLies
 }
 
 /** The way to the vendor, over a bad line and under virtual time. */
@@ -25,18 +29,20 @@ export function vendorFetch(line: VendorLine): CycleOptions['fetch'] {
 }
 
 async function ask(line: VendorLine, url: URL, init: RequestInit): Promise<Response> {
-  const { process, faults, stream, latencyMs, deadlineMs } = line
+  const { process, faults, latencyMs, deadlineMs } = line
   const signal = init.signal ?? undefined
   const asked: AnswerRequest = { url, body: typeof init.body === 'string' ? init.body : '' }
+  line.pauses.asked(process)
   await process.wait('fetch:before', latencyMs(), signal)
   const fault = faults.draw(process.name, 'fetch', LINE_FAULTS)
   if (fault?.kind === 'timeout-before') await process.wait('fetch:hangs', NEVER_MS, signal)
-  const lie = fault === null ? faults.draw(process.name, 'fetch answer', ANSWER_FAULTS.filter((kind) => mayMeet(stream, kind, asked))) : null
+  const lie = fault === null ? faults.draw(process.name, 'fetch answer', ANSWER_FAULTS.filter((kind) => mayMeet(line, kind, asked))) : null
   const response = await answer(line, asked, init, planOf(fault ?? lie), lie)
   if (fault?.kind === 'timeout-after') await process.wait('fetch:hangs', NEVER_MS, signal)
   // An answer that ignores the signal and comes when nobody wants it any more.
   if (fault?.kind === 'late-answer') await process.wait('fetch:late', deadlineMs * (1 + fault.amount))
   else await process.wait('fetch:after', latencyMs(), signal)
+  line.pauses.answered(process, response)
   return response
 }
 
@@ -51,7 +57,10 @@ async function answer(line: VendorLine, asked: AnswerRequest, init: RequestInit,
   const met = isForgotten ? ({ kind: 'expired-token' } as const) : plan
   if (met !== null) simulator.faults.plan(met, { on: (candidate) => candidate === request })
   const response = await simulator.handle(request)
-  return isCutOff(response) ? brokenOff(response) : response
+  if (isCutOff(response)) return brokenOff(response)
+  const told = await line.lies.told(response, asked, isForgotten ? null : lie)
+  line.lies.date(told, isForgotten ? null : lie)
+  return told
 }
 
 /** As the production fetch tells it. */
@@ -68,13 +77,19 @@ async function brokenOff(response: Response): Promise<Response> {
   return new Response(body, { status: response.status, headers: response.headers })
 }
 
-function mayMeet(stream: VendorStream, kind: (typeof ANSWER_FAULTS)[number], asked: AnswerRequest): boolean {
+function mayMeet({ stream, lies }: VendorLine, kind: (typeof ANSWER_FAULTS)[number], asked: AnswerRequest): boolean {
   switch (kind) {
     case 'login-page':
     case 'auth-refused':
       return true
+    case 'wrong-date':
+      return stream.suffers(kind, asked)
+    case 'cached-page':
+      return lies.hasKept(asked) && stream.suffers(kind, asked)
     case 'expired-token':
       return stream.tokenOf(asked) !== null
+    case 'page-repeated':
+      return stream.suffers(kind, asked) && (stream.repeats === undefined || lies.hasPageBefore(asked))
     default:
       return stream.suffers(kind, asked)
   }
@@ -83,7 +98,7 @@ function mayMeet(stream: VendorStream, kind: (typeof ANSWER_FAULTS)[number], ask
 function planOf(fault: Fault | null): AnswerFaultPlan | null {
   switch (fault?.kind) {
     case 'rate-limited':
-      return { kind: 'rate-limit', secondary: fault.amount > 0.8, ...(fault.amount < 0.5 && { retryAfter: String(Math.ceil(fault.amount * 20)) }) }
+      return { kind: 'rate-limit', secondary: fault.amount > 0.8, ...(fault.amount < 0.5 && { retryAfter: String(fault.amount < 0.1 ? LONG_PAUSE_S : Math.ceil(fault.amount * 20)) }) }
     case 'server-error':
       return { kind: 'server-error', status: fault.amount < 0.5 ? 500 : 503 }
     case 'truncated':
@@ -98,6 +113,10 @@ function planOf(fault: Fault | null): AnswerFaultPlan | null {
       return { kind: 'expired-token' }
     case 'partial-answer':
       return { kind: 'partial' }
+    case 'unsorted':
+      return { kind: 'unsorted' }
+    case 'page-repeated':
+      return { kind: 'duplicate-page' }
     case 'login-page':
       return { kind: 'html' }
     case 'auth-refused':
@@ -108,6 +127,11 @@ function planOf(fault: Fault | null): AnswerFaultPlan | null {
 }
 
 const NEVER_MS = 400 * 24 * 3_600_000
+/** Longer than a cycle waits. */
+const LONG_PAUSE_S = 120
 const FORGOTTEN_MS_MAX = 5 * 60_000
 const LINE_FAULTS = ['rate-limited', 'server-error', 'timeout-before', 'timeout-after', 'truncated', 'late-answer'] as const satisfies readonly FaultKind[]
-const ANSWER_FAULTS = ['short-page', 'end-flag-early', 'end-flag-never', 'expired-token', 'partial-answer', 'login-page', 'auth-refused'] as const satisfies readonly FaultKind[]
+const ANSWER_FAULTS = [
+  'short-page', 'end-flag-early', 'end-flag-never', 'expired-token', 'partial-answer', 'login-page', 'auth-refused',
+  'empty-page', 'page-repeated', 'wrong-date', 'wrong-total', 'cached-page', 'unsorted',
+] as const satisfies readonly FaultKind[]

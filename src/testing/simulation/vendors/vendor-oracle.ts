@@ -1,29 +1,48 @@
 import type { Commit, JsonObject, LogEntry, Signal, StateText, SyncRef } from '../../../contract/index.ts'
 import type { Fields } from '../../simulators/kit/simulator.ts'
-import type { Version } from '../../simulators/kit/truth-table.ts'
 import type { VendorSimulator } from '../../simulators/kit/vendor-simulator.ts'
+import type { Health } from '../../../runner/health.ts'
 import type { StoreMethod } from '../faulty-store.ts'
+import { isRecord } from '../same-record.ts'
 import { StoreOracle, type StoreOracleOptions, type SyncModel, type Unfinished } from '../store-oracle.ts'
 import type { DeltaPromise, VendorStream } from './vendor.ts'
+import type { WriteHistory, Written } from './written.ts'
 
 export type VendorSyncFacts =
-  | { readonly sync: string; readonly mode: 'replace' }
+  | { readonly sync: string; readonly mode: 'replace'; readonly lagMs: number }
   | { readonly sync: string; readonly mode: 'incremental'; readonly promise: DeltaPromise }
+  | { readonly sync: typeof TAMPERING; readonly mode: 'tampering' }
 
 export interface VendorOracleOptions extends StoreOracleOptions<VendorSyncFacts> {
   readonly simulator: VendorSimulator
   readonly stream: VendorStream
   readonly pageSize: number
-  /** How many writes there were so far. */
-  readonly writes: () => number
+  readonly history: WriteHistory
+  /** As the vendor shows the time of a modification. */
+  readonly granularityMs: number
+  /** By how much the vendor's clock was set back so far. */
+  readonly clockBackMs: () => number
+  /** What the status says of each sync. */
+  readonly health: () => Promise<ReadonlyMap<string, Health>>
+  /** By how much lists can be behind. */
+  readonly listsBehindMs: () => number
+  /** The oldest answer that came from a cache so far. */
+  readonly cachedMs: () => number
+  /** Whether a Date header was wrong or missing so far. */
+  readonly isDateWrong: () => boolean
+  /** By how much the vendor's Date header was behind at most. */
+  readonly dateBehindMs: () => number
   /** By how much a runner's clock may be wrong. */
   readonly runnerSkewMs: number
 }
 
 /** Knows what the vendor holds, and what each way to read it may promise. A vendor gives no id twice: what is deleted stays so. */
 export class VendorOracle extends StoreOracle<VendorSyncFacts> {
-  /** A backfill was asked for, because the delta cannot make up for what it missed. */
-  owesBackfill = false
+  /** Somebody writes to the store what no vendor said; nothing of it is judged. */
+  isTampering = false
+  wasTamperedWith = false
+  /** Since when a backfill is ordered, because the delta cannot make up for what it missed; null when none is. */
+  #orderedAt: number | null = null
   readonly #options: VendorOracleOptions
   /** The write that each key last landed as. */
   readonly #writes = new Map<string, { readonly write: number }>()
@@ -42,12 +61,17 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
 
   override async observe(method: StoreMethod, args: readonly unknown[], answer: unknown): Promise<void> {
     await super.observe(method, args, answer)
-    if (method === 'signal' && (args[1] as Signal).kind === 'trigger' && (args[0] as SyncRef).sync !== 'sync') this.owesBackfill = true
+    if (method === 'signal' && (args[1] as Signal).kind === 'trigger' && (args[0] as SyncRef).sync !== 'sync') this.#orderedAt = this.#options.now()
     if (method === 'commit') this.#noteSet(args[0] as Commit, answer as { kind: string })
+  }
+
+  get owesBackfill(): boolean {
+    return this.#orderedAt !== null
   }
 
   #noteSet({ move }: Commit, { kind }: { kind: string }): void {
     if (move.kind !== 'set' || kind !== 'landed') return
+    if (move.needsBackfill !== undefined) this.#orderedAt = this.#options.now()
     this.#followsSince = move.state === null ? null : this.#options.now()
     this.#isAnchored = move.state !== null
   }
@@ -63,31 +87,107 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
     }
   }
 
-  protected override judgeEntry({ facts }: SyncModel<VendorSyncFacts>, _commit: Commit, { key, action, text }: LogEntry): void {
-    const { simulator, stream } = this.#options
-    const latest = simulator.records.find(stream.type, key)
+  protected override judgeEntry({ facts }: SyncModel<VendorSyncFacts>, _commit: Commit, entry: LogEntry): void {
+    const { key, action, text } = entry
+    const { history, stream } = this.#options
+    // The first true version after that may be any.
+    if (this.isTampering) return void this.#writes.delete(key)
+    const latest = history.of(key).at(-1)
+    if (latest === undefined && action === 'deleted') return
     if (latest === undefined) return this.violate('O2', `${key} was ${action}; the vendor never had it`)
     if (action === 'deleted') {
       if (!latest.deleted) this.violate('O2', `${key} was deleted by ${facts.sync}; at the vendor it lives`)
+      this.#writes.set(key, { write: Infinity })
       return
     }
     const write = stream.writeOf(JSON.parse(text!) as JsonObject)
     const before = this.#writes.get(key)
-    const isPast = facts.mode === 'incremental' && facts.promise.tellsPast === true
-    if (before !== undefined && !(write >= before.write) && !isPast) this.violate('O4', `${key} went from write ${before.write} to ${write}`)
+    const isOlder = before !== undefined && !(write > before.write)
+    const isRestated = this.mirror.rows.get(key)?.text === text && this.mayRestate(entry)
+    if (isOlder && !isRestated && !this.#isLogInDisorder(facts, key)) {
+      this.violate('O4', `${key} went from ${before.write === Infinity ? 'deleted' : `write ${before.write}`} to write ${write}`)
+    }
     this.#writes.set(key, { write })
+  }
+
+  /**
+   * A log is in the order of its times. Where the vendor's clock was set back, it shows the later of two changes first,
+   * and nothing in it says so: only a listing, which repairs it, can know.
+   */
+  #isLogInDisorder({ mode }: VendorSyncFacts, key: string): boolean {
+    const { stream, history } = this.#options
+    return mode === 'incremental' && stream.readsLog === true && history.isBackdated(key)
+  }
+
+  // ── O16: the tidemark ──────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Every record whose time is at or before the tidemark is in the copy as it is. A later version may hide the one before it. */
+  protected override judgeTidemark(facts: VendorSyncFacts, tidemark: string): void {
+    // Nobody can know that the store was written to behind its back.
+    if (this.wasTamperedWith) return
+    // By a wrong Date header a runner cannot know how wrong its own clock is, nor how long an answer was in a cache.
+    const { isDateWrong, runnerSkewMs, cachedMs } = this.#options
+    const reachedMs = Date.parse(tidemark) - (isDateWrong() ? runnerSkewMs + cachedMs() : 0)
+    if (Number.isNaN(reachedMs)) return
+    const { history, granularityMs } = this.#options
+    const owedSince = this.#owesFrom(facts)
+    for (const versions of history.records()) {
+      const { id, write, deleted, modifiedAtMs } = versions.at(-1)!
+      const shownMs = Math.floor(modifiedAtMs / granularityMs) * granularityMs
+      if (shownMs > reachedMs || modifiedAtMs < owedSince || history.isBackdated(id)) continue
+      const landed = this.mirror.rows.has(id) ? (this.#writes.get(id)?.write ?? -1) : null
+      // A listing does not say when a record was deleted, and the record no longer has a time.
+      if (deleted ? landed === null || facts.mode !== 'incremental' : landed === write) continue
+      this.violate('O16', `the tidemark of ${facts.sync} is ${tidemark}, but ${id} is ${landed === null ? 'missing' : `at write ${landed}`}; write ${write}${deleted ? ' deleted it' : ''} at ${new Date(modifiedAtMs).toISOString()}`)
+      return
+    }
+  }
+
+  /** What a sync has to tell begins there. */
+  #owesFrom(facts: VendorSyncFacts): number {
+    if (facts.mode !== 'incremental' || this.completed.has(LISTING)) return 0
+    return facts.promise.begins === 'first' && !this.#isAnchored ? 0 : (this.#followsSince ?? Infinity)
   }
 
   // ── O1, O9, O14: every completed cycle ─────────────────────────────────────────────────────────────────────────────
 
-  protected override judgeCompleted(facts: VendorSyncFacts, inflight: Unfinished, beganAt: number, state: StateText): void {
-    const { pageSize, writes } = this.#options
-    // Nothing that was written needs more than a place on one page, whatever way it is told; pages may come short.
-    const pagesMax = 10 + 4 * Math.ceil(writes() / pageSize)
-    if (inflight.page >= pagesMax) this.violate('O14', `${facts.sync} took ${inflight.page + 1} pages of ${pageSize} to read what ${writes()} writes left`)
+  protected override async judgeCompleted(facts: VendorSyncFacts, inflight: Unfinished, beganAt: number, state: StateText): Promise<void> {
+    this.#judgeRows(facts, inflight, beganAt, state)
+    if (this.violations.length === 0 && !this.wasTamperedWith) await this.#judgeHealth(facts)
+  }
+
+  /** O19: a pair that lacks something its delta cannot bring is not HEALTHY. */
+  async #judgeHealth({ mode }: VendorSyncFacts): Promise<void> {
+    const lack = this.#lack(mode === 'incremental')
+    if (lack === null) return
+    for (const [sync, health] of await this.#options.health()) {
+      if (sync !== LISTING && health === 'HEALTHY') this.violate('O19', `${sync} is HEALTHY although ${lack}`)
+    }
+  }
+
+  /** That history is lost is known once the delta has run. */
+  #lack(hasDeltaRun: boolean): string | null {
+    const { stream, syncs, now } = this.#options
+    if (syncs.every(({ sync }) => sync !== LISTING)) return null
+    if (!this.completed.has(LISTING)) return 'its backfill has never been complete'
+    if (this.owesBackfill) return 'its backfill is ordered and not done'
+    if (!hasDeltaRun) return null
+    const keptSince = now() - (stream.retentionMs ?? Infinity)
+    const lost = this.#latest().find(({ id, deleted, modifiedAtMs }) => deleted && modifiedAtMs < keptSince && this.mirror.rows.has(id))
+    return lost === undefined ? null : `${lost.id} is still there; it was deleted longer ago than the vendor tells`
+  }
+
+  #judgeRows(facts: VendorSyncFacts, inflight: Unfinished, beganAt: number, state: StateText): void {
+    if (facts.mode === 'tampering') return
+    const { pageSize, history, stream } = this.#options
+    // Nothing that was written needs more than a place on one page, whatever way it is told; pages may come short, and a page whose
+    // records need requests of their own is split. A search whose count or order is in doubt is read in windows of time.
+    const pagesMax = 10 + 4 * Math.ceil(history.count / pageSize) + this.#latest().length + (stream.readsWindows === true ? WINDOWS_MAX : 0)
+    if (inflight.page >= pagesMax) this.violate('O14', `${facts.sync} took ${inflight.page + 1} pages of ${pageSize} to read what ${history.count} writes left`)
     if (facts.mode === 'replace') {
-      this.owesBackfill = false
-      return this.#judgeListing(facts.sync, inflight, beganAt)
+      // One that began before the order does not carry it out.
+      if (beganAt >= (this.#orderedAt ?? 0)) this.#orderedAt = null
+      return this.#judgeListing(facts, inflight, beganAt)
     }
     const follows = (this.#followsSince ??= this.#options.now())
     this.#firstDelta ??= { beganAt, endedAt: this.#options.now() }
@@ -96,14 +196,18 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
   }
 
   /** What stood still from before the cycle to its end is there, and what was gone before is not. */
-  #judgeListing(sync: string, inflight: Unfinished, beganAt: number): void {
+  #judgeListing({ sync, lagMs }: { readonly sync: string; readonly lagMs: number }, inflight: Unfinished, beganAt: number): void {
+    if (this.wasTamperedWith) return
+    const behindMs = this.#options.listsBehindMs()
     const truth = this.#truth()
     for (const { id, deleted, visibleAtMs } of this.#latest()) {
-      if (visibleAtMs > beganAt) continue
+      if (visibleAtMs + behindMs > beganAt || this.#options.history.isBackdated(id)) continue
       const row = this.mirror.rows.get(id)
       if (!deleted && !isRow(row?.text, truth.get(id))) this.violate('O1', `after a complete ${sync}, ${id} is ${nameOf(row?.text)}; all the time it was ${JSON.stringify(truth.get(id))}`)
       const isTold = [...(this.#sighted.get(id) ?? [])].some(([other, at]) => other !== sync && at >= beganAt)
-      if (deleted && row !== undefined && row.sequence <= inflight.startSequence && !isTold) this.violate('O1', `after a complete ${sync}, ${id} is still there; it was gone before the cycle began`)
+      // A row younger than the lag that the sync declares is left to the next cycle.
+      const isSettled = row !== undefined && row.sequence <= inflight.startSequence && (lagMs === 0 || row.committedAt < inflight.startedAt - lagMs)
+      if (deleted && isSettled && !isTold) this.violate('O1', `after a complete ${sync}, ${id} is still there; it was gone before the cycle began`)
     }
   }
 
@@ -111,10 +215,12 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
   #judgeDelta(sync: string, promise: DeltaPromise, owedSince: number, inflight: Unfinished, beganAt: number, tells: { changes: boolean; deletes: boolean }): void {
     const { now, runnerSkewMs } = this.#options
     // A slow answer lowers the horizon by as long as it took, the vendor's clock speaks in whole seconds, and a runner's may be wrong.
-    const horizon = Math.min(beganAt, inflight.startedAt) - promise.windowMs - 2 * runnerSkewMs - 3_000 - (now() - beganAt)
+    const horizon = Math.min(beganAt, inflight.startedAt) - promise.windowMs - 2 * runnerSkewMs - 3_000 - (now() - beganAt) - this.#options.dateBehindMs()
     const truth = this.#truth()
     for (const { id, deleted, modifiedAtMs } of this.#latest()) {
-      if (modifiedAtMs < owedSince || modifiedAtMs > horizon) continue
+      // What the vendor no longer tells is the backfill's to repair, and O19 asks the status to say so.
+      if (deleted && modifiedAtMs < now() - (this.#options.stream.retentionMs ?? Infinity)) continue
+      if (modifiedAtMs < owedSince || modifiedAtMs + this.#options.clockBackMs() > horizon || this.#options.history.isBackdated(id)) continue
       const row = this.mirror.rows.get(id)
       if (deleted ? tells.deletes && row !== undefined : tells.changes && !isRow(row?.text, truth.get(id))) {
         this.violate('O9', `after a complete ${sync}, ${id} is ${nameOf(row?.text)}; since ${modifiedAtMs - horizon} ms before its horizon it is ${deleted ? 'deleted' : JSON.stringify(truth.get(id))}`)
@@ -126,11 +232,23 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
 
   /** O1: the rows are what the vendor holds. Of what a delta was never told of, a row may be missing; a wrong one is wrong. */
   compareTruth(owedSince = 0): void {
+    this.#compare('O1', 'at rest', owedSince, (id) => this.#options.history.isBackdated(id))
+  }
+
+  /** O17: after two undisturbed listings the rows are what the vendor holds, whatever was stored before. */
+  compareRepaired(): void {
+    this.#compare('O17', 'after two undisturbed listings', 0, () => false)
+    const known = new Set(this.#latest().map(({ id }) => id))
+    for (const key of this.mirror.rows.keys()) if (!known.has(key)) this.violate('O17', `after two undisturbed listings, ${key} is still there; the vendor never had it`)
+  }
+
+  #compare(oracle: string, when: string, owedSince: number, isExempt: (id: string) => boolean): void {
     const truth = this.#truth()
     for (const { id, deleted, modifiedAtMs } of this.#latest()) {
+      if (isExempt(id)) continue
       const row = this.mirror.rows.get(id)
-      if (deleted && row !== undefined) this.violate('O1', `at rest, ${id} is still there as ${row.text}; the vendor has deleted it`)
-      if (!deleted && (row !== undefined || modifiedAtMs >= owedSince) && !isRow(row?.text, truth.get(id))) this.violate('O1', `at rest, ${id} is ${nameOf(row?.text)}; the truth is ${JSON.stringify(truth.get(id))}`)
+      if (deleted && row !== undefined) this.violate(oracle, `${when}, ${id} is still there as ${row.text}; the vendor has deleted it`)
+      if (!deleted && (row !== undefined || modifiedAtMs >= owedSince) && !isRow(row?.text, truth.get(id))) this.violate(oracle, `${when}, ${id} is ${nameOf(row?.text)}; the truth is ${JSON.stringify(truth.get(id))}`)
     }
   }
 
@@ -141,8 +259,9 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
     return begins === 'anchor' ? first.endedAt : first.beganAt - begins.lookBackMs + 2 * this.#options.runnerSkewMs
   }
 
-  #latest(): Version[] {
-    return this.#options.simulator.records.latest(this.#options.stream.type)
+  /** Also of what the vendor has forgotten. */
+  #latest(): Written[] {
+    return [...this.#options.history.records()].map((versions) => versions.at(-1)!)
   }
 
   #truth(): Map<string, Fields> {
@@ -151,14 +270,15 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
   }
 }
 
-function isRow(text: string | undefined, expected: Fields | undefined): boolean {
-  return text !== undefined && expected !== undefined && ordered(JSON.parse(text)) === ordered(expected)
-}
+const WINDOWS_MAX = 250
 
-function ordered(value: unknown): string {
-  return JSON.stringify(value, (_, member: unknown) => (
-    typeof member === 'object' && member !== null && !Array.isArray(member) ? Object.fromEntries(Object.entries(member).toSorted(([a], [b]) => (a < b ? -1 : 1))) : member
-  ))
+/** As `worker.track` calls the listing's half. */
+export const LISTING = 'sync-backfill'
+/** A sync that leaves in the store what no vendor holds. */
+export const TAMPERING = 'tampering'
+
+function isRow(text: string | undefined, expected: Fields | undefined): boolean {
+  return text !== undefined && expected !== undefined && isRecord(text, expected)
 }
 
 function nameOf(text: string | undefined): string {

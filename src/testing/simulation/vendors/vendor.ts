@@ -21,6 +21,14 @@ export interface VendorStream {
   readonly type: string
   /** The longest that a write may take to show without the source losing it. */
   readonly lagMaxMs: number
+  /** How long the vendor keeps events and deleted records, where it does not keep them for ever. */
+  readonly retentionMs?: number
+  /** Its delta falls back to windows of time, which takes more pages. */
+  readonly readsWindows?: boolean
+  /** Its delta follows a log of changes, in the order of their times. */
+  readonly readsLog?: boolean
+  /** Its lists may be served by a copy of its store that is behind. */
+  readonly hasReplicas?: boolean
   open(ports: SimulatorPorts, conditions: VendorConditions): VendorSimulator
   source(conditions: VendorConditions): VendorSource
   /** For a vendor that counts requests, and needs many for one page. */
@@ -33,11 +41,19 @@ export interface VendorStream {
   fields(n: number, chance: Stream): Fields
   /** Which write made this row. */
   writeOf(row: JsonObject): number
+  /** How finely the vendor shows when a record was modified. */
+  granularityMs(conditions: VendorConditions): number
   /** The row that a record of the simulator becomes. */
   rowOf(record: Fields, simulator: VendorSimulator): Fields
   readonly keyField: string
   /** Which lies this request may be told: what the vendor's documents warn of, and what its readers can tell. */
   suffers(fault: AnswerFault, request: AnswerRequest): boolean
+  /** The same answer without its rows, for `empty-page`. */
+  emptied?(body: Fields): Fields
+  /** Where the vendor counts all rows: a member of the body, or a header. For `wrong-total`. */
+  readonly total?: { readonly member: string } | { readonly header: string } | { readonly path: readonly string[] }
+  /** Which answer `page-repeated` gives again: the last on the same path, or that only if it is the page before. */
+  readonly repeats?: 'page-before'
   /** The token that names a place, where this request has one. */
   tokenOf(request: AnswerRequest): string | null
 }
@@ -66,17 +82,24 @@ export interface DeltaPromise {
   readonly begins: 'first' | { readonly lookBackMs: number } | 'anchor'
   /** Of a complete cycle, by the state it leaves: what it has told of. */
   tells(state: any): { readonly changes: boolean; readonly deletes: boolean }
-  /**
-   * What it tells is as things were, and a reading of things as they are, by a listing or by the delta itself where an event was cut,
-   * says only from when on it is right. So what happened while it was under way may take its rows back for a while, until the delta
-   * has come to the present.
-   */
-  readonly tellsPast?: true
   /** How many cycles tell of everything. */
   readonly cyclesPerRound: number
 }
 
-export type AnswerFault = 'end-flag-early' | 'end-flag-never' | 'short-page' | 'partial-answer'
+export type AnswerFault =
+  | 'end-flag-early' | 'end-flag-never' | 'short-page' | 'partial-answer'
+  /** No rows, status 200, though there are some. */
+  | 'empty-page'
+  /** The answer to the request before, on the same path. */
+  | 'page-repeated'
+  /** The count of all rows is too high, too low or missing. */
+  | 'wrong-total'
+  /** An earlier answer to the same request, as old as the vendor's lag allows. */
+  | 'cached-page'
+  /** The order that was asked for is not kept. */
+  | 'unsorted'
+  /** The Date header is hours off, or missing. */
+  | 'wrong-date'
 
 export interface AnswerRequest {
   readonly url: URL

@@ -6,7 +6,7 @@ import { leading, type View } from '../kit/sorted-view.ts'
 import type { Version } from '../kit/truth-table.ts'
 import { VendorSimulator, type Call, type VendorOptions } from '../kit/vendor-simulator.ts'
 import { HubspotError } from './hubspot-error.ts'
-import { compareIds, search, searchRequest, type Properties } from './search.ts'
+import { compareIds, RESULTS_MAX, search, searchRequest, type Properties } from './search.ts'
 
 export interface HubspotOptions extends VendorOptions {
   /** Properties beyond the ones every object has, per object type. */
@@ -141,13 +141,23 @@ export class HubspotSimulator extends VendorSimulator {
     const request = searchRequest(call.body)
     const known = new Set([...this.#types[type]!, 'createdate', 'hs_object_id', modifiedProperty(type)])
     const limit = call.shortPage ? Math.max(1, Math.floor(request.limit / 2)) : request.limit
-    const { total, page } = search(request, limit, {
+    const asked = call.unsorted ? { ...request, after: 0 } : request
+    const found = search(asked, call.unsorted ? RESULTS_MAX : limit, {
       sorted: this.records.sorted(type, SEARCHED), modified: modifiedProperty(type), modifiedMs: ({ modifiedAtMs }) => modifiedAtMs, id: ({ id }) => id, properties: (version) => this.#properties(version),
     }, known, this.random)
+    const { total } = found
+    const page = call.unsorted ? this.#disordered(found.page, request.after, limit) : found.page
     const end = request.after + page.length
     const more = call.lie === undefined ? end < total : call.lie === 'more'
     const results = page.map((version) => this.#shown(version, request.properties))
     return json({ total, results, ...(more ? { paging: { next: { after: String(end) } } } : {}) })
+  }
+
+  /** Any of what was found, in an order that shows to be wrong, if times differ at all. */
+  #disordered(found: readonly Version[], after: number, limit: number): Version[] {
+    const shuffled = found.map((version) => ({ version, at: this.random.next() })).toSorted((a, b) => a.at - b.at).map(({ version }) => version)
+    const page = shuffled.slice(after, after + limit).toSorted((a, b) => b.modifiedAtMs - a.modifiedAtMs)
+    return page.length > 1 && page[0]!.modifiedAtMs > page.at(-1)!.modifiedAtMs ? page : found.slice(after, after + limit)
   }
 
   #shown(version: Version, asked: readonly string[] | undefined): Fields {

@@ -79,7 +79,7 @@ export class FakeChain {
     return this.#blocks.at(-1)!
   }
 
-  mine(drafts: readonly TransactionDraft[] = []): ChainBlock {
+  mine(drafts: readonly TransactionDraft[] = [], timestamp?: number): ChainBlock {
     const parent = this.#blocks.at(-1)
     const now = this.#ports.clock.now()
     let logIndex = 0
@@ -87,7 +87,7 @@ export class FakeChain {
       number: parent === undefined ? 0 : parent.number + 1,
       hash: this.#hash(),
       parentHash: parent?.hash ?? NO_PARENT,
-      timestamp: Math.max(Math.floor(now / 1_000), (parent?.timestamp ?? 0) + 1),
+      timestamp: timestamp ?? Math.max(Math.floor(now / 1_000), (parent?.timestamp ?? 0) + 1),
       minedAtMs: now,
       transactions: drafts.map((draft, index) => ({
         hash: draft.hash ?? this.#hash(),
@@ -105,11 +105,12 @@ export class FakeChain {
     return block
   }
 
-  /** The last blocks never happened: others take their place, with what the test puts into them. */
-  reorg(depth: number, replacements: ReadonlyArray<readonly TransactionDraft[]>): void {
+  /** The last blocks never happened: others take their place, with what the test puts into them, at the same times if asked. */
+  reorg(depth: number, replacements: ReadonlyArray<readonly TransactionDraft[]>, options: { readonly isSameTime?: boolean } = {}): void {
     if (depth >= this.#blocks.length) throw new Error(`A chain of ${this.#blocks.length} blocks cannot lose ${depth}.`)
+    const gone = this.#blocks.slice(-depth)
     this.#blocks = this.#blocks.slice(0, this.#blocks.length - depth)
-    for (const drafts of replacements) this.mine(drafts)
+    for (const [at, drafts] of replacements.entries()) this.mine(drafts, options.isSameTime === true ? gone[at]?.timestamp : undefined)
   }
 
   #hash(): string {

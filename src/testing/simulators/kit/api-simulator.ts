@@ -13,6 +13,7 @@ export interface Call {
   readonly shortPage: boolean
   readonly expiredToken: boolean
   readonly partial: boolean
+  readonly unsorted: boolean
 }
 
 /**
@@ -88,6 +89,7 @@ export abstract class ApiSimulator implements Simulator {
       shortPage: fault?.kind === 'short-page',
       expiredToken: fault?.kind === 'expired-token',
       partial: fault?.kind === 'partial',
+      unsorted: fault?.kind === 'unsorted',
     })
     if (!response.ok) return response
     const text = await response.text()

@@ -17,6 +17,8 @@ export type Fault =
   | { readonly kind: 'end-flag'; readonly says: 'end' | 'more' }
   /** Fewer records than asked for, and more to follow. */
   | { readonly kind: 'short-page' }
+  /** The order that the request asks for is not kept. */
+  | { readonly kind: 'unsorted' }
   /** The previous answer of the same endpoint, again. */
   | { readonly kind: 'duplicate-page' }
   /** The page token or cursor of this request is no longer known. */

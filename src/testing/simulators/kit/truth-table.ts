@@ -23,6 +23,10 @@ export interface Lag {
 /** What a system holds: every version of every record, so that late, old and deleted states can be asked for. */
 export class TruthTable {
   lag: Lag
+  /** Reads of the primary store are served by a copy of it that is behind by this much. */
+  replicaBehindMs = 0
+  /** The clock that stamps records was set back by this much. */
+  stampsBackMs = 0
   readonly #ports: SimulatorPorts
   readonly #histories = new Map<string, Map<string, Version[]>>()
   readonly #journals = new Map<string, Version[]>()
@@ -36,18 +40,18 @@ export class TruthTable {
 
   insert(type: string, id: string, fields: Fields): Version {
     if (this.#current(type, id) !== undefined) throw new Error(`${type} ${id} exists already.`)
-    const now = this.#ports.clock.now()
+    const now = this.#stampMs()
     return this.#write({ type, id, fields: { ...fields }, createdAtMs: now, modifiedAtMs: now, deleted: false })
   }
 
   update(type: string, id: string, changes: Fields): Version {
     const current = this.#existing(type, id)
-    return this.#write({ ...current, fields: { ...current.fields, ...changes }, modifiedAtMs: this.#ports.clock.now() })
+    return this.#write({ ...current, fields: { ...current.fields, ...changes }, modifiedAtMs: this.#stampMs() })
   }
 
   remove(type: string, id: string): Version {
     const current = this.#existing(type, id)
-    return this.#write({ ...current, modifiedAtMs: this.#ports.clock.now(), deleted: true })
+    return this.#write({ ...current, modifiedAtMs: this.#stampMs(), deleted: true })
   }
 
   /** What exists now, as the primary store knows it, in the order of creation. */
@@ -76,8 +80,9 @@ export class TruthTable {
     let views = this.#views.get(view)
     if (views === undefined) this.#views.set(view, (views = new Map()))
     let sorted = views.get(type)
-    if (sorted === undefined) views.set(type, (sorted = new SortedView(view)))
-    return sorted.list(this.#journals.get(type) ?? [], this.#ports.clock.now(), group)
+    const isBehind = view.reads === 'primary' && this.replicaBehindMs > 0
+    if (sorted === undefined) views.set(type, (sorted = new SortedView(isBehind ? { ...view, reads: 'index' } : view)))
+    return sorted.list(this.#journals.get(type) ?? [], this.#ports.clock.now() - (isBehind ? this.replicaBehindMs : 0), group)
   }
 
   find(type: string, id: string): Version | undefined {
@@ -106,6 +111,10 @@ export class TruthTable {
       this.#journals.set(type, [...histories.values()].flat().toSorted((a, b) => a.serial - b.serial))
     }
     this.#views.clear()
+  }
+
+  #stampMs(): number {
+    return this.#ports.clock.now() - this.stampsBackMs
   }
 
   #write(version: Omit<Version, 'visibleAtMs' | 'serial'>): Version {

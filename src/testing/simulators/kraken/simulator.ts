@@ -1,9 +1,9 @@
 import { randomText } from '../kit/ids.ts'
 import { json } from '../kit/json-response.ts'
-import { LeakyBucket } from '../kit/leaky-bucket.ts'
 import type { Fields, SimulatorPorts } from '../kit/simulator.ts'
 import type { Version } from '../kit/truth-table.ts'
 import { VendorSimulator, type Call, type VendorOptions } from '../kit/vendor-simulator.ts'
+import { CallCounter } from './call-counter.ts'
 import { KrakenError } from './kraken-error.ts'
 import { assetOf, assetPairs, assets, marketOf } from './markets.ts'
 import { Nonces } from './nonces.ts'
@@ -44,7 +44,7 @@ export class KrakenSimulator extends VendorSimulator {
   readonly #credentials: { readonly key: string; readonly secret: string }
   readonly #permissions: ReadonlyArray<'ledgers' | 'trades'>
   readonly #nonces: Nonces
-  readonly #counter: LeakyBucket | undefined
+  readonly #counter: CallCounter | undefined
   #serial = 0
 
   constructor(ports: SimulatorPorts, options: KrakenOptions = {}) {
@@ -54,7 +54,7 @@ export class KrakenSimulator extends VendorSimulator {
     this.#nonces = new Nonces(options.nonceWindow ?? 0)
     if (options.tier !== undefined) {
       const [most, perSecond] = TIERS[options.tier]
-      this.#counter = new LeakyBucket(ports.clock, most, (most / perSecond) * 1_000)
+      this.#counter = new CallCounter(ports.clock, most, perSecond)
     }
   }
 
@@ -123,7 +123,7 @@ export class KrakenSimulator extends VendorSimulator {
     const nonce = params['nonce'] ?? ''
     if (request.headers.get('api-sign') !== krakenSignature(url.pathname, nonce, body, this.#credentials.secret)) throw new KrakenError('EAPI:Invalid signature')
     if (!/^\d+$/.test(nonce) || !this.#nonces.take(BigInt(nonce))) throw new KrakenError('EAPI:Invalid nonce')
-    if (this.#counter?.take(2) === false) throw new KrakenError('EAPI:Rate limit exceeded')
+    if (this.#counter?.count(2) === false) throw new KrakenError('EAPI:Rate limit exceeded')
     switch (method) {
       case 'Ledgers': {
         if (!this.#permissions.includes('ledgers')) throw new KrakenError('EGeneral:Permission denied')

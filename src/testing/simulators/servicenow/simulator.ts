@@ -42,6 +42,8 @@ export class ServicenowSimulator extends VendorSimulator {
   readonly #perHour: number | undefined
   readonly #window: RateWindow
   readonly #rule: string
+  /** How often each version's record had been changed by then; also when the versions before it are forgotten. */
+  readonly #changes = new WeakMap<Version, number>()
 
   constructor(ports: SimulatorPorts, options: ServicenowOptions = {}) {
     super(ports, options)
@@ -66,16 +68,22 @@ export class ServicenowSimulator extends VendorSimulator {
       const value = version.fields[column] ?? ''
       row[column] = typeof value === 'string' ? value : JSON.stringify(value)
     }
-    const changes = this.records.history(version.type, version.id).filter((earlier) => earlier.serial <= version.serial).length
-    return { ...row, sys_created_on: stamp(version.createdAtMs), sys_updated_on: stamp(version.modifiedAtMs), sys_mod_count: String(changes - 1) }
+    return { ...row, sys_created_on: stamp(version.createdAtMs), sys_updated_on: stamp(version.modifiedAtMs), sys_mod_count: String(this.#changes.get(version) ?? 0) }
   }
 
   protected override onWrite(kind: 'created' | 'updated' | 'deleted', version: Version, before: Version | undefined): void {
     if (version.type === AUDIT || kind === 'created') return
+    this.#changes.set(version, (before === undefined ? 0 : (this.#changes.get(before) ?? 0)) + 1)
     const audit = (fieldname: string, oldvalue: unknown, newvalue: unknown) =>
       this.records.insert(AUDIT, this.newId(), { tablename: version.type, documentkey: version.id, fieldname, oldvalue, newvalue, user: 'system', reason: '' })
     if (kind === 'deleted') return void audit('DELETED', '', 'DELETED')
     for (const [field, value] of Object.entries(version.fields)) if (before?.fields[field] !== value) audit(field, before?.fields[field] ?? '', value)
+  }
+
+  /** The audit is cleaned up as well. */
+  override forget(beforeMs: number): void {
+    this.records.forget(beforeMs, ({ type, deleted }) => deleted || type === AUDIT)
+    this.requests.clear()
   }
 
   protected respond(call: Call): Response {

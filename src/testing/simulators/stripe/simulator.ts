@@ -1,3 +1,4 @@
+import { isCutOff } from '../kit/cut-off.ts'
 import { randomText } from '../kit/ids.ts'
 import { json } from '../kit/json-response.ts'
 import { RateWindow, type RateLimit } from '../kit/rate-window.ts'
@@ -14,6 +15,16 @@ export interface StripeOptions extends VendorOptions {
   readonly rateLimit?: RateLimit
   readonly eventRetentionMs?: number
   readonly apiVersion?: string
+}
+
+/** What lies between the account and its reader. May be set anew at any time. */
+export interface StripeConditions {
+  /** The `Date` header at this moment, in milliseconds; null for an answer without one. */
+  readonly dateMs?: (nowMs: number) => number | null
+  /** Answers a request from a cache by its URL, if the URL was answered before. */
+  readonly isCached?: (request: Request) => boolean
+  /** How long an answer takes. */
+  readonly latencyMs?: number
 }
 
 type Shown = Record<string, unknown> & Listed
@@ -34,12 +45,41 @@ export class StripeSimulator extends VendorSimulator {
   readonly #retentionMs: number
   readonly #apiVersion: string
   readonly #window: RateWindow
+  readonly #answers = new Map<string, { readonly status: number; readonly headers: Headers; readonly text: string }>()
+  conditions: StripeConditions = {}
 
   constructor(ports: SimulatorPorts, options: StripeOptions = {}) {
     super(ports, options)
     this.#retentionMs = options.eventRetentionMs ?? 30 * 86_400_000
     this.#apiVersion = options.apiVersion ?? '2025-12-15.clover'
     this.#window = new RateWindow(ports.clock, options.rateLimit)
+  }
+
+  override async handle(request: Request): Promise<Response> {
+    const { dateMs, isCached, latencyMs = 0 } = this.conditions
+    if (latencyMs > 0) await this.clock.sleep(latencyMs, request.signal)
+    const answer = this.#answers.get(request.url)
+    const response = answer !== undefined && isCached?.(request) === true ? this.#again(request, answer) : await super.handle(request)
+    if (response.ok && isCached !== undefined && !isCutOff(response)) {
+      const { status, headers } = response
+      this.#answers.set(request.url, { status, headers: new Headers(headers), text: await response.clone().text() })
+    }
+    if (dateMs === undefined) return response
+    const stamp = dateMs(this.clock.now())
+    if (stamp === null) response.headers.delete('date')
+    else response.headers.set('date', new Date(stamp).toUTCString())
+    return response
+  }
+
+  #again(request: Request, { status, headers, text }: { status: number; headers: Headers; text: string }): Response {
+    this.requests.add(request, '', this.clock.now()).status = status
+    return new Response(text, { status, headers })
+  }
+
+  /** Changes every record of a type so many times, all within the second that the clock is in. */
+  updateAll(type: string, times: number, fields: (id: string, round: number) => Fields): void {
+    const ids = this.records.current(type).map(({ id }) => id)
+    for (let round = 1; round <= times; round++) for (const id of ids) this.update(type, id, fields(id, round))
   }
 
   /** The events a reader who misses nothing has been told, newest first. */

@@ -1,0 +1,49 @@
+import type { JsonObject } from '../../../contract/index.ts'
+import { parseJson, stringifyJson } from '../../../values/json.ts'
+import type { TableColumn } from './column.ts'
+import type { Extra } from './encode-record.ts'
+
+/** A column's value as JSON text; never asked for SQL null. */
+export type WriteValue<Value> = (value: Value, column: TableColumn) => string
+
+/** Puts the JSON text of records together again, from the columns of a row and its `_extra`. */
+export class RecordDecoder<Value> {
+  readonly #columns: readonly TableColumn[]
+  readonly #heads: readonly string[]
+  readonly #write: WriteValue<Value>
+
+  constructor(columns: readonly TableColumn[], write: WriteValue<Value>) {
+    this.#columns = columns
+    this.#heads = columns.map(({ member }) => `${JSON.stringify(member)}:`)
+    this.#write = write
+  }
+
+  /** `valueAt` is called with the place of a column that has a name in SQL. */
+  decode(sequence: number, extraText: string | null, valueAt: (at: number) => Value | null): string {
+    const extra = extraText === null ? null : (parseJson(extraText) as Extra)
+    let text = '{'
+    for (let at = 0; at < this.#columns.length; at++) {
+      const column = this.#columns[at]!
+      const { member } = column
+      let written: string | null = null
+      if (extra?.values !== undefined && Object.hasOwn(extra.values, member)) written = stringifyJson(extra.values[member]!)
+      else {
+        const value = column.name === null ? null : valueAt(at)
+        if (value !== null) written = this.#write(value, column)
+        else if (column.none === 'null' && sequence >= column.since && extra?.absent?.includes(member) !== true) written = 'null'
+      }
+      if (written !== null) text += `${text.length > 1 ? ',' : ''}${this.#heads[at]!}${written}`
+    }
+    if (extra?.values !== undefined) text = addMembers(text, extra.values, this.#columns)
+    return `${text}}`
+  }
+}
+
+/** Members that have no column at all. */
+function addMembers(text: string, values: JsonObject, columns: readonly TableColumn[]): string {
+  const known = new Set(columns.map(({ member }) => member))
+  for (const name of Object.keys(values)) {
+    if (!known.has(name)) text += `${text.length > 1 ? ',' : ''}${JSON.stringify(name)}:${stringifyJson(values[name]!)}`
+  }
+  return text
+}

@@ -1,0 +1,141 @@
+import type { JsonObject, JsonValue } from '../../../contract/index.ts'
+import { stringifyJson } from '../../../values/json.ts'
+import { isDate, isTimestamp, timestampFormat, typeOfValue, type ColumnDialect, type TableColumn } from './column.ts'
+
+/** A value as it is bound to a column: of a timestamp or a date its text, of a nested value its JSON text. */
+export type ColumnValue = bigint | boolean | number | string | null
+
+export interface EncodedRecord {
+  /** One per column, in their order; null where the column has no name in SQL. */
+  readonly values: ColumnValue[]
+  /** What the columns cannot hold exactly, as JSON text: see `Extra`. */
+  readonly extra: string | null
+  /** The record has members that need a new column. */
+  readonly isNew: boolean
+}
+
+/** What `_extra` holds: values that override the columns, and members that the record does not have. */
+export interface Extra {
+  readonly values?: JsonObject
+  readonly absent?: string[]
+}
+
+/** Splits records into the columns of a table and `_extra`. `decode-record.ts` is its inverse. */
+export class RecordEncoder {
+  readonly #columns: readonly TableColumn[]
+  readonly #dialect: ColumnDialect
+  readonly #known: ReadonlySet<string>
+  readonly #inherited: readonly boolean[]
+
+  constructor(columns: readonly TableColumn[], dialect: ColumnDialect) {
+    this.#columns = columns
+    this.#dialect = dialect
+    this.#known = new Set(columns.map(({ member }) => member))
+    this.#inherited = columns.map(({ member }) => member in Object.prototype)
+  }
+
+  encode(record: JsonObject): EncodedRecord {
+    const values: ColumnValue[] = []
+    let extra: JsonObject | null = null
+    let absent: string[] | null = null
+    let isNew = false
+    let met = 0
+    for (let at = 0; at < this.#columns.length; at++) {
+      const column = this.#columns[at]!
+      const { member } = column
+      const value = this.#inherited[at] === true && !Object.hasOwn(record, member) ? undefined : record[member]
+      let held: ColumnValue = null
+      if (value === undefined) {
+        if (column.none === 'null') (absent ??= []).push(member)
+      } else {
+        met++
+        if (value === null) {
+          if (column.none === 'absent') define((extra ??= {}), member, null)
+        } else if (column.name === null) {
+          define((extra ??= {}), member, value)
+          isNew = true
+        } else if (this.#isExact(column, value)) held = plain(value)
+        else {
+          define((extra ??= {}), member, value)
+          held = this.#approximate(column, value)
+        }
+      }
+      values.push(held)
+    }
+    const names = Object.keys(record)
+    if (names.length > met) {
+      for (const name of names) {
+        if (this.#known.has(name) || record[name] === undefined) continue
+        define((extra ??= {}), name, record[name]!)
+        isNew = true
+      }
+    }
+    return { values, extra: extra === null && absent === null ? null : writeExtra(extra, absent), isNew }
+  }
+
+  /** Whether the column gives back this very value. */
+  #isExact({ type, format }: TableColumn, value: Exclude<JsonValue, null>): boolean {
+    switch (type) {
+      case 'text':
+        return typeof value === 'string'
+      case 'timestamp':
+        if (typeof value !== 'string' || !isTimestamp(value)) return false
+        return this.#dialect.keepsTimestampText || timestampFormat(value) === format
+      case 'date':
+        return typeof value === 'string' && isDate(value)
+      case 'boolean':
+        return typeof value === 'boolean'
+      case 'double':
+        return typeof value === 'number' && !Object.is(value, -0)
+      case 'bigint':
+        return (typeof value === 'number' || typeof value === 'bigint') && typeOfValue(value) === 'bigint'
+      case 'numeric':
+        return typeof value === 'bigint' || (typeof value === 'number' && typeOfValue(value) === 'bigint')
+      case 'json':
+        return typeof value === 'object' && (this.#dialect.keepsJsonText || isPlain(value))
+    }
+  }
+
+  /** The nearest value the column can show, for people who select it; the exact one is in `_extra`. */
+  #approximate({ type }: TableColumn, value: Exclude<JsonValue, null>): ColumnValue {
+    switch (type) {
+      case 'text':
+        return typeof value === 'object' ? null : String(value)
+      case 'timestamp':
+        return typeof value === 'string' && isTimestamp(value) ? value : null
+      case 'double':
+        return typeof value === 'number' || typeof value === 'bigint' ? Number(value) : null
+      case 'numeric':
+        return typeof value === 'number' ? value : null
+      default:
+        return null
+    }
+  }
+}
+
+function plain(value: Exclude<JsonValue, null>): ColumnValue {
+  return typeof value === 'object' ? stringifyJson(value) : value
+}
+
+/** PostgreSQL's jsonb writes a large exponent out as digits, which read as an integer, and has no -0. */
+function isPlain(value: JsonValue): boolean {
+  if (typeof value === 'number') {
+    return Math.abs(value) < 1e21 && !Object.is(value, -0) && (Number.isSafeInteger(value) || !Number.isInteger(value))
+  }
+  if (typeof value !== 'object' || value === null) return true
+  for (const item of Array.isArray(value) ? value : Object.values(value)) if (!isPlain(item ?? null)) return false
+  return true
+}
+
+function writeExtra(values: JsonObject | null, absent: string[] | null): string {
+  return stringifyJson({ ...(values !== null && { values }), ...(absent !== null && { absent }) })
+}
+
+/**
+ * Not an assignment where the name is one of Object's own: `object.__proto__ = …` would set the prototype instead of the
+ * member, and with a frozen prototype the assignment of any of them throws.
+ */
+function define(object: JsonObject, name: string, value: JsonValue): void {
+  if (name in object) Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true })
+  else object[name] = value
+}

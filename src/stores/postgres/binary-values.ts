@@ -1,0 +1,194 @@
+import type { ColumnType } from '../kit/tables/column.ts'
+import type { ColumnValue } from '../kit/tables/encode-record.ts'
+import { canonicalInstant } from '../../values/instant.ts'
+
+/** How PostgreSQL holds values of a type: its name in SQL and its number on the wire. */
+export type SqlType = keyof typeof OIDS
+
+const OIDS = {
+  bigint: 20, boolean: 16, date: 1082, 'double precision': 701, integer: 23, json: 114, jsonb: 3802, numeric: 1700, text: 25, timestamptz: 1184,
+} as const
+
+export const SQL_TYPES: Record<ColumnType, SqlType> = {
+  bigint: 'bigint', boolean: 'boolean', date: 'date', double: 'double precision', json: 'jsonb', numeric: 'numeric', text: 'text', timestamp: 'timestamptz',
+}
+
+const ARRAY_HEAD_BYTES = 20
+
+/** One column of many rows, as a binary array: for UPDATE and lookups. */
+export function binaryArray(type: SqlType, values: readonly ColumnValue[]): Buffer {
+  const writer = new BinaryWriter(ARRAY_HEAD_BYTES + values.length * (type === 'text' ? 64 : 12))
+  writer.int32(1) // dimensions
+  writer.int32(values.includes(null) ? 1 : 0)
+  writer.int32(OIDS[type])
+  writer.int32(values.length)
+  writer.int32(1) // the first index
+  for (const value of values) writer.value(type, value)
+  return writer.take()
+}
+
+/** Writes values in PostgreSQL's binary format, each with its length before it. */
+export class BinaryWriter {
+  #buffer: Buffer
+  #at = 0
+
+  constructor(bytes: number) {
+    this.#buffer = Buffer.allocUnsafe(bytes)
+  }
+
+  /** What was written; nothing may be added any more. */
+  take(): Buffer {
+    return this.#buffer.subarray(0, this.#at)
+  }
+
+  int16(value: number): void {
+    this.#ensure(2)
+    this.#at = this.#buffer.writeInt16BE(value, this.#at)
+  }
+
+  int32(value: number): void {
+    this.#ensure(4)
+    this.#at = this.#buffer.writeInt32BE(value, this.#at)
+  }
+
+  bytes(bytes: Uint8Array): void {
+    this.#ensure(bytes.length)
+    this.#buffer.set(bytes, this.#at)
+    this.#at += bytes.length
+  }
+
+  value(sqlType: SqlType, value: ColumnValue): void {
+    if (value === null) return this.int32(-1)
+    switch (sqlType) {
+      case 'text':
+      case 'json':
+        return this.#text(value as string)
+      case 'jsonb':
+        return this.#text(value as string, 1)
+      case 'bigint':
+        return this.#int64(value as number | bigint)
+      case 'integer':
+        this.int32(4)
+        return this.int32(value as number)
+      case 'boolean':
+        this.int32(1)
+        this.#ensure(1)
+        this.#buffer[this.#at++] = value === true ? 1 : 0
+        return
+      case 'double precision':
+        this.int32(8)
+        this.#ensure(8)
+        this.#at = this.#buffer.writeDoubleBE(value as number, this.#at)
+        return
+      case 'date':
+        this.int32(4)
+        return this.int32(daysOf(value as string))
+      case 'timestamptz':
+        return this.#timestamp(value as number | string)
+      case 'numeric':
+        return this.#numeric(typeof value === 'number' ? plainDecimal(value) : String(value))
+      default:
+        sqlType satisfies never
+    }
+  }
+
+  /** `version` is the byte that jsonb has before its text. */
+  #text(text: string, version = 0): void {
+    const { length } = text
+    this.#ensure(5 + length * 3)
+    const buffer = this.#buffer
+    const at = this.#at
+    let start = at + 4
+    if (version > 0) buffer[start++] = version
+    // A call of the engine costs more than a short text.
+    let end = start
+    if (length <= SHORT_TEXT) {
+      for (let n = 0; n < length; n++) {
+        const code = text.charCodeAt(n)
+        if (code >= 0x80) {
+          end = start
+          break
+        }
+        buffer[end++] = code
+      }
+    }
+    if (end - start !== length) end = start + buffer.write(text, start, 'utf8')
+    this.#at = at
+    this.int32(end - at - 4)
+    this.#at = end
+  }
+
+  #int64(value: number | bigint): void {
+    this.int32(8)
+    this.#ensure(8)
+    if (typeof value === 'bigint') this.#at = this.#buffer.writeBigInt64BE(value, this.#at)
+    else {
+      this.#buffer.writeInt32BE(Math.floor(value / 2 ** 32), this.#at)
+      this.#buffer.writeUInt32BE(value - Math.floor(value / 2 ** 32) * 2 ** 32, this.#at + 4)
+      this.#at += 8
+    }
+  }
+
+  /** An instant as text, or milliseconds since 1970. */
+  #timestamp(value: number | string): void {
+    if (typeof value === 'number') return this.#int64((value - EPOCH_2000_MS) * 1_000)
+    const isPlain = value.length <= 27 && value.charCodeAt(value.length - 1) === ZULU && value.charCodeAt(17) !== SIX
+    const canonical = isPlain ? value : canonicalInstant(value)!
+    const seconds = daysOf(canonical) * 86_400 + two(canonical, 11) * 3_600 + two(canonical, 14) * 60 + two(canonical, 17)
+    let micros = 0
+    for (let at = 20, weight = 100_000; at < canonical.length - 1; at++, weight /= 10) micros += (canonical.charCodeAt(at) - 48) * weight
+    const total = seconds * 1_000_000 + micros
+    this.#int64(Number.isSafeInteger(total) ? total : BigInt(seconds) * 1_000_000n + BigInt(micros))
+  }
+
+  /** In groups of four digits. */
+  #numeric(text: string): void {
+    const negative = text.startsWith('-')
+    const [whole, fraction = ''] = (negative ? text.slice(1) : text).split('.') as [string, string?]
+    const digits = whole.padStart(Math.ceil(whole.length / 4) * 4, '0') + fraction.padEnd(Math.ceil(fraction.length / 4) * 4, '0')
+    this.int32(8 + digits.length / 2)
+    this.int16(digits.length / 4)
+    this.int16(Math.ceil(whole.length / 4) - 1)
+    this.int16(negative ? 0x4000 : 0)
+    this.int16(fraction.length)
+    for (let at = 0; at < digits.length; at += 4) this.int16(Number(digits.slice(at, at + 4)))
+  }
+
+  #ensure(bytes: number): void {
+    if (this.#at + bytes <= this.#buffer.length) return
+    const grown = Buffer.allocUnsafe(Math.max(this.#buffer.length * 2, this.#at + bytes))
+    this.#buffer.copy(grown, 0, 0, this.#at)
+    this.#buffer = grown
+  }
+}
+
+const SHORT_TEXT = 40
+const ZULU = 90
+/** A leap second begins with it. */
+const SIX = 54
+const EPOCH_2000_MS = 946_684_800_000
+
+/** Days since 2000-01-01 of a text that begins with a date; see `days_from_civil` of Howard Hinnant. */
+function daysOf(text: string): number {
+  const [month, day] = [two(text, 5), two(text, 8)]
+  const year = two(text, 0) * 100 + two(text, 2) - (month <= 2 ? 1 : 0)
+  const era = Math.floor(year / 400)
+  const yearOfEra = year - era * 400
+  const dayOfYear = Math.floor((153 * (month > 2 ? month - 3 : month + 9) + 2) / 5) + day - 1
+  return era * 146_097 + yearOfEra * 365 + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100) + dayOfYear - 730_425
+}
+
+function two(text: string, at: number): number {
+  return text.charCodeAt(at) * 10 + text.charCodeAt(at + 1) - 528
+}
+
+/** A number without an exponent. */
+function plainDecimal(value: number): string {
+  const match = /^(-?)(\d+)(?:\.(\d+))?e([+-]\d+)$/.exec(String(value))
+  if (match === null) return String(value)
+  const [, sign, whole, fraction = '', exponent] = match as unknown as [string, string, string, string | undefined, string]
+  const digits = whole + fraction
+  const point = whole.length + Number(exponent)
+  if (point <= 0) return `${sign}0.${'0'.repeat(-point)}${digits}`
+  return point >= digits.length ? sign + digits.padEnd(point, '0') : `${sign}${digits.slice(0, point)}.${digits.slice(point)}`
+}

@@ -1,0 +1,206 @@
+import type { Action, LogEntry } from '../../contract/index.ts'
+import { textArray } from './arrays.ts'
+import type { Parameter, Transaction } from './connection.ts'
+import { readTables, toInstant, type Table } from './table.ts'
+
+/**
+ * The log, read from the tables: the current rows, the versions they replaced and the deletions, in the order of their
+ * sequences. The directory of commits says which tables hold a range, so that no other table is looked at.
+ */
+export interface LogQuery {
+  /** Sequences above `after`, up to `until`. */
+  readonly after: number
+  readonly until: number
+  readonly limit: number
+  readonly databases?: readonly string[] | undefined
+  /** Current rows only. */
+  readonly live?: boolean
+  /** The entries end once their records have this many bytes together; one is always given. */
+  readonly bytesMax?: number | undefined
+}
+
+export interface LogPage {
+  readonly entries: LogEntry[]
+  /** The entries ended because of their bytes. */
+  readonly isCut: boolean
+}
+
+export async function readLog(transaction: Transaction, { after, until, limit, databases, live = false, bytesMax = Infinity }: LogQuery): Promise<LogPage> {
+  const entries: LogEntry[] = []
+  let bytes = 0
+  for (let from = after; from < until && entries.length < limit;) {
+    const wanted = limit - entries.length
+    const { commits, tables } = await readCommits(transaction, { after: from, until, limit: wanted, databases })
+    const chunk = takeCommits(commits, from, wanted)
+    if (chunk.length === 0) break
+    const end = Math.min(until, chunk.at(-1)!.last)
+    const versions = await readVersions(transaction, { commits: chunk, tables, after: from, until: end, limit: wanted, live, bytesMax: bytesMax - bytes })
+    let at = 0
+    for (const version of versions.found.slice(0, wanted)) {
+      if (bytes >= bytesMax) return { entries, isCut: true }
+      while (chunk[at]!.last < version.sequence) at++
+      const { database, worker, sync, cycle, page, committedAt } = chunk[at]!
+      const { sequence, key, action, cursor, upstreamAt } = version
+      const text = version.text()
+      if (text !== null) bytes += Buffer.byteLength(text)
+      entries.push({ sequence, database, key, action, text, committedAt, worker, sync, cycle, page, cursor, upstreamAt })
+    }
+    if (versions.isCut) return { entries, isCut: true }
+    from = end
+  }
+  return { entries, isCut: false }
+}
+
+// ── the directory ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** What an entry has in common with the others of its commit and database. */
+interface CommitRow {
+  readonly first: number
+  readonly last: number
+  readonly database: string
+  readonly worker: string
+  readonly sync: string
+  readonly cycle: number
+  readonly page: number
+  readonly committedAt: number
+}
+
+/** As many commits are read at once at most: each has at least one entry, unless only current rows are wanted. */
+const COMMITS_MAX = 1_000
+
+interface CommitsQuery {
+  readonly after: number
+  readonly until: number
+  readonly limit: number
+  readonly databases: readonly string[] | undefined
+}
+
+async function readCommits(
+  transaction: Transaction, { after, until, limit, databases }: CommitsQuery,
+): Promise<{ commits: CommitRow[]; tables: ReadonlyMap<string, Table> }> {
+  const named = databases === undefined ? '' : ' and database_id = any(array(select database_id from tidemark.databases where tenant_id = $1 and name = any($5::text[])))'
+  // Cut from the directory first, in the order of its key, and only then joined.
+  const commits = await transaction.all<CommitRow>(
+    `select c.first_sequence as first, c.last_sequence as last, d.name as "database", g.connector_id as worker, g.stream_id as sync,
+       c.cycle_id as cycle, c.page, c.committed_at as "committedAt"
+     from (
+       select * from tidemark.commits
+       where tenant_id = $1 and first_sequence <= $3::bigint and last_sequence > $2::bigint and first_sequence >= coalesce(
+         (select first_sequence from tidemark.commits where tenant_id = $1 and first_sequence <= $2::bigint + 1 order by first_sequence desc limit 1), 0
+       )${named} order by first_sequence limit $4
+     ) c
+     cross join lateral (select name from tidemark.databases where tenant_id = $1 and database_id = c.database_id limit 1) d
+     cross join lateral (select connector_id, stream_id from tidemark.registry where tenant_id = $1 and sync_id = c.sync_id limit 1) g
+     order by c.first_sequence`,
+    transaction.tenant, after, until, Math.min(limit, COMMITS_MAX), ...(databases === undefined ? [] : [textArray(databases)]),
+  )
+  const tables = commits.length === 0 ? new Map<string, Table>() : await readTables(transaction, [...new Set(commits.map(({ database }) => database))])
+  return { commits, tables }
+}
+
+/** As many commits as have `limit` entries together, if none of their entries is gone. */
+function takeCommits(commits: readonly CommitRow[], after: number, limit: number): CommitRow[] {
+  let entries = 0
+  const end = commits.findIndex(({ first, last }) => (entries += last - Math.max(first - 1, after)) >= limit)
+  return end === -1 ? [...commits] : commits.slice(0, end + 1)
+}
+
+// ── versions ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface Version extends Pick<LogEntry, 'sequence' | 'key' | 'action' | 'cursor' | 'upstreamAt'> {
+  text(): string | null
+}
+
+interface VersionsQuery {
+  readonly commits: readonly CommitRow[]
+  readonly tables: ReadonlyMap<string, Table>
+  readonly after: number
+  readonly until: number
+  readonly limit: number
+  readonly live: boolean
+  readonly bytesMax: number
+}
+
+/** In the order of their sequences. When `isCut`, there are more in the range, after the last one. */
+async function readVersions(
+  transaction: Transaction, { commits, tables, after, until, limit, live, bytesMax }: VersionsQuery,
+): Promise<{ found: Version[]; isCut: boolean }> {
+  const ofRange = { where: '_sequence > $1 and _sequence <= $2', orderBy: '_sequence', limit, bytesMax } as const
+  const involved = [...new Set(commits.map(({ database }) => tables.get(database)!))]
+  const parts = await Promise.all([
+    ...involved.flatMap((table) => (live ? [table.name] : [table.name, table.history]).map((name) => selectVersions(transaction, table, name, ofRange, after, until))),
+    ...(live ? [] : [readDeletions(transaction, 'sequence > $2 and sequence <= $3 and database_id = any($4::integer[])', limit, after, until, `{${involved.map(({ id }) => id).join()}}`)]),
+  ])
+  // Behind the place where one source was cut, entries of it are missing.
+  const complete = Math.min(...parts.map(({ found, isCut }) => (isCut ? found.at(-1)!.sequence : Infinity)))
+  const found = parts.flatMap((part) => part.found).filter(({ sequence }) => sequence <= complete).toSorted((a, b) => a.sequence - b.sequence)
+  return { found, isCut: complete < Infinity }
+}
+
+export interface VersionsSelect {
+  readonly where: string
+  readonly orderBy: '_key' | '_sequence'
+  readonly limit: number
+  readonly bytesMax: number
+}
+
+/** Versions of a table or its history; of the columns behind those of `Version`, `_synced_at` is the first. */
+export async function selectVersions(
+  transaction: Transaction, table: Table, name: string, { where, orderBy, limit, bytesMax }: VersionsSelect, ...parameters: Parameter[]
+): Promise<{ found: Array<Version & { readonly syncedAt: string }>; isCut: boolean }> {
+  const isBounded = bytesMax < Infinity
+  const members = table.members.map(({ name: column, type }, at) => (isBounded ? `${column}${type === 'jsonb' ? '::text' : ''} as c${at}` : column))
+  const page = `select ${[...VERSION_COLUMNS, ...members].join(', ')} from ${name} where ${where} order by ${orderBy} limit ${limit}`
+  // The server drops what is beyond the bound, so that it never reaches this process.
+  const sizes = table.members.flatMap(({ type }, at) => (type === 'jsonb' || type === 'text' ? [` + coalesce(octet_length(c${at}), 0)`] : [])).join('')
+  const columns = [...VERSION_COLUMNS, ...table.members.map((_, at) => `c${at}`)].join(', ')
+  const rows = await transaction.texts(isBounded
+    ? `select ${columns}, is_followed from (
+         select *, sum(bytes) over (order by ${orderBy} rows unbounded preceding) - bytes as bytes_before, lead(_sequence) over (order by ${orderBy}) is not null as is_followed
+         from (select *, coalesce(octet_length(_extra::text), 0)${sizes} as bytes from (${page} offset 0) p) sized
+       ) bounded where bytes_before < ${Math.max(bytesMax, 1)} order by ${orderBy}`
+    : page, ...parameters)
+  const found = rows.map((row) => {
+    const [sequence, key, created, cursor, upstreamAt, syncedAt, extra] = row
+    const action: Action = created === sequence ? 'created' : 'updated'
+    return {
+      sequence: Number(sequence), key: key!, action, cursor: cursor!, upstreamAt: toInstant(upstreamAt!), syncedAt: syncedAt!,
+      text: () => table.decode(Number(sequence), extra!, row.slice(VERSION_COLUMNS.length)),
+    }
+  })
+  return { found, isCut: isBounded && rows.at(-1)?.at(-1) === 't' }
+}
+
+const VERSION_COLUMNS = ['_sequence', '_key', '_created_sequence', '_cursor', '_upstream_at', '_synced_at', '_extra']
+
+/** Of a tenant's deletions, those that `where` says; its parameters begin with the second. */
+export async function readDeletions(transaction: Transaction, where: string, limit: number, ...parameters: Parameter[]): Promise<{ found: Version[]; isCut: boolean }> {
+  const rows = await transaction.texts(
+    `select sequence, key, upstream_at from tidemark.deletions where tenant_id = $1 and ${where} order by sequence limit ${limit}`, transaction.tenant, ...parameters,
+  )
+  const found = rows.map(([sequence, key, upstreamAt]): Version => (
+    { sequence: Number(sequence), key: key!, action: 'deleted', cursor: null, upstreamAt: toInstant(upstreamAt!), text: () => null }
+  ))
+  return { found, isCut: false }
+}
+
+/** The entries of one key, ascending. */
+export async function readHistory(transaction: Transaction, table: Table, key: string): Promise<LogEntry[]> {
+  const ofKey = { where: '_key = $1', orderBy: '_sequence', limit: Number.MAX_SAFE_INTEGER, bytesMax: Infinity } as const
+  const parts = await Promise.all([
+    selectVersions(transaction, table, table.history, ofKey, key), selectVersions(transaction, table, table.name, { ...ofKey, orderBy: '_key' }, key),
+    readDeletions(transaction, 'database_id = $2 and key = $3', Number.MAX_SAFE_INTEGER, table.id, key),
+  ])
+  const versions = parts.flatMap(({ found }) => found).toSorted((a, b) => a.sequence - b.sequence)
+  if (versions.length === 0) return []
+  const commits = await transaction.all<Omit<CommitRow, 'first' | 'last' | 'database'>>(
+    `select g.connector_id as worker, g.stream_id as sync, c.cycle_id as cycle, c.page, c.committed_at as "committedAt"
+     from unnest($2::bigint[]) with ordinality as wanted (sequence, n)
+     cross join lateral (select * from tidemark.commits where tenant_id = $1 and first_sequence <= wanted.sequence order by first_sequence desc limit 1) c
+     cross join lateral (select connector_id, stream_id from tidemark.registry where tenant_id = $1 and sync_id = c.sync_id limit 1) g
+     order by n`, transaction.tenant, `{${versions.map(({ sequence }) => sequence).join()}}`,
+  )
+  return versions.map(({ sequence, action, cursor, upstreamAt, text }, at) => (
+    { sequence, database: table.database, key, action, text: text(), cursor, upstreamAt, ...commits[at]! }
+  ))
+}

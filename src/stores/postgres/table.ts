@@ -1,0 +1,269 @@
+import { SyncError, type Column, type JsonObject } from '../../contract/index.ts'
+import { parseJson, stringifyJson } from '../../values/json.ts'
+import { mergeColumns, quoteName } from '../kit/columns.ts'
+import type { ColumnDialect, TableColumn } from '../kit/tables/column.ts'
+import { RecordDecoder } from '../kit/tables/decode-record.ts'
+import { RecordEncoder, type EncodedRecord } from '../kit/tables/encode-record.ts'
+import { growColumns } from '../kit/tables/grow-columns.ts'
+import { textArray } from './arrays.ts'
+import { SQL_TYPES, type SqlType } from './binary-values.ts'
+import type { Transaction } from './connection.ts'
+
+/** A database's table, its history, and how records are written to and read from their columns. */
+export interface Table {
+  readonly id: number
+  readonly database: string
+  /** With its schema, quoted where it must be. */
+  readonly name: string
+  readonly history: string
+  /** The members its records have had, and of which kinds. */
+  readonly kinds: readonly Column[]
+  readonly columns: readonly TableColumn[]
+  /** The members' columns as SQL, in the order of `columns`; members without a column are left out. */
+  readonly members: ReadonlyArray<{ readonly name: string; readonly type: SqlType; readonly at: number }>
+  encode(record: JsonObject, text: string): EncodedRecord
+  /** The record of a row; `values` begins with the members' columns, as PostgreSQL writes them. */
+  decode(sequence: number, extra: string | null, values: ReadonlyArray<string | null>): string
+}
+
+/** Columns of our own in every table; the members of the records stand behind them. */
+export const OWN = ['_key', '_sequence', '_created_sequence', '_hash', '_upstream_at', '_synced_at', '_cursor', '_writer', '_owner', '_extra'] as const
+export const OWN_TYPES: readonly SqlType[] = ['text', 'bigint', 'bigint', 'text', 'timestamptz', 'timestamptz', 'text', 'integer', 'integer', 'json']
+const OWN_SQL = `_key text collate "C" not null, _sequence bigint not null, _created_sequence bigint not null, _hash text collate "C" not null,
+  _upstream_at timestamptz, _synced_at timestamptz not null, _cursor text, _writer integer not null, _owner integer not null, _extra json`
+/** What no member's column may be called: also names that a later setting adds, and those of PostgreSQL itself. */
+const RESERVED = [
+  ...OWN, '_until_sequence', '_until_at', '_deleted_at', 'tableoid', 'xmin', 'cmin', 'xmax', 'cmax', 'ctid', 'oid',
+]
+const NAME_BYTES_MAX = 63
+const COLUMNS_MAX = 1_000
+const DIALECT: ColumnDialect = { keepsTimestampText: false, keepsJsonText: false }
+
+/** How long a new column may wait for somebody's query on the table; the page that brings it, and every other reader, wait meanwhile. */
+const LOCK_TIMEOUT_MS = 200
+const LOCKED = '55P03'
+
+interface DatabaseRow {
+  id: number
+  name: string
+  table: string
+  history: string
+  columns: string
+  layout: string
+}
+
+const DATABASES = 'select database_id as id, name, table_name as "table", history_name as history, columns, layout from tidemark.databases where tenant_id = $1'
+
+/** The tables of these databases by name; of all of them, in the order of their names, when none are given. */
+export async function readTables(transaction: Transaction, names?: readonly string[]): Promise<Map<string, Table>> {
+  const rows = names === undefined
+    ? await transaction.all<DatabaseRow>(`${DATABASES} order by name`, transaction.tenant)
+    : await transaction.all<DatabaseRow>(`${DATABASES} and name = any($2::text[])`, transaction.tenant, textArray(names))
+  return new Map(rows.map((row) => [row.name, toTable(row)]))
+}
+
+/**
+ * The tables of these databases, made or told of members that are new in kind on the way. Only with the tenant's row
+ * locked. Columns are added when the first record is written that has them; see `growTable`.
+ */
+export async function ensureTables(
+  transaction: Transaction, known: ReadonlyMap<string, Table>, seen: Readonly<Record<string, readonly Column[]>>,
+): Promise<Map<string, Table>> {
+  const tables = new Map<string, Table>()
+  for (const [name, columns] of Object.entries(seen)) {
+    const table = known.get(name) ?? (await createTable(transaction, name))
+    const kinds = mergeColumns(table.kinds, columns)
+    if (kinds !== table.kinds) {
+      transaction.send('update tidemark.databases set columns = $3 where tenant_id = $1 and database_id = $2', transaction.tenant, table.id, JSON.stringify(kinds))
+    }
+    tables.set(name, { ...table, kinds })
+  }
+  return tables
+}
+
+/**
+ * The table with columns for what is new in these records, added in the transaction that writes them. When a reader
+ * holds the table for too long it stays as it is: the values land in `_extra`, and the next page tries again.
+ */
+export async function growTable(transaction: Transaction, table: Table, records: readonly JsonObject[], since: number): Promise<Table> {
+  const limits = { nameBytesMax: NAME_BYTES_MAX, columnsMax: COLUMNS_MAX }
+  // Asked without the names that are taken first: mostly there is nothing to add to a table that is full.
+  if (growColumns(table.columns, records, since, { reserved: RESERVED, ...limits }) === table.columns) return table
+  const columns = growColumns(table.columns, records, since, { reserved: [...RESERVED, ...(await columnsThere(transaction, table))], ...limits })
+  const there = new Set(table.members.map(({ name }) => name))
+  const added = columns.flatMap(({ name, type }) => (name === null || there.has(quoteName(name)) ? [] : [`add column ${quoteName(name)} ${SQL_TYPES[type]}`]))
+  const change = [table.name, table.history].map((name) => `alter table ${name} ${added.join(', ')}`).join(';')
+  if (added.length > 0 && !(await transaction.attempt(change, { lockTimeoutMs: LOCK_TIMEOUT_MS, refusals: [LOCKED] }))) return table
+  const layout = JSON.stringify(columns)
+  transaction.send('update tidemark.databases set layout = $3 where tenant_id = $1 and database_id = $2', transaction.tenant, table.id, layout)
+  return { ...table, ...codecOf(layout) }
+}
+
+/** The user may have added columns of their own. */
+async function columnsThere(transaction: Transaction, { name, history }: Table): Promise<string[]> {
+  const rows = await transaction.all<{ name: string }>(
+    'select attname as name from pg_attribute where attrelid in (to_regclass($1), to_regclass($2)) and attnum > 0 and not attisdropped', name, history,
+  )
+  return rows.map(({ name }) => name)
+}
+
+async function createTable(transaction: Transaction, database: string): Promise<Table> {
+  const schema = schemaOf(transaction.tenant)
+  const { name, history } = await freeNames(transaction, schema, database)
+  const there = await transaction.get('select from pg_namespace where nspname = $1', schema)
+  if (there === undefined) await transaction.run(`create schema ${quoteName(schema)}`)
+  const { id } = (await transaction.get<{ id: number }>(
+    "insert into tidemark.databases (tenant_id, name, table_name, history_name, layout) values ($1, $2, $3, $4, '[]') returning database_id as id",
+    transaction.tenant, database, name, history,
+  ))!
+  await transaction.run(tableSql(name, history, []))
+  return toTable({ id, name: database, table: name, history, columns: '[]', layout: '[]' })
+}
+
+export function tableSql(name: string, history: string, columns: readonly TableColumn[]): string {
+  const members = columns.flatMap(({ name, type }) => (name === null ? [] : [`, ${quoteName(name)} ${SQL_TYPES[type]}`])).join('')
+  return `create table ${name} (${OWN_SQL}${members}, primary key (_key));
+    create index on ${name} (_sequence);
+    create table ${history} (_until_sequence bigint not null, _until_at timestamptz not null, ${OWN_SQL}${members}, primary key (_until_sequence));
+    create index on ${history} (_sequence);
+    create index on ${history} (_key, _sequence);`
+}
+
+/** The database's own name, with a number when a history of ours has it. */
+export async function freeNames(transaction: Transaction, schema: string, database: string): Promise<{ name: string; history: string }> {
+  const [table, history] = [await freeName(transaction, schema, database, ''), await freeName(transaction, schema, database, '_history')]
+  return { name: table, history }
+}
+
+async function freeName(transaction: Transaction, schema: string, database: string, suffix: string): Promise<string> {
+  for (let n = 1; ; n++) {
+    const end = `${suffix}${n === 1 ? '' : `_${n}`}`
+    const { name, kind } = (await transaction.get<{ name: string; kind: string | null }>(
+      `select name, (select case relkind when 'v' then 'view' when 'm' then 'materialized view' when 'r' then 'table' when 'p' then 'table' else 'relation' end
+         from pg_class where oid = to_regclass(name)) as kind
+       from (select format('%I.%I', $1::text, $2::text)) as wanted (name)`, schema, cutBytes(database, NAME_BYTES_MAX - end.length) + end,
+    ))!
+    if (kind === null) return name
+    const ours = await transaction.get('select from tidemark.databases where tenant_id = $1 and $2 in (table_name, history_name)', transaction.tenant, name)
+    if (ours === undefined) throw new SyncError('STORE_FOREIGN', `There already is a ${kind} ${name}; the database ${database} cannot have its table there.`)
+  }
+}
+
+function cutBytes(text: string, bytesMax: number): string {
+  let cut = text
+  while (Buffer.byteLength(cut) > bytesMax) cut = cut.slice(0, -1)
+  return cut.isWellFormed() ? cut : cut.slice(0, -1)
+}
+
+export function schemaOf(tenant: string): string {
+  if (tenant === 'default') return 'public'
+  // Schemas that are the server's or ours.
+  return /^(?:tenant_)*(?:public|tidemark|information_schema|pg_.*)$/.test(tenant) ? `tenant_${tenant}` : tenant
+}
+
+// ── records ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+function toTable({ id, name, table, history, columns, layout }: DatabaseRow): Table {
+  return { id, database: name, name: table, history, kinds: JSON.parse(columns) as Column[], ...codecOf(layout) }
+}
+
+type Codec = Pick<Table, 'columns' | 'members' | 'encode' | 'decode'>
+
+/** By the text of the layout, which says everything: tables of one shape share a codec, and a change makes a new one. */
+const codecs = new Map<string, Codec>()
+const CODECS_MAX = 1_000
+
+export function codecOf(layout: string): Codec {
+  let codec = codecs.get(layout)
+  if (codec === undefined) {
+    if (codecs.size >= CODECS_MAX) codecs.clear()
+    codecs.set(layout, (codec = makeCodec(JSON.parse(layout) as TableColumn[])))
+  }
+  return codec
+}
+
+function makeCodec(columns: readonly TableColumn[]): Codec {
+  const members = columns.flatMap(({ name, type }, at) => (name === null ? [] : [{ name: quoteName(name), type: SQL_TYPES[type], at }]))
+  const places = new Int32Array(columns.length)
+  for (const [place, { at }] of members.entries()) places[at] = place
+  const encoder = new RecordEncoder(columns, DIALECT)
+  const decoder = new RecordDecoder<string>(columns, writeValue)
+  return {
+    columns, members,
+    encode: (record, text) => fit(columns, isUnfit(text) ? everythingExtra(columns, record) : encoder.encode(record), record, members.length),
+    decode: (sequence, extra, values) => decoder.decode(sequence, extra, (at) => values[places[at]!] ?? null),
+  }
+}
+
+/** numeric and jsonb refuse a number of more than 131072 digits. */
+function isUnfit(text: string): boolean {
+  return text.length > 100_000 && /\d{100000}/.test(text)
+}
+
+function everythingExtra(columns: readonly TableColumn[], record: JsonObject): EncodedRecord {
+  const absent = columns.filter(({ member, none }) => none === 'null' && !Object.hasOwn(record, member)).map(({ member }) => member)
+  return { values: columns.map(() => null), extra: stringifyJson({ values: record, ...(absent.length > 0 && { absent }) }), isNew: false }
+}
+
+/** A row must fit into a page of 8 kB, where a long value takes at most 24 bytes: the rest of it is kept elsewhere. */
+const ROW_BYTES_MAX = 7_000
+const VALUE_BYTES_MAX = 24
+
+/** What does not fit into a row of a wide table goes to `_extra`. */
+function fit(columns: readonly TableColumn[], encoded: EncodedRecord, record: JsonObject, width: number): EncodedRecord {
+  if (width * VALUE_BYTES_MAX <= ROW_BYTES_MAX) return encoded
+  let bytes = width / 8
+  const { values } = encoded
+  let over: JsonObject | null = null
+  for (const [at, value] of values.entries()) {
+    if (value === null) continue
+    bytes += typeof value === 'string' ? Math.min(VALUE_BYTES_MAX, 4 + value.length * 3) : typeof value === 'boolean' ? 1 : 8
+    if (bytes <= ROW_BYTES_MAX) continue
+    over ??= Object.create(null) as JsonObject
+    over[columns[at]!.member] = record[columns[at]!.member]!
+    values[at] = null
+  }
+  if (over === null) return encoded
+  const extra = encoded.extra === null ? {} : (parseJson(encoded.extra) as { values?: JsonObject })
+  return { ...encoded, extra: stringifyJson({ ...extra, values: { ...over, ...extra.values } } as JsonObject) }
+}
+
+/** As PostgreSQL writes it, with the settings of `connection.ts`. */
+function writeValue(value: string, { type, format }: TableColumn): string {
+  switch (type) {
+    case 'bigint':
+    case 'double':
+    case 'json':
+    case 'numeric':
+      return value
+    case 'boolean':
+      return value === 't' ? 'true' : 'false'
+    case 'date':
+      return `"${value}"`
+    case 'timestamp':
+      return `"${formatTimestamp(value, format!)}"`
+    default:
+      return JSON.stringify(value)
+  }
+}
+
+/** `2026-01-31 12:00:00.5+00` in a format such as `3Z`; see `timestampFormat`. */
+function formatTimestamp(text: string, format: string): string {
+  const decimals = format.charCodeAt(0) - 48
+  const end = text.length - 3
+  const fraction = decimals === 0 ? '' : `.${text.slice(20, end).padEnd(decimals, '0')}`
+  return `${text.slice(0, 10)}T${text.slice(11, 19)}${fraction}${format.slice(1)}`
+}
+
+/** `_upstream_at` as the canonical text; the year 0 is 1 BC to PostgreSQL. */
+export function toInstant(text: string | null): string | null {
+  if (text === null) return null
+  const year0 = text.endsWith(' BC')
+  const plain = formatTimestamp(year0 ? text.slice(0, -3) : text, '6Z')
+  return year0 ? `0000${plain.slice(4)}` : plain
+}
+
+/** `_synced_at` in milliseconds. */
+export function toMs(text: string): number {
+  return Date.parse(`${text.slice(0, 10)}T${text.slice(11, -3)}Z`)
+}

@@ -1,0 +1,159 @@
+import { hash } from 'node:crypto'
+import type { JsonObject } from '../../contract/index.ts'
+import { quoteName } from '../kit/columns.ts'
+import { parseJson } from '../../values/json.ts'
+import { growColumns } from '../kit/tables/grow-columns.ts'
+import type { Connection, Parameter, Session } from './connection.ts'
+import { POSITIONS_PER_TENANT } from './schema.ts'
+import { alterTable, bindValues, findTable, freeTableName, LIMITS, OWN, tableSql, takenNames, type Table } from './table.ts'
+
+/** Entries per transaction: after a crash, no more than these are moved again. */
+const CHUNK = 2_000
+
+export interface MigrationProgress {
+  readonly moved: number
+  readonly total: number
+}
+
+/**
+ * Moves the entries of the log that stores had up to version 16 into the tables of their databases. Every step is one
+ * transaction that also notes how far it came, so it can be interrupted at any moment, and two processes can do it together.
+ */
+export function migrateLog(connection: Connection, onProgress: (progress: MigrationProgress) => void = () => {}): void {
+  // In one transaction: another process may finish meanwhile, and drop the log.
+  const total = connection.read(() => (isMigrating(connection) ? countLeft(connection) : null))
+  if (total === null) return
+  for (let moved = 0; ;) {
+    const entries = connection.write(() => step(connection))
+    if (entries === null) return
+    moved += entries
+    if (entries > 0) onProgress({ moved: Math.min(moved, total), total })
+  }
+}
+
+/** Of a new store, which has nothing to move. In the transaction that makes it. */
+export const DROP_LOG = 'drop table tidemark_log; drop table tidemark_rows; drop table tidemark_old_commits; drop table tidemark_migration'
+
+function isMigrating(connection: Connection): boolean {
+  return connection.get("select 1 from sqlite_schema where name = 'tidemark_migration'") !== undefined
+}
+
+function countLeft(connection: Connection): number {
+  return connection.get<{ entries: number }>(
+    'select count(*) as entries from tidemark_log l join tidemark_migration m on m.database_id = l.database_id where l.position > m.moved',
+  )!.entries
+}
+
+interface Entry {
+  position: number
+  key: string
+  action: 1 | 2 | 3
+  previous: number | null
+  cursor: string | null
+  upstream_at: string | null
+  record: string | null
+  sync_id: number
+  committed_at: number
+}
+
+/** How many entries it moved; null when nothing is left to do, also because another process did it. */
+function step(connection: Connection): number | null {
+  if (!isMigrating(connection)) return null
+  const next = connection.get<{ id: number; tenant_id: number; moved: number; database: string; tenant: string }>(
+    `select m.database_id as id, m.tenant_id, m.moved, d.name as "database", t.name as tenant
+     from tidemark_migration m join tidemark_databases d using (database_id) join tidemark_tenants t on t.tenant_id = m.tenant_id
+     order by m.moved desc, m.database_id limit 1`,
+  )
+  if (next === undefined) {
+    connection.exec(DROP_LOG)
+    return null
+  }
+  const session: Session = { connection, tenant: next.tenant, tenantId: next.tenant_id }
+  if (next.moved === 0) makeTable(session, next.id, next.database)
+  const table = findTable(session, next.database)!
+  const entries = connection.all<Entry>(
+    `select l.position, l.key, l.action, l.previous, l.cursor, l.upstream_at, l.record, c.sync_id, c.committed_at
+     from tidemark_log l join tidemark_old_commits c on c.commit_id = l.commit_id
+     where l.position > ? and l.position < ? and l.database_id = ? order by l.position limit ?`,
+    Math.max(next.moved, next.tenant_id * POSITIONS_PER_TENANT), (next.tenant_id + 1) * POSITIONS_PER_TENANT, next.id, CHUNK,
+  )
+  if (entries.length > 0) {
+    moveEntries(session, table, entries)
+    connection.run('update tidemark_migration set moved = ? where database_id = ?', entries.at(-1)!.position, next.id)
+  } else {
+    takeRows(session, table)
+    connection.run('delete from tidemark_migration where database_id = ?', next.id)
+  }
+  return entries.length
+}
+
+/** In the place of the view. */
+function makeTable(session: Session, id: number, database: string): void {
+  const { connection } = session
+  const { view } = connection.get<{ view: string }>('select table_name as view from tidemark_databases where database_id = ?', id)!
+  connection.exec(`drop view if exists ${quoteName(view)}`)
+  connection.run("update tidemark_databases set table_name = '' where database_id = ?", id)
+  const name = freeTableName(session, database)
+  connection.run('update tidemark_databases set table_name = ? where database_id = ?', name, id)
+  connection.exec(tableSql(id, name))
+  connection.run('update tidemark_migration set moved = 1 where database_id = ?', id)
+}
+
+/** As they were committed, one after the other: each puts the version before it into the history. */
+function moveEntries(session: Session, known: Table, entries: readonly Entry[]): void {
+  const { connection, tenantId } = session
+  const base = tenantId * POSITIONS_PER_TENANT
+  const records = entries.map(({ record }) => (record === null ? null : (parseJson(record) as JsonObject)))
+  const columns = growColumns(known.columns, records.filter((record) => record !== null), entries[0]!.position - base, {
+    reserved: takenNames(session, known), ...LIMITS,
+  })
+  const table = columns === known.columns ? known : alterTable(session, known, columns)
+  const all = [...OWN, ...table.members].join(', ')
+  const members = [...OWN, ...table.members].map(() => '?').join(', ')
+  for (const [at, entry] of entries.entries()) {
+    const sequence = entry.position - base
+    const syncedAt = new Date(entry.committed_at).toISOString()
+    connection.run(
+      `insert into ${table.history} (_until_sequence, _until_at, ${all}) select ?, ?, ${all} from ${table.name} where _key = ?`, sequence, syncedAt, entry.key,
+    )
+    const before = connection.get<{ created: number; owner: number }>(`select _created_sequence as created, _owner as owner from ${table.name} where _key = ?`, entry.key)
+    connection.run(`delete from ${table.name} where _key = ?`, entry.key)
+    const record = records[at]!
+    if (record === null) {
+      connection.run(
+        'insert into tidemark_deletions (tenant_id, sequence, database_id, key, upstream_at) values (?, ?, ?, ?, ?)',
+        tenantId, sequence, table.id, entry.key, entry.upstream_at,
+      )
+      continue
+    }
+    // An update whose first version was compacted away was created before.
+    const created = entry.action === 1 ? sequence : (before?.created ?? (entry.previous === null ? 0 : entry.previous - base))
+    const encoded = table.encoder.encode(record)
+    const held: Parameter[] = []
+    bindValues(table, encoded, held)
+    connection.run(
+      `insert into ${table.name} (${all}) values (${members})`,
+      entry.key, sequence, created, hash('sha1', entry.record!, 'base64').slice(0, 16), entry.upstream_at, syncedAt, entry.cursor,
+      entry.sync_id, before?.owner ?? 0, encoded.extra, ...held,
+    )
+  }
+}
+
+/** What the log does not say: hashes, times and owners of the current rows, and the tombstones. */
+function takeRows({ connection, tenantId }: Session, { id, name }: Table): void {
+  connection.run(
+    `update ${name} set (_hash, _upstream_at, _writer, _owner) = (
+       select r.hash, r.upstream_at, r.writer_id, r.owner_id from tidemark_rows r where r.tenant_id = ?1 and r.database_id = ?2 and r.key = ${name}._key
+     ) where exists (select 1 from tidemark_rows r where r.tenant_id = ?1 and r.database_id = ?2 and r.key = ${name}._key and r.status = 0)`,
+    tenantId, id,
+  )
+  connection.run(
+    `insert into tidemark_tombstones (tenant_id, database_id, key, sequence, status, upstream_at, writer_id, owner_id)
+     select tenant_id, database_id, key, position % ${POSITIONS_PER_TENANT}, status, upstream_at, writer_id, owner_id
+     from tidemark_rows where tenant_id = ? and database_id = ? and status <> 0`, tenantId, id,
+  )
+  connection.run(
+    `insert into tidemark_contests (tenant_id, database_id, key, cycle_id)
+     select tenant_id, database_id, key, contested_by from tidemark_rows where tenant_id = ? and database_id = ? and contested_by is not null`, tenantId, id,
+  )
+}

@@ -1,0 +1,203 @@
+import { SyncError, type Column } from '../../contract/index.ts'
+import { sameJson } from '../../values/json.ts'
+import { mergeColumns, quoteName } from '../kit/columns.ts'
+import type { ColumnDialect, ColumnType, TableColumn } from '../kit/tables/column.ts'
+import { RecordDecoder } from '../kit/tables/decode-record.ts'
+import { RecordEncoder, type EncodedRecord } from '../kit/tables/encode-record.ts'
+import type { Parameter, Session } from './connection.ts'
+
+/** A database's table, its history, and how records are written to and read from their columns. */
+export interface Table {
+  readonly id: number
+  readonly database: string
+  /** As SQL, quoted. */
+  readonly name: string
+  readonly history: string
+  readonly columns: readonly TableColumn[]
+  readonly encoder: RecordEncoder
+  /** The names of the members' columns as SQL, in the order of `columns`; members without a column are left out. */
+  readonly members: readonly string[]
+  /** What a SELECT has to list so that `decode` can read the values, from a place on. */
+  readonly selected: string
+  /** The newest `since` of the columns: in rows from here on, SQL null means the same in all of them. */
+  readonly since: number
+  /** Whether a row, as `decode` takes it, holds these values. */
+  holds(values: EncodedRecord['values'], stored: ReadonlyArray<string | number | null>, from: number): boolean
+  /** The record of a row: `values` is the row as an array, `from` the place of the first of `selected`. */
+  decode(sequence: number, extra: string | null, values: ReadonlyArray<string | number | null>, from: number): string
+}
+
+/** Columns of our own in every table; the members of the records stand behind them. */
+export const OWN = ['_key', '_sequence', '_created_sequence', '_hash', '_upstream_at', '_synced_at', '_cursor', '_writer', '_owner', '_extra']
+/** In a history table also until when the version was current. */
+const UNTIL = ['_until_sequence', '_until_at']
+/** What no member's column may be called: also names that a later setting adds. */
+export const RESERVED = [...OWN, ...UNTIL, '_deleted_at']
+export const LIMITS = { nameBytesMax: 1_000, columnsMax: 1_000 }
+
+export const DIALECT: ColumnDialect = { keepsTimestampText: true, keepsJsonText: true }
+
+const SQL_TYPES: Record<ColumnType, string> = {
+  bigint: 'integer', boolean: 'boolean', date: 'date', double: 'real', json: 'json', numeric: 'text', text: 'text', timestamp: 'datetime',
+}
+
+interface DatabaseRow {
+  database_id: number
+  table_name: string
+  columns: string
+  layout: string
+}
+
+const SELECT_DATABASE = 'select database_id, table_name, columns, layout from tidemark_databases where tenant_id = ? and name = ?'
+
+/** The table of a database; made, or told of members that are new in kind, on the way. */
+export function ensureTable(session: Session, name: string, seen: readonly Column[]): Table {
+  const { connection, tenantId } = session
+  const known = connection.get<DatabaseRow>(SELECT_DATABASE, tenantId, name)
+  if (known === undefined) return createTable(session, name, seen)
+  const columns = JSON.parse(known.columns) as Column[]
+  const merged = mergeColumns(columns, seen)
+  if (merged !== columns) connection.run('update tidemark_databases set columns = ? where tenant_id = ? and database_id = ?', JSON.stringify(merged), tenantId, known.database_id)
+  return toTable(name, known)
+}
+
+/** Null for a database that is not there. */
+export function findTable({ connection, tenantId }: Session, name: string): Table | null {
+  const found = connection.get<DatabaseRow>(SELECT_DATABASE, tenantId, name)
+  return found === undefined ? null : toTable(name, found)
+}
+
+/** By number, for readers of the log. */
+export function readTables({ connection, tenantId }: Session): Map<number, () => Table> {
+  return new Map(connection.all<DatabaseRow & { name: string }>(
+    'select name, database_id, table_name, columns, layout from tidemark_databases where tenant_id = ? order by name', tenantId,
+  ).map((row) => [row.database_id, () => toTable(row.name, row)]))
+}
+
+/** Adds the columns that are new in `columns`, in the transaction that writes the rows which need them. */
+export function alterTable({ connection, tenantId }: Session, table: Table, columns: readonly TableColumn[]): Table {
+  const there = new Set(table.members)
+  for (const { name, type } of columns) {
+    if (name === null || there.has(quoteName(name))) continue
+    for (const altered of [table.name, table.history]) connection.exec(`alter table ${altered} add column ${quoteName(name)} ${SQL_TYPES[type]}`)
+  }
+  const layout = JSON.stringify(columns)
+  connection.run('update tidemark_databases set layout = ? where tenant_id = ? and database_id = ?', layout, tenantId, table.id)
+  return bindTable(table, layout)
+}
+
+/** Names that a new column may not have: those of the table's own columns, and of the columns that the user added. */
+export function takenNames({ connection }: Session, { name, history }: Table): string[] {
+  const there = [name, history].flatMap((table) => connection.all<{ name: string }>('select name from pragma_table_info(?)', unquoteName(table)))
+  return [...RESERVED, ...there.map((column) => column.name)]
+}
+
+function unquoteName(quoted: string): string {
+  return quoted.slice(1, -1).replaceAll('""', '"')
+}
+
+/** The values of a record as SQLite takes them, for `members`. */
+export function bindValues({ columns }: Table, { values }: EncodedRecord, into: Parameter[]): void {
+  for (let at = 0; at < values.length; at++) {
+    const { name, type } = columns[at]!
+    if (name === null) continue
+    const value = values[at]!
+    if (typeof value === 'boolean') into.push(value ? 1 : 0)
+    else into.push(type === 'numeric' && value !== null ? String(value) : value)
+  }
+}
+
+function createTable(session: Session, database: string, seen: readonly Column[]): Table {
+  const { connection, tenantId } = session
+  const table = freeTableName(session, database)
+  connection.run(
+    'insert into tidemark_databases (tenant_id, name, table_name, columns) values (?, ?, ?, ?)', tenantId, database, table, JSON.stringify(mergeColumns([], seen)),
+  )
+  const row = connection.get<DatabaseRow>(SELECT_DATABASE, tenantId, database)!
+  connection.exec(tableSql(row.database_id, table))
+  return toTable(database, row)
+}
+
+export function tableSql(databaseId: number, table: string): string {
+  const own = `_key text not null, _sequence integer not null, _created_sequence integer not null, _hash text not null, _upstream_at text,
+    _synced_at datetime not null, _cursor text, _writer integer not null, _owner integer not null, _extra json`
+  return `create table ${quoteName(table)} (${own}, primary key (_key)) without rowid;
+    create index tidemark_current_${databaseId} on ${quoteName(table)} (_sequence);
+    create table ${quoteName(`${table}_history`)} (_until_sequence integer primary key, _until_at datetime not null, ${own});
+    create index tidemark_replaced_${databaseId} on ${quoteName(`${table}_history`)} (_sequence);
+    create index tidemark_versions_${databaseId} on ${quoteName(`${table}_history`)} (_key, _sequence);`
+}
+
+/** The database's own name, with a number when another of ours has it: SQLite folds case, and tenants share the file. */
+export function freeTableName({ connection, tenant }: Pick<Session, 'connection' | 'tenant'>, database: string): string {
+  const wanted = tenant === 'default' ? database : `${tenant}__${database}`
+  for (let table = wanted, n = 2; ; table = `${wanted}_${n++}`) {
+    const taken = connection.get<{ type: string; name: string }>(
+      'select type, name from sqlite_schema where lower(name) in (lower(?1), lower(?1 || \'_history\')) limit 1', table,
+    )
+    if (taken === undefined) return table
+    const ours = connection.get("select 1 from tidemark_databases where lower(?) in (lower(table_name), lower(table_name || '_history'))", taken.name)
+    if (ours !== undefined) continue
+    throw new SyncError('STORE_FOREIGN', `The file already has a ${taken.type} named ${taken.name}; the database ${database} cannot have its table there.`)
+  }
+}
+
+function toTable(database: string, { database_id: id, table_name: table, layout }: DatabaseRow): Table {
+  return bindTable({ id, database, name: quoteName(table), history: quoteName(`${table}_history`) }, layout)
+}
+
+type Codec = Pick<Table, 'columns' | 'encoder' | 'members' | 'selected' | 'since' | 'holds' | 'decode'>
+
+/** By the text of the layout, which says everything: tables of one shape share a codec, and a change makes a new one. */
+const codecs = new Map<string, Codec>()
+const CODECS_MAX = 1_000
+
+function bindTable({ id, database, name, history }: Pick<Table, 'id' | 'database' | 'name' | 'history'>, layout: string): Table {
+  let codec = codecs.get(layout)
+  if (codec === undefined) {
+    if (codecs.size >= CODECS_MAX) codecs.clear()
+    codecs.set(layout, (codec = makeCodec(JSON.parse(layout) as TableColumn[])))
+  }
+  return { id, database, name, history, ...codec }
+}
+
+function makeCodec(columns: readonly TableColumn[]): Codec {
+  const named = columns.filter(({ name }) => name !== null)
+  const members = named.map(({ name }) => quoteName(name!))
+  // Integers are read as text: beyond 2^53 a number would be another one.
+  const selected = named.map(({ name, type }) => (type === 'bigint' ? `cast(${quoteName(name!)} as text)` : quoteName(name!)))
+  const places = new Int32Array(columns.length)
+  let place = 0
+  for (const [at, { name }] of columns.entries()) places[at] = name === null ? -1 : place++
+  const decoder = new RecordDecoder<string | number>(columns, writeValue)
+  return {
+    columns, encoder: new RecordEncoder(columns, DIALECT), members, selected: selected.map((text) => `, ${text}`).join(''),
+    since: Math.max(0, ...columns.map(({ since }) => since)),
+    holds: (values, stored, from) => columns.every(({ name, type }, at) => (
+      name === null ? values[at] === null : isSameValue(type, values[at]!, stored[from + places[at]!]!)
+    )),
+    decode: (sequence, extra, values, from) => decoder.decode(sequence, extra, (at) => values[from + places[at]!] ?? null),
+  }
+}
+
+function isSameValue(type: ColumnType, value: EncodedRecord['values'][number], stored: string | number | null): boolean {
+  if (value === null || stored === null) return value === stored
+  if (typeof value === 'boolean') return stored === (value ? 1 : 0)
+  if (type === 'bigint' || type === 'numeric') return stored === String(value)
+  return value === stored || (type === 'json' && sameJson(value as string, stored as string))
+}
+
+function writeValue(value: string | number, { type }: TableColumn): string {
+  switch (type) {
+    case 'bigint':
+    case 'json':
+    case 'numeric':
+      return String(value)
+    case 'double':
+      return JSON.stringify(value)
+    case 'boolean':
+      return value === 0 ? 'false' : 'true'
+    default:
+      return JSON.stringify(value)
+  }
+}

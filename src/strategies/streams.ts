@@ -1,0 +1,105 @@
+import type { Execute, Page, SyncContext } from '../contract/index.ts'
+import { anchorOf, type Anchored } from './kit/anchored.ts'
+import { earliestTidemark } from './kit/earliest-tidemark.ts'
+import type { FlipFlopState } from './flip-flop.ts'
+import { historyOf } from './kit/history.ts'
+import { requireMode, unreadable } from './kit/refusals.ts'
+
+/** The streams by name, in the order they are read. One that is an `Anchored` gives the anchor its part. */
+export type Streams<States extends object> = { readonly [Name in keyof States]: Execute<States[Name]> | Anchored<States[Name]> }
+
+export interface StreamsState<States extends object> {
+  /** One member per stream that has been read, moved only by its own pages. */
+  readonly states: Partial<States>
+  /** The stream being read; absent between cycles. */
+  readonly reading?: keyof States & string
+  /** The last tidemark that each stream stated. */
+  readonly tidemarks?: Tidemarks<States>
+}
+
+type Tidemarks<States extends object> = { readonly [Name in keyof States]?: string }
+
+/**
+ * For sources that tell one thing in several places: changes in a table and deletions in an audit log, parents and children.
+ * A cycle reads every stream to its end, one after the other, and the tidemark is the minimum over the streams.
+ *
+ *   changes ──no more──▶ deletes ──no more──▶ end of the cycle
+ *
+ * Give deletions an `upstreamUpdatedAt`: one that is found late then does not touch a record that was created again.
+ *
+ * ```ts
+ * import { keyset, streams, type KeysetQuery, type SyncContext } from 'tidemark'
+ *
+ * type Incident = { id: string; updatedAt: string; title: string }
+ * type Deletion = { id: string; deletedAt: string; incident: string }
+ *
+ * const read = (table: string) => async <Item>({ after, until, limit }: KeysetQuery, { fetch }: SyncContext) => {
+ *   const position = `${after?.timestamp ?? ''},${after?.id ?? ''}`
+ *   const response = await fetch(`https://desk.example/${table}?limit=${limit}&until=${until ?? ''}&after=${position}`)
+ *   const items = (await response.json()) as Item[]
+ *   return { items, end: items.length < limit }
+ * }
+ *
+ * export const incidents = streams({
+ *   changes: keyset<Incident>({
+ *     read: read('incidents'), timestamp: ({ updatedAt }) => updatedAt, id: ({ id }) => id, lagMs: 15_000, limit: 100,
+ *     toChange: (incident) => ({ type: 'upsert', key: incident.id, record: incident, upstreamUpdatedAt: incident.updatedAt }),
+ *   }),
+ *   deletes: keyset<Deletion>({
+ *     read: read('audit'), timestamp: ({ deletedAt }) => deletedAt, id: ({ id }) => id, lagMs: 15_000, limit: 100,
+ *     toChange: ({ incident, deletedAt }) => ({ type: 'delete', key: incident, upstreamUpdatedAt: deletedAt }),
+ *   }),
+ * })
+ * ```
+ */
+export function streams<States extends object>(executes: Streams<States>): Anchored<StreamsState<States>> {
+  type Name = keyof States & string
+  const names = Object.keys(executes) as Name[]
+
+  const execute: Anchored<StreamsState<States>> = async (stored, context) => {
+    requireMode('streams', 'incremental', context, 'a replace cycle finds deletions by itself')
+    const { states, reading = names[0]!, tidemarks }: StreamsState<States> = stored === undefined ? { states: {} } : readState(stored)
+    const page: Page<States[Name]> = await executes[reading](states[reading], context)
+    // A stream that says there is more without a state fails in the engine; its old state would hide that.
+    if (page.hasMore && page.nextState === undefined) return { ...page, nextState: undefined }
+
+    const next = page.hasMore ? reading : names[names.indexOf(reading) + 1]
+    const reached: Tidemarks<States> = { ...tidemarks, ...(typeof page.tidemark === 'string' && { [reading]: page.tidemark }) }
+    const state = page.nextState ?? states[reading]
+    return {
+      ...page,
+      hasMore: next !== undefined,
+      tidemark: earliestTidemark(names.map((name) => reached[name])),
+      nextState: {
+        states: { ...states, ...(state !== undefined && { [reading]: state }) },
+        ...(next !== undefined && { reading: next }),
+        tidemarks: reached,
+      },
+    }
+  }
+
+  execute.anchor = async (context: SyncContext) => {
+    const states: Partial<States> = {}
+    for (const name of names) {
+      const anchor = await anchorOf(executes[name], context)
+      if (anchor !== undefined) states[name] = anchor
+    }
+    return Object.keys(states).length === 0 ? undefined : { states }
+  }
+
+  function readState(state: StreamsState<States> | FlipFlopState<unknown, unknown>): StreamsState<States> {
+    if ('phase' in state) return fromFlipFlop(state)
+    if (typeof state.states !== 'object' || state.states === null) throw unreadable('streams', '`states` is not an object')
+    if (state.reading !== undefined && !names.includes(state.reading)) throw unreadable('streams', '`reading` is not the name of a stream')
+    return state
+  }
+
+  /** Stores from before `streams` hold the state of a flipFlop. A cycle begins with the first stream whichever turn it was. */
+  function fromFlipFlop({ deltaCursor, deletesCursor }: FlipFlopState<unknown, unknown>): StreamsState<States> {
+    if (names.length !== 2) throw unreadable('streams', 'it is a flipFlop of two streams')
+    const states = { ...(deltaCursor !== undefined && { [names[0]!]: deltaCursor }), ...(deletesCursor !== undefined && { [names[1]!]: deletesCursor }) }
+    return { states: states as Partial<States> }
+  }
+
+  return Object.assign(execute, historyOf(...Object.values<Execute<any>>(executes as Record<string, Execute<any>>)))
+}

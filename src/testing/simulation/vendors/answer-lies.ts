@@ -1,0 +1,111 @@
+import type { Fault } from '../faults.ts'
+import type { AnswerRequest, VendorStream } from './vendor.ts'
+
+interface Kept {
+  readonly at: number
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+}
+
+/** Answers that are well formed and not true. */
+export class AnswerLies {
+  readonly #stream: VendorStream
+  readonly #now: () => number
+  /** The last true answer to each request. */
+  readonly #kept = new Map<string, Kept>()
+  /** The last true answer on each path, and the request that it answered. */
+  readonly #last = new Map<string, { readonly key: string; readonly text: string }>()
+
+  /** The furthest that a Date header was behind so far: a reader that believes it stays so far behind. */
+  dateBehindMs: number
+  isDateWrong: boolean
+  /** The oldest answer that came from a cache so far. */
+  cachedMs = 0
+  readonly #dateSkewMs: number
+
+  constructor(stream: VendorStream, now: () => number, dateSkewMs: number) {
+    this.#stream = stream
+    this.#now = now
+    this.#dateSkewMs = dateSkewMs
+    this.dateBehindMs = Math.max(0, -dateSkewMs)
+    this.isDateWrong = dateSkewMs !== 0
+  }
+
+  /** Whether there is an earlier answer to the same request that a cache may still hold. */
+  hasKept(asked: AnswerRequest): boolean {
+    const kept = this.#kept.get(keyOf(asked))
+    return kept !== undefined && this.#now() - kept.at <= this.#stream.lagMaxMs
+  }
+
+  /** Whether the last answer on this path is the page before the one that is asked for. */
+  hasPageBefore(asked: AnswerRequest): boolean {
+    const token = this.#stream.tokenOf(asked)
+    const last = this.#last.get(asked.url.pathname)
+    return token !== null && last !== undefined && last.key !== keyOf(asked) && last.text.includes(token)
+  }
+
+  async told(response: Response, asked: AnswerRequest, lie: Fault | null): Promise<Response> {
+    if (response.status !== 200) return response
+    if (lie?.kind === 'cached-page') {
+      const { at, text, status, headers } = this.#kept.get(keyOf(asked))!
+      this.cachedMs = Math.max(this.cachedMs, this.#now() - at)
+      return new Response(text, { status, headers })
+    }
+    const text = await response.text()
+    const { status, headers } = response
+    const before = this.#last.get(asked.url.pathname)
+    this.#last.set(asked.url.pathname, { key: keyOf(asked), text })
+    const isPageBefore = lie?.kind === 'page-repeated' && this.#stream.repeats === 'page-before'
+    if (isPageBefore) return new Response(before!.text, { status, headers })
+    if (lie === null) this.#kept.set(keyOf(asked), { at: this.#now(), status, headers: new Headers(headers), text })
+    switch (lie?.kind) {
+      case 'empty-page':
+        return new Response(JSON.stringify(this.#stream.emptied!(JSON.parse(text) as Record<string, unknown>)), { status, headers })
+      case 'wrong-total':
+        return this.#counted(text, new Headers(headers), status, lie.amount)
+      default:
+        return new Response(text, { status, headers })
+    }
+  }
+
+  /** What a proxy or a machine with a wrong clock says: hours off, or nothing at all. */
+  date(response: Response, lie: Fault | null): void {
+    if (lie?.kind === 'wrong-date') this.isDateWrong = true
+    if (lie?.kind === 'wrong-date' && lie.amount < 0.2) return response.headers.delete('date')
+    const skewMs = lie?.kind === 'wrong-date' ? (lie.amount < 0.6 ? -1 : 1) * Math.round(((lie.amount * 5) % 1) ** 3 * DATE_OFF_MAX_MS) : this.#dateSkewMs
+    if (skewMs === 0) return
+    this.dateBehindMs = Math.max(this.dateBehindMs, -skewMs)
+    // A cache keeps the header of the answer that it keeps.
+    const dateMs = lie?.kind === 'cached-page' ? Date.parse(response.headers.get('date')!) : this.#now()
+    response.headers.set('date', new Date(dateMs + skewMs).toUTCString())
+  }
+
+  /** Too high, too low or missing. */
+  #counted(text: string, headers: Headers, status: number, amount: number): Response {
+    const total = this.#stream.total!
+    const wrong = (count: number): number | undefined => (amount < 1 / 3 ? count + 1 + Math.floor(30 * amount) : amount < 2 / 3 ? Math.floor(count / 2) : undefined)
+    if ('member' in total) {
+      const body = JSON.parse(text) as Record<string, unknown>
+      return new Response(JSON.stringify({ ...body, [total.member]: wrong(Number(body[total.member])) }), { status, headers })
+    }
+    if ('path' in total) {
+      const body = JSON.parse(text) as Record<string, any>
+      const name = total.path.at(-1)!
+      const holder = total.path.slice(0, -1).reduce<any>((value, member) => value?.[member], body) ?? null
+      // Other requests on the same path count nothing.
+      if (holder !== null) holder[name] = wrong(Number(holder[name]))
+      return new Response(JSON.stringify(body), { status, headers })
+    }
+    const count = wrong(Number(headers.get(total.header)))
+    if (count === undefined) headers.delete(total.header)
+    else headers.set(total.header, String(count))
+    return new Response(text, { status, headers })
+  }
+}
+
+const DATE_OFF_MAX_MS = 6 * 3_600_000
+
+function keyOf({ url, body }: AnswerRequest): string {
+  return `${url.href} ${body}`
+}

@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest'
+import type { Lease, Store } from '../../src/contract/index.ts'
+import { keepLease, type KeptLease } from '../../src/engine/keep-lease.ts'
+import { FakeClock } from './fake-clock.ts'
+import { ref, SECOND } from './scene.ts'
+
+const TTL_MS = 30 * SECOND
+const LEASE: Lease = { ref: ref(), holder: 'process-1', epoch: 1 }
+
+interface Kept {
+  readonly clock: FakeClock
+  readonly lease: KeptLease
+  /** Aborted when the cycle has to stop. */
+  readonly signal: AbortSignal
+  readonly renewals: () => number
+}
+
+function keep(answer: () => Promise<boolean>): Kept {
+  const clock = new FakeClock()
+  const stopping = new AbortController()
+  let renewals = 0
+  const store = { renew: () => (renewals++, answer()) } as Partial<Store> as Store
+  const lease = keepLease({ store, clock, lease: LEASE, ttlMs: TTL_MS, askedAt: clock.now(), stopping })
+  return { clock, lease, signal: stopping.signal, renewals: () => renewals }
+}
+
+test('XB1 a lease that another runner has taken over stops the cycle at the next renewal', async () => {
+  const { clock, signal, renewals } = keep(async () => false)
+  await clock.advance(TTL_MS / 3 - 1)
+  expect(signal.aborted).toBe(false)
+  await clock.advance(2)
+  expect(signal.reason).toMatchObject({ code: 'LEASE_LOST' })
+  await clock.advance(10 * TTL_MS)
+  expect(renewals()).toBe(1)
+})
+
+test('XB1 a lease that the store cannot renew is over after its time, and not before', async () => {
+  const { clock, lease, signal } = keep(() => Promise.reject(new Error('the store is away')))
+  await clock.advance(TTL_MS - 1)
+  expect([lease.isOver(), signal.aborted]).toEqual([false, false])
+  await clock.advance(2)
+  expect(lease.isOver()).toBe(true)
+  expect(signal.reason).toMatchObject({ code: 'LEASE_LOST' })
+})
+
+test('XB1 a lease is renewed three times in its life, until the cycle ends', async () => {
+  const { clock, lease, signal, renewals } = keep(async () => true)
+  await clock.advance(10 * TTL_MS)
+  expect(renewals()).toBe(30)
+  expect([lease.isOver(), signal.aborted]).toEqual([false, false])
+  lease.stop()
+  await clock.advance(10 * TTL_MS)
+  expect([renewals(), signal.aborted]).toEqual([30, false])
+})
+
+test('XB1 the life of a renewed lease is counted from when the renewal was asked for', async () => {
+  let answers = true
+  const { clock, lease } = keep(async () => answers || Promise.reject(new Error('the store is away')))
+  await clock.advance(TTL_MS / 3)
+  answers = false
+  await clock.advance(TTL_MS - 1)
+  expect(lease.isOver()).toBe(false)
+  await clock.advance(1)
+  expect(lease.isOver()).toBe(true)
+})

@@ -1,0 +1,205 @@
+import { inFile, type PlantedBug } from './planted-bug.ts'
+
+const PAUSES = ['test/engine/account-pauses.test.ts']
+const LOOKUPS = ['test/engine/repair.test.ts']
+const TIDEMARK = ['test/engine/tidemark.test.ts']
+
+export const ENGINE_BUGS: readonly PlantedBug[] = [
+  ...inFile('src/engine/account-pauses.ts', PAUSES, [
+    ['a shorter pause replaces a longer one', 'Math.max(ms, this.#ownMs(origin))', 'ms'],
+    ['the pause of one origin stops the others', "pause.origin === '' || pause.origin === origin", 'true'],
+    [
+      'a pause without an origin is ignored',
+      "pause.origin === '' || pause.origin === origin",
+      'pause.origin === origin',
+    ],
+    [
+      'the pause of another pacer counts',
+      "pacer === '' || this.#pacers.length === 0 || this.#pacers.includes(pacer)",
+      'true',
+    ],
+    ['a sync without a pacer ignores the pauses of pacers', ' || this.#pacers.length === 0', ''],
+    [
+      'a pause that the process keeps back is noted again',
+      " || error instanceof PauseError) return\n    const ms",
+      ') return\n    const ms',
+    ],
+    ['pauses of the process itself are forgotten', '[...stored, ...own]', '[...stored]'],
+    ['pauses of other processes are not read', '[...stored, ...own]', '[...own]'],
+    [
+      'the shortest pause is kept instead of the longest',
+      'pause.ms > longest.ms ? pause : longest',
+      'pause.ms > longest.ms ? longest : pause',
+    ],
+    ['the announcement of an answer is ignored', 'if (ms !== undefined) await this.#note(origin, ms)', ''],
+    ['a failed read of the store is remembered', 'pauses.catch(() => (this.#stored = null))', 'pauses.catch(() => {})'],
+    ['the answer of the store is used for ever', 'at - this.#stored.at < FRESH_MS', 'true'],
+    [
+      'a clock that was set back makes an own pause longer',
+      'Math.min(until - this.#clock.now(), until - notedAt)',
+      'until - this.#clock.now()',
+    ],
+    ['a long pause is slept through', 'ms > WAITED_FOR_MS', 'ms > 500_000_000'],
+    [
+      'a failure to store the pause fails the page',
+      'classify(problem).code })',
+      'classify(problem).code }); throw problem',
+    ],
+    ['a pause that the store could not take is not stored later', 'this.#unstored.add(origin)', ''],
+    ['a store that stays away is asked for ever', ' && attempt <= KEEP_ATTEMPTS_MAX', ''],
+    ['a pause that is over by the end of the cycle is stored', 'if (ms <= 0) this.#unstored.delete(origin)', 'if (false) {}'],
+    ['an own pause never ends', 'Math.min(until - this.#clock.now(), until - notedAt)', 'until - notedAt'],
+    ['the pause of another worker counts', 'this.#store.pauses({ worker: this.#worker, at })', "this.#store.pauses({ worker: 'crm', at })"],
+  ]),
+  ...inFile('src/engine/cycle.ts', PAUSES, [
+    ['a pause that the store could not take is not stored at the end of the cycle', 'await pauses.keep(ports.random)', ''],
+  ]),
+  ...inFile('src/engine/lookups.ts', LOOKUPS, [
+    [
+      'a lookup that finds nothing refutes a shown deletion',
+      "(answer?.type ?? 'delete') === shown.type",
+      "answer?.type === shown.type",
+    ],
+    ['an answer without a time decides', 'answer.upstreamAt === null ? undefined : ', ''],
+    ['an answer of another version confirms', 'answer.upstreamAt === shown.upstreamAt', 'true'],
+    ['contested keys are asked for without a bound', 'at < CONTESTED_MAX || isRead(shown.get(key)!)', 'true'],
+    [
+      'a failed lookup refutes the row',
+      'if (answer === undefined) break',
+      'if (answer === undefined) { refuted.push(key); continue }',
+    ],
+    [
+      'a failed lookup is taken for an absence',
+      "if (code === 'CANCELLED' || code === 'LEASE_LOST') throw error\n        throw",
+      "if (code === 'CANCELLED' || code === 'LEASE_LOST') throw error\n        if (code !== 'INTERNAL') return null\n        throw",
+    ],
+    [
+      'a record that cannot be stored counts as absent',
+      'if (quarantined.length > 0) return {',
+      'if (quarantined.length > 1) return {',
+    ],
+    ['a present row does not stop the sweep', "if (answer?.type === 'upsert') return key", ''],
+    ['only the sample of absent keys is asked for', ', ...keys.filter((_, at) => at % step !== 0)]', ']'],
+  ]),
+  ...inFile('src/engine/tidemark.ts', TIDEMARK, [
+    ['a listing moves the tidemark page by page', "if (mode === 'replace') return this\n", ''],
+    [
+      'the tidemark of a listing goes beyond its start',
+      'earlier(instantOfMs(instantMs(page.stated) - aheadMs), since)',
+      'instantOfMs(instantMs(page.stated) - aheadMs)',
+    ],
+    ['the clock difference is added instead of subtracted', 'instantMs(page.stated) - aheadMs', 'instantMs(page.stated) + aheadMs'],
+    ["the source's clock does not bound the start", 'Math.min(startedAtMs, this.#bound.readSinceMs ?? Infinity)', 'startedAtMs'],
+    ['the bound of the first runner is lost', 'boundIn(inflight?.guard ?? null)', 'boundIn(null)'],
+    ['a tidemark that was denied is derived from the rows', 'if (page.stated === null) return null', ''],
+    ['an unstated tidemark goes beyond the start of the cycle', 'earlier(candidate, since)', 'candidate'],
+    [
+      'an unstated tidemark goes back',
+      'return later(this.#committed, candidate === null',
+      'return (candidate === null',
+    ],
+    ['a delta claims completeness before its backfill', 'backfill.lastSuccessAt === null || ', ''],
+    ['a delta claims completeness while a backfill is needed', ' || backfill.backfillNeeded !== null', ''],
+    ['a new delta does not wait for a backfill under way', ' && backfill.inflight === null', ''],
+    ['a new delta does not wait for an ordered backfill', 'backfill.triggeredAt === null && ', ''],
+    ['the earlier of two times wins', 'return a > b && isInstant(a)', 'return a < b && isInstant(a)'],
+  ]),
+  ...inFile('src/engine/cycle.ts', [
+    'test/engine/cycle.test.ts', 'test/engine/replace.test.ts', 'test/engine/pair.test.ts', 'test/engine/landing.test.ts',
+  ], [
+    ['the page budget is one too many', 'this.#tally.pages + 1 >= pagesMax', 'this.#tally.pages >= pagesMax'],
+    [
+      'a changed scope does not tighten the sweep',
+      'this.#checkpoint.scope !== null && this.#checkpoint.scope !== scope',
+      'false',
+    ],
+    [
+      'the state of a listing is committed',
+      'state: replace ? null : (checked.state ?? asked)',
+      'state: checked.state ?? asked',
+    ],
+    ['a last page without a state loses the position', '(checked.state ?? asked)', 'checked.state'],
+    [
+      'rows younger than the lag are swept',
+      'this.#settled = Math.min(startSequence, sequence)',
+      'this.#settled = startSequence',
+      ['test/engine/repair.test.ts'],
+    ],
+    ['a paused sync runs', 'if (taken.checkpoint.paused) {', 'if (taken.checkpoint.paused && plan.sync === null) {'],
+    [
+      'a rejected cursor restarts the cycle without end',
+      ' || this.#restarted) throw error',
+      ') throw error',
+      ['test/engine/retries.test.ts', 'test/engine/guards.test.ts', 'test/engine/cycle.test.ts'],
+    ],
+    [
+      'deltas of a pair are not restated during a backfill',
+      'return { restateSince: isTimeless ? Math.max(began, request.readFrom) : began }',
+      'return {}',
+      ['test/engine/pair.test.ts'],
+    ],
+    ['the cycle goes on after a pause was ordered', "if (outcome.paused) return 'paused'\n", ''],
+    [
+      'lookups of absences are skipped',
+      "...(database !== null && lookupsMax > 0 && { asks: { database, limit: lookupsMax } })",
+      '',
+      LOOKUPS,
+    ],
+  ]),
+  ...inFile('src/engine/keep-lease.ts', ['test/engine/keep-lease.test.ts'], [
+    ['a lost lease does not stop the cycle', 'if (kept === false) lose(', 'if (kept === false && ttlMs < 0) lose('],
+    ['a lease that could not be renewed is never over', 'clock.now() - renewedAt >= ttlMs', 'false'],
+  ]),
+  ...inFile('src/engine/loop-guard.ts', ['test/engine/guards.test.ts'], [
+    ['one empty page too many is allowed', 'emptyPages >= this.#emptyPagesMax', 'emptyPages > this.#emptyPagesMax'],
+    ['a long circle is not found', 'mark === anchor || this.#visited.has(mark)', 'false'],
+    [
+      'a quarantined page counts as empty',
+      'landings.length === 0 && quarantined.length === 0',
+      'landings.length === 0',
+    ],
+  ]),
+  ...inFile('src/engine/pacer.ts', ['test/engine/pacer.test.ts'], [
+    [
+      'slots are spaced too closely',
+      'Math.ceil(plan.intervalMs / plan.allowedRequests)',
+      'Math.floor(plan.intervalMs / (plan.allowedRequests + 1))',
+    ],
+    ['a passed slot is used', 'this.#spare.filter((slot) => slot >= now)', 'this.#spare'],
+  ]),
+  ...inFile('src/engine/retry.ts', ['test/engine/retries.test.ts', 'test/engine/account-pauses.test.ts'], [
+    [
+      'the wait that the source asks for is cut short',
+      'Math.max(waitHintMs(error), Math.round(backoff * (0.5',
+      'Math.min(waitHintMs(error), Math.round(backoff * (0.5',
+    ],
+    ['a wait hint is not bounded', 'Math.min(ms, HINT_MAX_MS)', 'ms'],
+  ]),
+  ...inFile('src/engine/replay.ts', ['test/engine/replay.test.ts'], [
+    [
+      'a replay overwrites what another sync wrote later',
+      'if (newest.committedAt < entry.at) return false',
+      'return false',
+    ],
+    [
+      'a replay of a key without a row forgets the tombstone',
+      'await this.#land(unknown, [], readFrom - 1)',
+      'await this.#land(unknown, [], readFrom + 1_000_000)',
+    ],
+    ['a record that a later listing left out is replayed', 'entry.cycle < this.#lastListing || ', ''],
+  ]),
+  ...inFile('src/engine/check-page.ts', [
+    'test/engine/state.test.ts', 'test/engine/guards.test.ts', 'test/engine/cycle.test.ts',
+  ], [
+    [
+      'more pages without a state are accepted',
+      'if (page.hasMore && page.nextState === undefined) {',
+      'if (page.hasMore && page.nextState === null) {',
+    ],
+    [
+      'unreadable state starts over',
+      "throw new SyncError('STATE_UNREADABLE'",
+      "if (sync !== '') return undefined\n    throw new SyncError('STATE_UNREADABLE'",
+    ],
+  ]),
+]

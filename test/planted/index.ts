@@ -1,0 +1,11 @@
+import { ENGINE_BUGS } from './engine.ts'
+import type { PlantedBug } from './planted-bug.ts'
+import { PLATFORM_BUGS } from './platform.ts'
+import { SERVICE_BUGS } from './services.ts'
+import { SOURCE_BUGS } from './sources.ts'
+import { STORE_BUGS } from './stores.ts'
+
+/** Run by `npm run campaign:bugs`; see CONTRIBUTING.md. */
+export const PLANTED_BUGS: readonly PlantedBug[] = [
+  ...ENGINE_BUGS, ...STORE_BUGS, ...PLATFORM_BUGS, ...SOURCE_BUGS, ...SERVICE_BUGS,
+]

@@ -1,0 +1,19 @@
+/** A small, realistic mistake, and the tests that must notice it. */
+export interface PlantedBug {
+  /** Unique; says what the mistaken code does. */
+  readonly name: string
+  /** From the root of the repository. */
+  readonly file: string
+  /** Occurs exactly once in the file. */
+  readonly text: string
+  readonly replacement: string
+  /** The fewest test files that should fail; from the root of the repository. */
+  readonly tests: readonly string[]
+}
+
+/** The bugs of one file, with the tests that all of them share unless a bug names its own. */
+export function inFile(file: string, tests: readonly string[], bugs: ReadonlyArray<BugInFile>): PlantedBug[] {
+  return bugs.map(([name, text, replacement, own]) => ({ name, file, text, replacement, tests: own ?? tests }))
+}
+
+type BugInFile = readonly [name: string, text: string, replacement: string, tests?: readonly string[]]

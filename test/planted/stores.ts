@@ -1,0 +1,316 @@
+import { inFile, type PlantedBug } from './planted-bug.ts'
+
+const JUDGE = ['test/values/judge.test.ts', 'test/stores/sqlite.test.ts']
+const SQLITE = ['test/stores/sqlite.test.ts']
+const POSTGRES = ['test/stores/postgres.pg.test.ts']
+
+export const STORE_BUGS: readonly PlantedBug[] = [
+  ...inFile('src/stores/kit/judge.ts', JUDGE, [
+    [
+      'an older version of a listing overwrites without confirmation',
+      "read.isListing && row.sequence <= read.readFrom ? 'contest' : 'stale'",
+      "'stale'",
+    ],
+    [
+      'a delta contests a newer row',
+      'read.isListing && row.sequence <= read.readFrom',
+      'row.sequence <= read.readFrom',
+    ],
+    [
+      'a row committed during the read is contested',
+      'read.isListing && row.sequence <= read.readFrom',
+      'read.isListing',
+    ],
+    [
+      'a row of another sync is ordered by its own sequence wrongly',
+      'row.writer === read.writer || row.sequence <= read.readFrom',
+      'row.writer === read.writer || row.sequence < read.readFrom',
+    ],
+    [
+      'rows of other syncs always count as older',
+      'return row.writer === read.writer || row.sequence <= read.readFrom',
+      'return true',
+    ],
+    [
+      'a deleted row comes back by the fact that it was deleted with',
+      "(row.status === 'deleted' && order === 0 && landing.upstreamAt === row.upstreamAt)",
+      'false',
+    ],
+    ['a swept row that is deleted keeps its old time', "row.status === 'swept' && !(order < 0)", 'false'],
+    [
+      'an older deletion deletes',
+      'if (order < 0) return olderByTime(row, read)\n    return order >= 0',
+      'return order >= 0',
+    ],
+    ['a time that was missing is not stored', '(row.upstreamAt === null && landing.upstreamAt !== null)', 'false'],
+  ]),
+  ...inFile('src/stores/kit/plan-landing.ts', SQLITE, [
+    ['a contest is won by the first listing', "return 'open'\n", "return 'wins'\n"],
+    ['a cycle that did not complete confirms a contest', ' || !facts.isComplete(row.contestedBy)', ''],
+    [
+      'a confirmed row younger than the lag is overwritten',
+      "row.sequence <= listing!.settledSequence ? 'wins' : 'waits'",
+      "'wins'",
+    ],
+    [
+      'a row of another owner is contested',
+      "if (row.status === 'live' && facts.isShared(landing, row)) return 'loses'\n",
+      '',
+    ],
+    ['a lookup that refutes is ignored', "if (refuted.has(landing.key)) return 'loses'", ''],
+    [
+      'a stale sighting is swept',
+      "verdict === 'same' || verdict === 'touch' || verdict === 'stale'",
+      "verdict === 'same' || verdict === 'touch'",
+    ],
+    ['the row of a quarantined record is swept', "if (row?.status === 'live') seen.push(row.sequence)", ''],
+    ['a time in the future stays', 'upstreamAt < row.upstreamAt && instantMs(row.upstreamAt) > at', 'false'],
+    ['the brake opens for a whole database', 'doomed >= existed ? !sweep.allowEmpty : ', ''],
+    [
+      'the brake compares with the wrong side',
+      'doomed > existed * sweep.maxShare',
+      'doomed < existed * sweep.maxShare',
+    ],
+    ['adjacent ranges swallow what lies between', 'first <= last[1] + 1', 'first <= last[1] + 2'],
+    ['keys are sorted by UTF-16 units', 'isSurrogate(x) === isSurrogate(y) ? x - y : isSurrogate(x) ? 1 : -1', 'x - y'],
+  ]),
+  ...inFile('src/stores/kit/check-bound.ts', ['test/registry/rolled-back.test.ts'], [
+    [
+      'a state that was put back is accepted',
+      'if (entry.version !== (moved ?? 0)) return',
+      'if (entry.version > (moved ?? 0)) return',
+    ],
+    [
+      'a deleted row of the registry is accepted',
+      "return moved === null ? null : `is gone",
+      'return moved === null || moved > 0 ? null : `is gone',
+    ],
+    [
+      'an emptied state is accepted',
+      '(entry.committed !== null) !== Boolean(moved_has_state)',
+      'entry.committed !== null && !moved_has_state',
+    ],
+  ]),
+  ...inFile('src/stores/sqlite/commit.ts', SQLITE, [
+    ['a commit with an old version lands', 'if (entry.version !== version) return false', ''],
+    ['a page lands twice', ' && entry.inflight_page === move.page - 1', ''],
+    [
+      'the time of the feed stands still',
+      'Math.max(commit.at, tenant.committed_at + 1)',
+      'Math.max(commit.at, tenant.committed_at)',
+    ],
+    [
+      'the sweep shares the time of its page',
+      'const sweptAt = position > tenant.sequence ? committedAt + 1 : committedAt',
+      'const sweptAt = committedAt',
+    ],
+    ['a landed key stays in quarantine', 'if (waiting) {', 'if (waiting && commit.landings.length > 1_000) {'],
+    [
+      'an order for a backfill is forgotten by the cycle that was under way',
+      'entry.needed_at !== null && entry.needed_cycle !== move.cycle',
+      'entry.needed_at !== null',
+    ],
+    ['a commit without a tidemark clears it', 'tidemark = coalesce(?, tidemark)', 'tidemark = ?'],
+  ]),
+  ...inFile('src/stores/sqlite/sweep.ts', SQLITE, [
+    [
+      'rows written since the cycle began are swept',
+      'gatherUnseen(session, facts.cycle, Math.min(',
+      'gatherUnseen(session, facts.cycle, Math.max(',
+    ],
+    [
+      'rows of other owners are swept',
+      'where t._owner = ? order by',
+      'where (t._owner = ? or true) order by',
+    ],
+    ['a claimed row dies', 'unseen.filter(({ key }) => !handOver(session, table, key))', 'unseen'],
+    [
+      'old claims keep rows for ever',
+      "connection.run('delete from tidemark_claims where tenant_id = ? and owner_id = ? and cycle_id <> ?', tenantId, facts.owner, facts.cycle)",
+      '',
+    ],
+    ['newcomers dilute the share that dies', '_owner = ? and _created_sequence <= ?', '_owner = ? and ? >= 0'],
+    [
+      'a sighting is not passed to other sweeps',
+      'if (seen.length === 0) return\n  const',
+      'if (seen.length >= 0) return\n  const',
+    ],
+  ]),
+  ...inFile('src/stores/sqlite/feed.ts', [...SQLITE, 'test/server/feed.test.ts'], [
+    [
+      'the last entry of a page is skipped',
+      'entries.length === limit ? (last?.sequence ?? after) : Math.max(after, until)',
+      'Math.max(after, until)',
+    ],
+    [
+      'compaction passes the start of a cycle under way',
+      'Math.min(sequenceBefore(session, before), least ?? Infinity)',
+      'sequenceBefore(session, before)',
+    ],
+    [
+      'a commit whose rows are current leaves the directory',
+      'and not exists (select 1 from ${name} where _sequence between ?2 and last_sequence)',
+      '',
+    ],
+    ['versions after the bound are removed', '_until_sequence <= ? returning', '_until_sequence <= ? + 1 returning'],
+    ['the time of a sequence is inclusive', 'committed_at >= ? order by committed_at', 'committed_at > ? order by committed_at'],
+    ['the newest complete cycle is forgotten', 'cycle_id is not complete and ', ''],
+  ]),
+  ...inFile('src/stores/sqlite/log.ts', [...SQLITE, 'test/server/feed.test.ts'], [
+    ['the feed of one database shows all of them', "wanted === null ? '' : ` and c.database_id in", "wanted !== null ? '' : ` and c.database_id in"],
+    ['the first entry after a place is skipped', 'where _sequence > ? and _sequence <= ? order by', 'where _sequence > ? + 1 and _sequence <= ? order by'],
+    ['a deletion is left out', 'if (!live) sources.push(deletions(session, chunk, tables))', ''],
+    ['a replaced version is left out', 'if (!live) sources.push(versions(session, table, table.history, after, until))', ''],
+    ['an update is called a creation', "created === sequence ? 'created' : 'updated'", "'created'"],
+  ]),
+  ...inFile('src/stores/sqlite/rows.ts', SQLITE, [
+    ['what does not fit its column is lost on an update', 'writer, record.extra]', 'writer, null]'],
+    ['an update without a time forgets the one of the row', 'landing.upstreamAt ?? row!.upstreamAt, syncedAt', 'landing.upstreamAt, syncedAt'],
+    ['a deletion keeps no version', '    keepVersions(session, table, [{ key: landing.key, until: sequence }], syncedAt)\n', ''],
+    ['a row that came back keeps its tombstone', 'if (row !== undefined) forgetTombstone(session, table, landing.key)', ''],
+  ]),
+  ...inFile('src/stores/kit/tables/encode-record.ts', [...SQLITE, 'test/stores/tables/lossless.test.ts'], [
+    ['an absent member comes back as null', "if (column.none === 'null') (absent ??= []).push(member)", ''],
+    ['a null comes back as absent', "if (column.none === 'absent') define((extra ??= {}), member, null)", ''],
+    ['an integer beyond 64 bits goes into a column for smaller ones', "typeOfValue(value) === 'bigint'\n      case 'numeric'", "true\n      case 'numeric'"],
+  ]),
+  ...inFile('src/stores/sqlite/registry.ts', SQLITE, [
+    [
+      'a lost lease still commits',
+      'entry.epoch === lease.epoch && entry.holder === lease.holder',
+      'entry.holder === lease.holder',
+    ],
+    ['a held lease is taken over', 'entry.held_until! > request.at', 'entry.held_until! < request.at'],
+    ['an unfinished cycle of another mode is resumed', ' && unfinished.mode === request.mode', ''],
+    [
+      'a listing begins with the committed state',
+      "request.mode === 'replace' ? null : entry.committed",
+      'entry.committed',
+    ],
+    ['a resumed sync keeps its failures', "'paused = 0, failures = 0, retry_at = null'", "'paused = 0'"],
+    ['a pause counts as another failure', "'max(failures, 1)' : 'failures + 1'", "'failures + 1' : 'failures + 1'"],
+    ['a renewal shortens a lease', 'held_until = max(held_until, ?)', 'held_until = ?'],
+    ['an erased tenant comes back by itself', 'if (byItself) refuseErased(session)', ''],
+  ]),
+  ...inFile('src/stores/sqlite/pauses.ts', [...SQLITE, 'test/engine/account-pauses.test.ts'], [
+    [
+      'a shorter pause replaces a stored one',
+      'set until_at = max(excluded.until_at,',
+      'set until_at = min(excluded.until_at,',
+    ],
+    [
+      'pauses of other workers count',
+      'where tenant_id = ? and connector_id = ? and until_at > ?',
+      'where tenant_id = ? and (connector_id = ? or true) and until_at > ?',
+    ],
+    [
+      'pauses of other tenants count',
+      'where tenant_id = ? and connector_id = ? and until_at > ?',
+      'where (tenant_id = ? or true) and connector_id = ? and until_at > ?',
+    ],
+    [
+      'only the first pacer is paused',
+      'for (const pacer of pacers.length === 0 ? [\'\'] : pacers) {',
+      'for (const pacer of pacers.length === 0 ? [\'\'] : pacers.slice(0, 1)) {',
+    ],
+    [
+      'a clock that was set back makes a stored pause longer',
+      "'min(until_at, :now + until_at - noted_at)'",
+      "'max(until_at, :now + until_at - noted_at)'",
+    ],
+    ['a pause is stored too short', 'now + Math.ceil(ms), now', 'now + Math.floor(ms / 2), now'],
+  ]),
+  ...inFile('src/stores/sqlite/tenants.ts', SQLITE, [
+    [
+      'a tenant with a running sync is erased',
+      'where tenant_id = ? and held_until > ?',
+      'where tenant_id = ? and held_until > ? and holder is null',
+    ],
+    ['an erased tenant forgets its epochs', 'keepEpochs(session)\n    const', 'const'],
+  ]),
+  ...inFile('src/stores/sqlite/webhooks.ts', [...SQLITE, 'test/webhooks/claim.test.ts'], [
+    [
+      'a webhook is claimed by two',
+      'found.held_until! > request.at && found.holder !== request.evict',
+      'found.held_until! < request.at && found.holder !== request.evict',
+    ],
+    [
+      'deliveries of a lost claim are noted',
+      '? and webhook_id = ? and epoch = ? and holder is not null`,\n      ...standingValues',
+      '? and webhook_id = ? and epoch >= ? and holder is not null`,\n      ...standingValues',
+    ],
+    ['an inbound message is acted on twice', "if (found?.done === 1) return 'done'", ''],
+  ]),
+  ...inFile('src/stores/sqlite/consumers.ts', [...SQLITE, 'test/server/consumer.test.ts'], [
+    [
+      'the limit of consumers is one too high',
+      'if (owned >= ownedMax) return false',
+      'if (owned > ownedMax) return false',
+    ],
+  ]),
+  ...inFile('src/stores/postgres/commit.ts', POSTGRES, [
+    ['a fenced commit lands', "if (entry === null) return rollback<CommitOutcome>({ kind: 'fenced' })\n", ''],
+    ['a page lands twice', ' && entry.inflight_page === move.page - 1', ''],
+    ['the time of the feed goes back', 'Math.max(commit.at, tenant.committed_at + 1)', 'commit.at'],
+  ]),
+  ...inFile('src/stores/postgres/sweep.ts', POSTGRES, [
+    [
+      'rows written since the cycle began are swept',
+      "int8range(0, $5::bigint, '[]')",
+      "int8range(0, $5::bigint + 1000000, '[]')",
+    ],
+    ['rows of other owners are swept', ') t where t._owner = $3', ') t where t._owner = $3 or true'],
+    ['an inherited row is lost', 'if (inherited > 0) handOver', 'if (inherited > 1_000_000) handOver'],
+    ['the range of a sweep in the directory is off by one', 'last: position + dying }', 'last: position + dying - 1 }'],
+    [
+      'another cycle sweeps what this one saw',
+      "and inflight_mode = 'replace' and sync_id <> $2::int",
+      "and inflight_mode = 'incremental' and sync_id <> $2::int",
+    ],
+  ]),
+  ...inFile('src/stores/postgres/pauses.ts', POSTGRES, [
+    ['a shorter pause replaces a stored one', 'greatest(excluded.until_at, ${UNTIL})', 'excluded.until_at'],
+    [
+      'pauses of other workers count',
+      'and p.connector_id = $2 and p.until_at > n.now',
+      'and $2::text is not null and p.until_at > n.now',
+    ],
+    ['a pause that is over counts', ' and p.until_at > n.now', ''],
+  ]),
+  ...inFile('src/stores/postgres/feed.ts', POSTGRES, [
+    ['compaction passes the start of a cycle under way', 'Math.min(older, least ?? Infinity)', 'older'],
+    [
+      'the page ends too late when it is full',
+      'entries.length === limit || isCut ? (last?.sequence ?? after)',
+      'entries.length < 0 ? (last?.sequence ?? after)',
+    ],
+    ['a page that was cut by its bytes leaves a gap', 'entries.length === limit || isCut ?', 'entries.length === limit ?'],
+    ['compaction forgets versions that are replaced later', 'where _until_sequence <= $1', 'where _sequence <= $1'],
+  ]),
+  ...inFile('src/stores/postgres/rows.ts', POSTGRES, [
+    ['the history is written after the row', '  keepHistory(transaction, table, writes, facts.committedAt)\n  const sets', '  const sets'],
+    ['an update loses what its columns cannot hold', 'values: places.map((at) => encoded[at]!.extra)', 'values: places.map(() => null)'],
+    ['a row that comes back keeps its tombstone', 'if (row !== undefined) returned.push(landing.key)', ''],
+    [
+      'rows of another time count as the same',
+      'coalesce(r._hash = w.hash and r._upstream_at is not distinct from w.at and',
+      'coalesce(r._hash = w.hash and',
+    ],
+    ['a page of other times counts as unchanged', 'r._hash = w.hash and r._upstream_at is not distinct from w.at and r._owner = (select id', 'r._hash = w.hash and r._owner = (select id'],
+    ['a page beside tombstones counts as new', '(select high from span), true) as is`', '(select high from span), true) or true as is`'],
+  ]),
+  ...inFile('src/stores/postgres/commits.ts', POSTGRES, [
+    ['the range of a commit in the directory is off by one', 'range.last = sequence', 'range.last = sequence - 1'],
+  ]),
+  ...inFile('src/stores/postgres/table.ts', POSTGRES, [
+    ['a new column counts for rows that were there before', 'growColumns(table.columns, records, since, { reserved: [', 'growColumns(table.columns, records, 0, { reserved: ['],
+  ]),
+  ...inFile('src/stores/postgres/registry.ts', POSTGRES, [
+    ['a held lease is taken over', 'entry.held_until! > entry.now', 'entry.held_until! < entry.now'],
+    [
+      'a pause counts as another failure',
+      "'greatest(failures, 1)' : 'failures + 1'",
+      "'failures + 1' : 'failures + 1'",
+    ],
+  ]),
+]

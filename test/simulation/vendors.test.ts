@@ -1,0 +1,18 @@
+import { expect, test } from 'vitest'
+import { simulateVendors } from '../../src/testing/simulation/vendors/simulate-vendors.ts'
+import { worldsOf } from '../../src/testing/simulation/vendors/vendor-config.ts'
+
+/** Enough for every vendor, kind of world and kind of fault; `npm run campaign:sim` runs more. */
+const SEEDS = Number(process.env['TIDEMARK_VENDOR_SEEDS'] ?? 200)
+
+test('no promise is broken in worlds of any vendor', async () => {
+  const report = await simulateVendors({ seeds: SEEDS })
+  const failures = report.failures.map(({ seed, kind, oracle, message, faults }) => ({ seed, kind, oracle, message, faults }))
+  expect(failures).toEqual([])
+  expect(report.kindsNeverHit).toEqual([])
+  expect(report.repeated).toBeGreaterThan(0)
+  const kinds = worldsOf({}).map(({ stream, kind }) => `${stream.vendor} ${stream.name} ${kind}`)
+  expect(Object.keys(report.worldsByKind).toSorted()).toEqual(kinds.toSorted())
+  const { sentence, perSecond, cycles, requests, digest } = report
+  console.info(`${sentence} ${Math.round(perSecond)} worlds a second, ${cycles} cycles, ${requests} requests, digest ${digest}.`)
+}, 12 * 3_600_000)

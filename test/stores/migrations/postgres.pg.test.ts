@@ -1,0 +1,130 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import pg from 'pg'
+import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
+import type { LogEntry, Row, Store } from '../../../src/contract/index.ts'
+import { Connection } from '../../../src/stores/postgres/connection.ts'
+import { migrate } from '../../../src/stores/postgres/migrate.ts'
+import { openPostgresStore } from '../../../src/stores/postgres/store.ts'
+import { snapshot, SyncDriver, upsert } from '../../../src/testing/store-cases/harness.ts'
+import { parseJson } from '../../../src/values/json.ts'
+import { createDatabase, dropDatabase } from '../../setup/postgres-server.ts'
+
+/** A store that the released version wrote, and what it showed of itself then. */
+const FIXTURE = join(import.meta.dirname, '../../fixtures/stores/0.1.0')
+const DUMP = readFileSync(join(FIXTURE, 'postgres.sql'), 'utf8')
+const server = inject('postgresUrl')
+
+interface Shown {
+  readonly feed: LogEntry[]
+  readonly rows: Row[][]
+  readonly databases: Array<{ name: string; columns: unknown; rows: number }>
+  readonly [member: string]: unknown
+}
+
+const expected = parseJson(readFileSync(join(FIXTURE, 'postgres.json'), 'utf8')) as unknown as Record<string, Shown>
+
+describe.skipIf(server === '')('a PostgreSQL store of version 0.1.0', () => {
+  let url: string
+  beforeEach(async () => {
+    url = await createDatabase(server)
+    await query(DUMP)
+  })
+  afterEach(() => dropDatabase(server, url))
+
+  async function query(sql: string): Promise<void> {
+    const client = new pg.Client({ connectionString: url })
+    await client.connect()
+    try {
+      await client.query(sql)
+    } finally {
+      await client.end()
+    }
+  }
+
+  test('shows the same rows, feed, databases, checkpoints and quarantine after the migration, and says how far it is', async () => {
+    const progress: Array<{ moved: number; total: number }> = []
+    const store = await openPostgresStore({ url, onMigration: (at) => progress.push(at) })
+    for (const [tenant, before] of Object.entries(expected)) await expectSame(store.forTenant(tenant), before)
+    expect(progress.at(-1)!.moved).toBe(progress.at(-1)!.total)
+    await store.close()
+    await query('select * from public.things; select * from public.things_history; select id, late from acme.things; select * from acme."my-data.v2"')
+  })
+
+  test('is migrated to the same, wherever the process was killed, and an older program leaves it alone from the first step on', async () => {
+    const { write } = Connection.prototype
+    const connection = new Connection({ url })
+    let interrupted = 0
+    for (let done = false; !done;) {
+      // One transaction more is committed each time; the next is lost in the middle.
+      let left = interrupted
+      Connection.prototype.write = function (this: Connection, tenant, body) {
+        return write.call(this, tenant, async (transaction) => {
+          const result = await body(transaction)
+          if (left-- <= 0) throw new Error('the process was killed')
+          return result
+        }) as never
+      }
+      try {
+        await migrate(connection, { chunk: 25 })
+        done = true
+      } catch (error) {
+        expect((error as Error).message).toBe('the process was killed')
+        interrupted++
+        await query(`do $$ begin assert tidemark.schema_version() = ${interrupted === 1 ? 16 : 17}; end $$`)
+      } finally {
+        Connection.prototype.write = write
+      }
+    }
+    await connection.close()
+    expect(interrupted).toBeGreaterThan(5)
+    const store = await openPostgresStore({ url })
+    for (const [tenant, before] of Object.entries(expected)) await expectSame(store.forTenant(tenant), before)
+    await store.close()
+  })
+
+  test('is migrated once by several that open it at the same time', async () => {
+    const stores = await Promise.all([1, 2, 3].map(() => openPostgresStore({ url, poolMax: 2 })))
+    for (const [tenant, before] of Object.entries(expected)) await expectSame(stores[2]!.forTenant(tenant), before)
+    for (const store of stores) await store.close()
+  })
+
+  test('goes on from where it was: the unfinished cycle, unchanged records, the sweep', async () => {
+    const store = (await openPostgresStore({ url })).forTenant('acme')
+    const driver = await SyncDriver.take(store, { sync: 'list', mode: 'replace', evict: 'runner-1' })
+    await driver.begin({ databases: ['things'] })
+    const records = (await store.rows({ database: 'things', limit: 100 })).map(({ key, text }) => upsert(key, text))
+    expect((await driver.page(records)).counts).toMatchObject({ created: 0, updated: 0, unchanged: records.length })
+    await driver.complete([], { sweep: { maxShare: 1, allowEmpty: true } })
+    expect((await driver.cycle(records.slice(1), { sweep: { maxShare: 1, allowEmpty: true } })).counts.swept).toBe(1)
+    const newest = new Map((await store.changes({ after: 0, limit: 10_000 })).map(({ database, key, text }) => [`${database}/${key}`, text]))
+    const rows = (await Promise.all((await store.databases()).map(({ name }) => store.rows({ database: name, limit: 10_000 })))).flat()
+    expect(new Map(rows.map(({ database, key, text }) => [`${database}/${key}`, text]))).toEqual(new Map([...newest].filter(([, text]) => text !== null)))
+    await store.close()
+  })
+
+  test('a view that others built upon is named, and the migration goes on when they are gone', async () => {
+    await query('create view report as select * from public.things')
+    await expect(openPostgresStore({ url })).rejects.toMatchObject({ code: 'STORE_FOREIGN', message: expect.stringContaining('public.things') })
+    await query('drop view report')
+    const store = await openPostgresStore({ url })
+    for (const [tenant, before] of Object.entries(expected)) await expectSame(store.forTenant(tenant), before)
+    await store.close()
+  })
+})
+
+async function expectSame(store: Store, before: Shown): Promise<void> {
+  const { floor, floorCommittedAt } = await store.feed({ after: 0, limit: 0, scanMax: 1 })
+  const found = { floor, floorCommittedAt, ...(await snapshot(store)) } as unknown as Shown
+  const entry = ({ text, ...rest }: LogEntry): unknown => ({ ...rest, record: text === null ? null : parseJson(text) })
+  const row = ({ text, ...rest }: Row): unknown => ({ ...rest, record: parseJson(text) })
+  const counts = (shown: Shown): unknown => shown.databases.map(({ name, columns, rows }) => ({ name, columns, rows }))
+  // The entry of a current row has the row's time, also where the change itself had none.
+  const timed = before.feed.map((old, at) => (old.upstreamAt === null ? { ...old, upstreamAt: found.feed[at]?.upstreamAt ?? null } : old))
+  expect(found.feed.map(entry)).toEqual(timed.map(entry))
+  expect(found.rows.map((rows) => rows.map(row))).toEqual(before.rows.map((rows) => rows.map(row)))
+  expect(counts(found)).toEqual(counts(before))
+  for (const [member, value] of Object.entries(before)) {
+    if (!['feed', 'rows', 'databases'].includes(member)) expect(found[member], member).toEqual(value)
+  }
+}

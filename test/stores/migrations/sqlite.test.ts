@@ -1,0 +1,103 @@
+import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { LogEntry, Row, Store } from '../../../src/contract/index.ts'
+import { Connection, type Rollback } from '../../../src/stores/sqlite/connection.ts'
+import { openSqliteStore } from '../../../src/stores/sqlite/store.ts'
+import { snapshot, SyncDriver, upsert } from '../../../src/testing/store-cases/harness.ts'
+import { parseJson } from '../../../src/values/json.ts'
+
+/** A store that the released version wrote, and what it showed of itself then. */
+const FIXTURE = join(import.meta.dirname, '../../fixtures/stores/0.1.0')
+
+interface Shown {
+  readonly position: number
+  readonly floor: number
+  readonly feed: LogEntry[]
+  readonly rows: Row[][]
+  readonly databases: unknown[]
+  readonly quarantined: unknown[]
+}
+
+const expected = JSON.parse(readFileSync(join(FIXTURE, 'expected.json'), 'utf8')) as Record<string, Shown>
+
+describe('a SQLite store of version 0.1.0', () => {
+  let folder: string
+  let file: string
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'tidemark-migration-'))
+    file = join(folder, 'store.db')
+    copyFileSync(join(FIXTURE, 'sqlite.db'), file)
+  })
+  afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+  test('shows the same rows, feed, databases and quarantine after the migration', async () => {
+    const store = await openSqliteStore({ file })
+    for (const [tenant, before] of Object.entries(expected)) expectSame(await show(store.forTenant(tenant)), before)
+    await store.close()
+  })
+
+  test('is migrated to the same, wherever the process was killed', async () => {
+    for (let step = 0; ; step++) {
+      copyFileSync(join(FIXTURE, 'sqlite.db'), file)
+      const isInterrupted = crashAt(step, () => new Connection({ file }).close())
+      const store = await openSqliteStore({ file })
+      for (const [tenant, before] of Object.entries(expected)) expectSame(await show(store.forTenant(tenant)), before)
+      await store.close()
+      if (!isInterrupted) break
+      expect(step, 'the migration ends').toBeLessThan(100)
+    }
+  })
+
+  test('goes on from where it was: the unfinished cycle, unchanged records, older facts', async () => {
+    const store = await openSqliteStore({ file })
+    const driver = await SyncDriver.take(store, { sync: 'list', mode: 'replace', evict: 'runner-1' })
+    await driver.begin({ databases: ['things'] })
+    const { counts } = await driver.page([upsert('k1', { v: 1 })])
+    expect(counts).toMatchObject({ created: 0, updated: 0, unchanged: 1 })
+    await driver.abandon()
+    const newest = new Map((await store.changes({ after: 0, limit: 10_000 })).map(({ database, key, text }) => [`${database}/${key}`, text]))
+    const rows = (await Promise.all((await store.databases()).map(({ name }) => store.rows({ database: name, limit: 10_000 })))).flat()
+    expect(new Map(rows.map(({ database, key, text }) => [`${database}/${key}`, text]))).toEqual(new Map([...newest].filter(([, text]) => text !== null)))
+    await store.close()
+  })
+})
+
+async function show(store: Store): Promise<Shown> {
+  const { floor } = await store.feed({ after: 0, limit: 0, scanMax: 1 })
+  const { databases, ...rest } = (await snapshot(store)) as Record<string, unknown> & { databases: Array<{ name: string; columns: unknown; rows: number }> }
+  return { ...rest, floor, databases: databases.map(({ name, columns, rows }) => ({ name, columns, rows })) } as unknown as Shown
+}
+
+function expectSame(found: Shown, before: Shown): void {
+  const entry = ({ text, ...rest }: LogEntry): unknown => ({ ...rest, record: text === null ? null : parseJson(text) })
+  // The entry of a current row has the row's time, also where the change itself had none.
+  const timed = before.feed.map((old, at) => (old.upstreamAt === null ? { ...old, upstreamAt: found.feed[at]?.upstreamAt ?? null } : old))
+  const row = ({ text, ...rest }: Row): unknown => ({ ...rest, record: parseJson(text) })
+  expect(found.feed.map(entry)).toEqual(timed.map(entry))
+  expect(found.rows.map((rows) => rows.map(row))).toEqual(before.rows.map((rows) => rows.map(row)))
+  for (const member of ['position', 'floor', 'databases', 'quarantined'] as const) expect(found[member]).toEqual(before[member])
+}
+
+/** True when the process was killed before its transaction of this number was complete. */
+function crashAt(step: number, body: () => void): boolean {
+  const { write } = Connection.prototype
+  let left = step
+  Connection.prototype.write = function <T>(this: Connection, run: () => T | Rollback<T>): T {
+    return write.call(this, () => {
+      const result = run()
+      if (left-- <= 0) throw new Error('the process is dead')
+      return result
+    }) as T
+  }
+  try {
+    body()
+    return false
+  } catch (error) {
+    if ((error as Error).message !== 'the process is dead') throw error
+    return true
+  } finally {
+    Connection.prototype.write = write
+  }
+}
