@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url'
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const ci = process.env.CI === 'true'
 const filters = process.argv.slice(2)
-const notRun = []
+const RERUN_FILES_MAX = 5
 
 process.chdir(root)
 if (!existsSync('node_modules')) run('npm', ['ci'])
@@ -31,23 +31,56 @@ if (filters.length === 0) {
   step('lint', () => run('npx', ['oxlint', '--type-aware']))
 }
 
-const reports = mkdtempSync(join(tmpdir(), 'tidemark-test-'))
-const report = join(reports, 'report.json')
-const vitest = spawnSync('npx', ['vitest', 'run', '--reporter=default', '--reporter=json', `--outputFile.json=${report}`, ...filters], { stdio: 'inherit' })
-const results = existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')) : null
-rmSync(reports, { recursive: true, force: true })
+const results = runVitest(filters)
+const failedFiles = results?.testResults.filter((file) => file.status === 'failed') ?? []
+// Suites that start processes share two or three cores in the full run. A few failures are run once more by themselves: what
+// fails again is a failure, what passes is named below, so that it is looked at and not lost.
+const again = failedFiles.length > 0 && failedFiles.length <= RERUN_FILES_MAX && filters.length === 0 ? rerun(failedFiles) : null
 
-const passed = results?.numPassedTests ?? 0
-const skipped = (results?.numPendingTests ?? 0) + (results?.numTodoTests ?? 0)
-// A file that could not be loaded has no tests to fail.
-const broken = results?.testResults.filter((file) => file.status === 'failed' && file.assertionResults.length === 0).length ?? 1
-const failed = (results?.numFailedTests ?? 0) + broken
-for (const file of results?.testResults ?? []) {
-  if (file.assertionResults.length > 0 && file.assertionResults.every((test) => test.status === 'pending' || test.status === 'skipped')) notRun.push(file.name)
-}
+const tests = (again ?? results)?.testResults.flatMap(testsOf) ?? []
+const count = (...states) => tests.filter((state) => states.includes(state)).length
+const passed = count('passed')
+const skipped = count('pending', 'skipped', 'todo')
+const failed = results === null ? 1 : count('failed')
+const unstable = again === null ? [] : failedFiles.flatMap((file) => file.assertionResults.filter(isFailed).map((test) => `${file.name}: ${test.fullName}`))
+const notRun = (results?.testResults ?? [])
+  .filter(({ assertionResults }) => assertionResults.length > 0 && assertionResults.every(({ status }) => status === 'pending' || status === 'skipped'))
+  .map(({ name }) => name)
+
+if (unstable.length > 0) console.log(`\nFailed in the full run, and run again alone:\n${unstable.map((name) => `  ${name}`).join('\n')}`)
 if (notRun.length > 0) console.log(`\nNot run here, for want of what they need:\n${notRun.map((name) => `  ${name}`).join('\n')}`)
 console.log(`\n${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
-process.exit(vitest.status === 0 && failed === 0 && passed > 0 && !(ci && notRun.length > 0) ? 0 : 1)
+process.exit(failed === 0 && passed > 0 && !(ci && notRun.length > 0) ? 0 : 1)
+
+/** The results as vitest's JSON reporter writes them; null when it could not write any. */
+function runVitest(args) {
+  const folder = mkdtempSync(join(tmpdir(), 'tidemark-test-'))
+  const report = join(folder, 'report.json')
+  const { status } = spawnSync('npx', ['vitest', 'run', '--reporter=default', '--reporter=json', `--outputFile.json=${report}`, ...args], { stdio: 'inherit' })
+  const found = existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')) : null
+  rmSync(folder, { recursive: true, force: true })
+  // An error outside of every test fails the run although each test passed.
+  if (found !== null && status !== 0 && !found.testResults.some((file) => file.status === 'failed')) return null
+  return found
+}
+
+/** The first results, with those of these files replaced; null when the second run could not be made. */
+function rerun(files) {
+  console.log(`\n── ${files.length} file(s) failed; once more, alone`)
+  const second = runVitest(['--maxWorkers=1', ...files.map(({ name }) => name)])
+  if (second === null) return null
+  const names = new Set(files.map(({ name }) => name))
+  return { testResults: [...results.testResults.filter(({ name }) => !names.has(name)), ...second.testResults] }
+}
+
+/** A file that could not be loaded has no tests, and counts as one that failed. */
+function testsOf({ status, assertionResults }) {
+  return status === 'failed' && !assertionResults.some(isFailed) ? [...assertionResults.map((test) => test.status), 'failed'] : assertionResults.map((test) => test.status)
+}
+
+function isFailed({ status }) {
+  return status === 'failed'
+}
 
 /** Only as root on Debian; elsewhere the suites that miss them are named at the end. */
 function installDebianPackages(packages) {

@@ -122,20 +122,24 @@ function nameOf({ sync, epoch, page }: FrozenCommit): string {
   return `${sync}, lease ${epoch}, page ${page}`
 }
 
-/** Waits until the rows are those of the source; how long that took. */
-export async function expectLanded(store: Store, stage: Stage, syncs: readonly string[]): Promise<number> {
+/** Waits until the rows are those of the source; how long that took. `describe` reports on syncs that got stuck. */
+export async function expectLanded(
+  store: Store, stage: Stage, syncs: readonly string[], describe: (stuck: readonly string[]) => Promise<string> = () => troubles(store),
+): Promise<number> {
   const landed = async (): Promise<Record<string, unknown>> => {
     const rows = await store.rows({ database: 'rows', limit: 1_000_000 })
     return Object.fromEntries(rows.map(({ key, text }) => [key, (parseJson(text) as JsonObject)['value']]))
   }
   const startedAt = performance.now()
-  await untilNone(async () => {
+  const differing = async (): Promise<string[]> => {
     const rows = await landed()
     const wanted = truthOf(stage, syncs)
-    return new Set([...Object.keys(rows), ...Object.keys(wanted)].filter((key) => rows[key] !== wanted[key])).size
-  })
+    return [...new Set([...Object.keys(rows), ...Object.keys(wanted)])].filter((key) => rows[key] !== wanted[key])
+  }
+  await untilNone(async () => (await differing()).length)
   const ms = performance.now() - startedAt
-  expect(sorted(await landed()), await troubles(store)).toEqual(sorted(truthOf(stage, syncs)))
+  const stuck = [...new Set((await differing()).map((key) => key.slice(0, key.lastIndexOf('-'))))]
+  expect(sorted(await landed()), await describe(stuck)).toEqual(sorted(truthOf(stage, syncs)))
   return ms
 }
 

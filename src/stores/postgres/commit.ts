@@ -36,18 +36,20 @@ function tryCommit(session: Session, commit: Commit): Promise<CommitOutcome> {
     const backfill = await lockBackfill(transaction, commit)
     const names = databasesOf(commit)
     const remembered = session.connection.tablesOf(session.tenant)
+    // Other commits of this process change the map while this one waits: the tables looked up are the ones to compare with.
+    const guessed = new Map(remembered)
     // Rows are found and changed by their keys, whatever a planner without statistics takes the tables for.
     transaction.send('set local enable_hashjoin = off; set local enable_mergejoin = off')
     // Sent together and answered in this order: all that follows the two locks sees what their last holders committed.
     const [tenant, entry, owners, known, early, waiting, replaced] = await Promise.all([
       lockTenant(transaction), heldEntry(transaction, commit.lease), readOwners(transaction), readTables(transaction, names),
-      lookUp(transaction, commit, remembered), isWaiting(transaction, commit.lease.ref),
+      lookUp(transaction, commit, guessed), isWaiting(transaction, commit.lease.ref),
       checkSealingKey(transaction, null, sealingKeyOf(commit.move)).then(() => null, (error: unknown) => error as Error),
     ])
     if (entry === null) return rollback<CommitOutcome>({ kind: 'fenced' })
     if (!isExpected(entry, commit)) return rollback<CommitOutcome>({ kind: 'conflict', checkpoint: toCheckpoint(entry) })
     if (replaced !== null) throw replaced
-    const isStale = names.some((name) => known.get(name)?.name !== remembered.get(name)?.name || known.get(name)?.id !== remembered.get(name)?.id)
+    const isStale = names.some((name) => known.get(name)?.name !== guessed.get(name)?.name || known.get(name)?.id !== guessed.get(name)?.id)
     const rows = isStale ? await lookUp(transaction, commit, known) : early
     for (const name of names) {
       const table = known.get(name)

@@ -78,6 +78,20 @@ export const landingCases: readonly StoreCase[] = [
     assert.deepEqual((await driver.cycle([remove('a')])).counts, counts({ missing: 1 }))
     assert.equal(await store.position(), 3)
   }),
+  rule('N13 XA10 syncs that commit at once in a process that has just opened the store find the rows that are there', async ({ store, reopen }) => {
+    const syncs = ['a', 'b', 'c', 'd']
+    for (const sync of syncs) {
+      const driver = await SyncDriver.take(store, { sync })
+      await driver.cycle([upsert(`${sync}1`, { n: 1 }), upsert(`${sync}2`, { n: 1 })])
+      await driver.release()
+    }
+    const opened = await reopen()
+    const drivers = await Promise.all(syncs.map((sync) => SyncDriver.take(opened, { sync })))
+    for (const driver of drivers) await driver.begin()
+    const outcomes = await Promise.all(drivers.map((driver) => driver.complete([remove(`${driver.ref.sync}1`)])))
+    assert.deepEqual(outcomes.map((outcome) => outcome.counts), syncs.map(() => counts({ deleted: 1 })))
+    assert.deepEqual((await live(store)).map(([key]) => key), ['a2', 'b2', 'c2', 'd2'])
+  }),
   rule('XE7 a delete that comes before its create makes no entry, and keeps the older create out', async ({ store }) => {
     const driver = await SyncDriver.take(store)
     assert.deepEqual((await driver.cycle([remove('a', { at: 5 })])).counts, counts({ missing: 1 }))

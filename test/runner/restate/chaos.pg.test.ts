@@ -122,7 +122,7 @@ describe.skipIf(postgres === '').each(NODES)('Restate on %i node(s), killed at r
       const unserved = async (): Promise<string[]> => (await cyclesOf(fleet.store, scheduled)).filter(([, cycles]) => !hasServed(cycles, quietAt)).map(([sync]) => sync)
       await untilNone(async () => (await unserved()).length)
       expect(await unserved(), await standingsOf(fleet.store, cluster, await unserved())).toEqual([])
-      const convergedMs = await expectLanded(fleet.store, stage, names)
+      const convergedMs = await expectLanded(fleet.store, stage, names, (stuck) => standingsOf(fleet.store, cluster, stuck))
       await fleet.stop()
       const slots = (await cyclesOf(fleet.store, scheduled)).map(([sync, own]) => expectSlots(sync, own))
 
