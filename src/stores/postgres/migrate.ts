@@ -1,7 +1,8 @@
 import { SyncError } from '../../contract/index.ts'
 import type { Connection, Transaction } from './connection.ts'
 import { isUnmoved, moveTables, type MigrationOptions } from './move-tables.ts'
-import { DROP_OLD_TABLES, MIGRATIONS, SCHEMA_VERSION, SCHEMA_VERSION_MIN, SERVER_VERSION_MIN } from './schema.ts'
+import { DROP_OLD_TABLES } from './migrations/0017-typed-tables.ts'
+import { MIGRATIONS, SCHEMA_VERSION, SCHEMA_VERSION_MIN, SERVER_VERSION_MIN } from './schema.ts'
 
 /**
  * Makes or renews the tables. Cut off anywhere, it goes on when it is run again: the version is set first, so that an older

@@ -4,7 +4,7 @@ import { parseJson } from '../../values/json.ts'
 import type { ColumnValue } from '../kit/tables/encode-record.ts'
 import type { Connection, Transaction } from './connection.ts'
 import { copyHistory, copyRows } from './rows.ts'
-import { DROP_OLD_TABLES } from './schema.ts'
+import { DROP_OLD_TABLES } from './migrations/0017-typed-tables.ts'
 import { freeNames, growTable, readTables, schemaOf, tableSql, type Table } from './table.ts'
 
 export interface MigrationProgress {

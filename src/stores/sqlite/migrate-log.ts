@@ -4,7 +4,7 @@ import { quoteName } from '../kit/columns.ts'
 import { parseJson } from '../../values/json.ts'
 import { growColumns } from '../kit/tables/grow-columns.ts'
 import type { Connection, Parameter, Session } from './connection.ts'
-import { POSITIONS_PER_TENANT } from './schema.ts'
+import { POSITIONS_PER_TENANT } from './migrations/0001-tables.ts'
 import { alterTable, bindValues, findTable, freeTableName, LIMITS, OWN, tableSql, takenNames, type Table } from './table.ts'
 
 /** Entries per transaction: after a crash, no more than these are moved again. */

@@ -1,0 +1,1 @@
+export const STOP_WORD = 'alter table tidemark.cycles add column stop_word text'

@@ -1,0 +1,1 @@
+export const KEPT = 'alter table tidemark.inbound add column payload text'

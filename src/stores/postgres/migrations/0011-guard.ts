@@ -1,0 +1,1 @@
+export const GUARD = 'alter table tidemark.registry add column inflight_guard text'

@@ -1,0 +1,1 @@
+export const KEPT = 'alter table tidemark_inbound add column payload text'
