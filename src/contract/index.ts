@@ -6,9 +6,9 @@ export type { AsOf, Change, CycleFacts, Execute, Lookup, Mode, Pacing, Page, Sec
 export { NEVER_RUN } from './checkpoint.ts'
 export type { BackfillNeed, Checkpoint, Inflight, LastError, Lease, Outline, StateText, SyncRef } from './checkpoint.ts'
 export type {
-  Acquired, AcquireRequest, Action, AuditEntry, BeginRequest, Begun, ChangesQuery, Column, ColumnKind, Commit,
+  Acquired, AcquireRequest, Action, AuditEntry, BeginRequest, Begun, ChangesQuery, Column, ColumnKind, ColumnType, Commit,
   CommitOutcome, CycleRecord, CycleReport, DatabaseInfo, Ear, Erased, Held, Landing, LandingCounts, Listening, Listing, LogEntry, Move, Occupied, Pause, PauseRequest, Pauses, Quarantined,
-  QuarantineEntry, Row, SealedText, Signal, SlotRequest, Slots, Standing, Standings, StandingsQuery, StopReason, Store, Sweep, Trail, TrailEntry, TrailQuery, WrappedKey,
+  QuarantineEntry, Row, ScalarType, SealedText, Signal, SlotRequest, Slots, Standing, Standings, StandingsQuery, StopReason, Store, Sweep, Trail, TrailEntry, TrailQuery, WrappedKey,
 } from './store.ts'
 export type { Consumer, ConsumerName } from './consumers.ts'
 export type {

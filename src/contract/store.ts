@@ -460,6 +460,23 @@ export interface Quarantined {
 /** `bigint`: an integer beyond 64 bits. */
 export type ColumnKind = 'bigint' | 'boolean' | 'integer' | 'json' | 'number' | 'string'
 
+/**
+ * The type of a column of the copy.
+ *
+ *   bigint, double, numeric   a JSON number: an integer of 64 bits, a double, any other number with all its digits
+ *   decimal                   a text of digits such as "1.50", as databases and APIs write exact numbers
+ *   timestamp, datetime       a text: an instant with a zone (RFC 3339), or a date and time without one
+ *   date, time                a text: `2026-01-31`, `12:00:00`
+ *   uuid                      a text, in small letters
+ *   bytes                     a text in base64
+ *   json                      an object, a list, or any other value
+ *   text[], bigint[], …       a list of values of that type and of nulls
+ */
+export type ColumnType = ScalarType | `${ScalarType}[]`
+
+export type ScalarType =
+  | 'bigint' | 'boolean' | 'bytes' | 'date' | 'datetime' | 'decimal' | 'double' | 'json' | 'numeric' | 'text' | 'time' | 'timestamp' | 'uuid'
+
 export interface Column {
   readonly name: string
   /** Every kind seen so far, sorted; empty when only nulls were. */

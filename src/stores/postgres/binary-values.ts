@@ -1,22 +1,38 @@
-import type { ColumnType } from '../kit/tables/column.ts'
+import type { JsonValue } from '../../contract/index.ts'
+import { stringifyJson } from '../../values/json.ts'
+import { itemTypeOf, type ColumnType, type ScalarType } from '../kit/tables/column.ts'
 import type { ColumnValue } from '../kit/tables/encode-record.ts'
 import { canonicalInstant } from '../../values/instant.ts'
 
 /** How PostgreSQL holds values of a type: its name in SQL and its number on the wire. */
-export type SqlType = keyof typeof OIDS
+export type SqlType = PlainSqlType | `${PlainSqlType}[]`
+export type PlainSqlType = keyof typeof OIDS
 
 const OIDS = {
-  bigint: 20, boolean: 16, date: 1082, 'double precision': 701, integer: 23, json: 114, jsonb: 3802, numeric: 1700, text: 25, timestamptz: 1184,
+  bigint: 20, boolean: 16, bytea: 17, date: 1082, 'double precision': 701, integer: 23, json: 114, jsonb: 3802, numeric: 1700, text: 25, time: 1083,
+  timestamp: 1114, timestamptz: 1184, uuid: 2950,
 } as const
 
-export const SQL_TYPES: Record<ColumnType, SqlType> = {
-  bigint: 'bigint', boolean: 'boolean', date: 'date', double: 'double precision', json: 'jsonb', numeric: 'numeric', text: 'text', timestamp: 'timestamptz',
+const SQL_TYPES: Record<ScalarType, PlainSqlType> = {
+  bigint: 'bigint', boolean: 'boolean', bytes: 'bytea', date: 'date', datetime: 'timestamp', decimal: 'numeric', double: 'double precision', json: 'jsonb',
+  numeric: 'numeric', text: 'text', time: 'time', timestamp: 'timestamptz', uuid: 'uuid',
+}
+
+/** The type of a column in SQL. */
+export function sqlTypeOf(type: ColumnType): SqlType {
+  const item = itemTypeOf(type)
+  return item === null ? SQL_TYPES[type as ScalarType] : `${SQL_TYPES[item]}[]`
+}
+
+/** The type of the items of an array; null for a type that is not an array. */
+export function itemSqlTypeOf(type: SqlType): PlainSqlType | null {
+  return type.endsWith('[]') ? (type.slice(0, -2) as PlainSqlType) : null
 }
 
 const ARRAY_HEAD_BYTES = 20
 
 /** One column of many rows, as a binary array: for UPDATE and lookups. */
-export function binaryArray(type: SqlType, values: readonly ColumnValue[]): Buffer {
+export function binaryArray(type: PlainSqlType, values: readonly ColumnValue[]): Buffer {
   const writer = new BinaryWriter(ARRAY_HEAD_BYTES + values.length * (type === 'text' ? 64 : 12))
   writer.int32(1) // dimensions
   writer.int32(values.includes(null) ? 1 : 0)
@@ -85,10 +101,18 @@ export class BinaryWriter {
         return this.int32(daysOf(value as string))
       case 'timestamptz':
         return this.#timestamp(value as number | string)
+      case 'timestamp':
+        return this.#timestamp(`${value as string}Z`)
+      case 'time':
+        return this.#int64(microsOf(value as string, 0))
+      case 'uuid':
+        return this.#uuid(value as string)
+      case 'bytea':
+        return this.#base64(value as string)
       case 'numeric':
         return this.#numeric(typeof value === 'number' ? plainDecimal(value) : String(value))
       default:
-        sqlType satisfies never
+        return this.#items(itemSqlTypeOf(sqlType)!, value as readonly JsonValue[])
     }
   }
 
@@ -118,6 +142,33 @@ export class BinaryWriter {
     this.#at = end
   }
 
+  #uuid(text: string): void {
+    this.int32(16)
+    this.#ensure(16)
+    this.#at += this.#buffer.write(text.replaceAll('-', ''), this.#at, 'hex')
+  }
+
+  #base64(text: string): void {
+    const bytes = Buffer.from(text, 'base64')
+    this.int32(bytes.length)
+    this.bytes(bytes)
+  }
+
+  /** An array as a value of its own, with its length before it. */
+  #items(type: PlainSqlType, items: readonly JsonValue[]): void {
+    const start = this.#at
+    this.int32(0)
+    this.int32(items.length === 0 ? 0 : 1) // dimensions
+    this.int32(items.includes(null) ? 1 : 0)
+    this.int32(OIDS[type])
+    if (items.length > 0) {
+      this.int32(items.length)
+      this.int32(1) // the first index
+      for (const item of items) this.value(type, item === null ? null : type === 'jsonb' ? stringifyJson(item) : (item as ColumnValue))
+    }
+    this.#buffer.writeInt32BE(this.#at - start - 4, start)
+  }
+
   #int64(value: number | bigint): void {
     this.int32(8)
     this.#ensure(8)
@@ -134,11 +185,10 @@ export class BinaryWriter {
     if (typeof value === 'number') return this.#int64((value - EPOCH_2000_MS) * 1_000)
     const isPlain = value.length <= 27 && value.charCodeAt(value.length - 1) === ZULU && value.charCodeAt(17) !== SIX
     const canonical = isPlain ? value : canonicalInstant(value)!
-    const seconds = daysOf(canonical) * 86_400 + two(canonical, 11) * 3_600 + two(canonical, 14) * 60 + two(canonical, 17)
-    let micros = 0
-    for (let at = 20, weight = 100_000; at < canonical.length - 1; at++, weight /= 10) micros += (canonical.charCodeAt(at) - 48) * weight
-    const total = seconds * 1_000_000 + micros
-    this.#int64(Number.isSafeInteger(total) ? total : BigInt(seconds) * 1_000_000n + BigInt(micros))
+    const days = daysOf(canonical)
+    const micros = microsOf(canonical, 11)
+    const total = days * DAY_MICROS + micros
+    this.#int64(Number.isSafeInteger(total) ? total : BigInt(days) * BigInt(DAY_MICROS) + BigInt(micros))
   }
 
   /** In groups of four digits. */
@@ -177,6 +227,16 @@ function daysOf(text: string): number {
   const dayOfYear = Math.floor((153 * (month > 2 ? month - 3 : month + 9) + 2) / 5) + day - 1
   return era * 146_097 + yearOfEra * 365 + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100) + dayOfYear - 730_425
 }
+
+/** Microseconds since midnight of a time that begins at a place of the text; it may end with a Z. */
+function microsOf(text: string, from: number): number {
+  let micros = (two(text, from) * 3_600 + two(text, from + 3) * 60 + two(text, from + 6)) * 1_000_000
+  const end = text.charCodeAt(text.length - 1) === ZULU ? text.length - 1 : text.length
+  for (let at = from + 9, weight = 100_000; at < end; at++, weight /= 10) micros += (text.charCodeAt(at) - 48) * weight
+  return micros
+}
+
+const DAY_MICROS = 86_400_000_000
 
 function two(text: string, at: number): number {
   return text.charCodeAt(at) * 10 + text.charCodeAt(at + 1) - 528

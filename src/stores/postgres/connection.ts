@@ -61,7 +61,7 @@ export class Connection {
       // few rows, gathers all of them and sorts; these leave it the index.
       ['enable_bitmapscan', 'off'], ['enable_sort', 'off'], ['jit', 'off'],
       // Values of the tables are read as text.
-      ['TimeZone', 'UTC'], ['DateStyle', 'ISO, YMD'], ['extra_float_digits', '1'],
+      ['TimeZone', 'UTC'], ['DateStyle', 'ISO, YMD'], ['extra_float_digits', '1'], ['bytea_output', 'hex'],
       // Nothing that somebody put into a schema of their own can stand in for a function we call.
       ['search_path', 'pg_catalog'],
     ].map(([name, value]) => `set_config('${name}', '${value}', true)`).join(', ')

@@ -1,5 +1,6 @@
 import type { Action, LogEntry } from '../../contract/index.ts'
 import { textArray } from './arrays.ts'
+import { itemSqlTypeOf, type SqlType } from './binary-values.ts'
 import type { Parameter, Transaction } from './connection.ts'
 import { readTables, toInstant, type Table } from './table.ts'
 
@@ -149,10 +150,10 @@ export async function selectVersions(
   transaction: Transaction, table: Table, name: string, { where, orderBy, limit, bytesMax }: VersionsSelect, ...parameters: Parameter[]
 ): Promise<{ found: Array<Version & { readonly syncedAt: string }>; isCut: boolean }> {
   const isBounded = bytesMax < Infinity
-  const members = table.members.map(({ name: column, type }, at) => (isBounded ? `${column}${type === 'jsonb' ? '::text' : ''} as c${at}` : column))
+  const members = table.members.map(({ name: column, type }, at) => (isBounded ? `${column}${isLong(type) && type !== 'text' ? '::text' : ''} as c${at}` : column))
   const page = `select ${[...VERSION_COLUMNS, ...members].join(', ')} from ${name} where ${where} order by ${orderBy} limit ${limit}`
   // The server drops what is beyond the bound, so that it never reaches this process.
-  const sizes = table.members.flatMap(({ type }, at) => (type === 'jsonb' || type === 'text' ? [` + coalesce(octet_length(c${at}), 0)`] : [])).join('')
+  const sizes = table.members.flatMap(({ type }, at) => (isLong(type) ? [` + coalesce(octet_length(c${at}), 0)`] : [])).join('')
   const columns = [...VERSION_COLUMNS, ...table.members.map((_, at) => `c${at}`)].join(', ')
   const rows = await transaction.texts(isBounded
     ? `select ${columns}, is_followed from (
@@ -203,4 +204,9 @@ export async function readHistory(transaction: Transaction, table: Table, key: s
   return versions.map(({ sequence, action, cursor, upstreamAt, text }, at) => (
     { sequence, database: table.database, key, action, text: text(), cursor, upstreamAt, ...commits[at]! }
   ))
+}
+
+/** Values of any length. */
+function isLong(type: SqlType): boolean {
+  return type === 'text' || type === 'jsonb' || type === 'bytea' || itemSqlTypeOf(type) !== null
 }

@@ -1,10 +1,11 @@
-import { SyncError, type Commit, type JsonObject, type Landing } from '../../contract/index.ts'
+import { SyncError, type Commit, type JsonObject, type JsonValue, type Landing } from '../../contract/index.ts'
 import { parseJson } from '../../values/json.ts'
 import type { RowStatus, StoredRow } from '../kit/judge.ts'
 import type { LandingFacts, LandingPlan, RowWrite } from '../kit/plan-landing.ts'
 import type { ColumnValue, EncodedRecord } from '../kit/tables/encode-record.ts'
 import { bigintArray, textArray, withoutNul } from './arrays.ts'
-import { binaryArray, type SqlType } from './binary-values.ts'
+import { arrayText } from './array-text.ts'
+import { binaryArray, itemSqlTypeOf, type PlainSqlType, type SqlType } from './binary-values.ts'
 import type { Transaction } from './connection.ts'
 import { copyData, CopyWriter } from './copy.ts'
 import { insertMany } from './insert-many.ts'
@@ -336,20 +337,27 @@ function updateRows(transaction: Transaction, table: Table, upserts: readonly Up
   const writes = places.map((at) => upserts[at]!.write)
   const landings = places.map((at) => upserts[at]!.landing)
   keepHistory(transaction, table, writes, facts.committedAt)
-  const sets: Array<{ name: string; type: SqlType; values: ColumnValue[] }> = [
+  const sets: Array<{ name: string; type: PlainSqlType; values: ColumnValue[]; cast?: string }> = [
     { name: '_sequence', type: 'bigint', values: writes.map(({ sequence }) => sequence) },
     { name: '_hash', type: 'text', values: landings.map((landing) => landing.hash) },
     { name: '_upstream_at', type: 'timestamptz', values: writes.map(timeOf) },
     { name: '_cursor', type: 'text', values: landings.map(({ cursor }) => withoutNul(cursor)) },
     { name: '_extra', type: 'json', values: places.map((at) => encoded[at]!.extra) },
-    ...table.members.map((member) => ({ name: member.name, type: member.type, values: places.map((at) => encoded[at]!.values[member.at]!) })),
+    ...table.members.map(({ name, type, at: column }) => setOf(name, type, places.map((at) => encoded[at]!.values[column]!))),
   ]
   transaction.send(
     `update ${table.name} t set _synced_at = to_timestamp($1::bigint / 1000.0), _writer = $2, ${sets.map(({ name }, n) => `${name} = w.c${n}`).join(', ')}
-     from (select unnest($3::text[]) collate "C" as key, ${sets.map(({ type }, n) => `unnest($${n + 4}::${type}[]) as c${n}`).join(', ')}) w
+     from (select unnest($3::text[]) collate "C" as key, ${sets.map(({ type, cast = '' }, n) => `unnest($${n + 4}::${type}[])${cast} as c${n}`).join(', ')}) w
      where t._key = w.key`,
     facts.committedAt, facts.writer, textArray(landings.map(({ key }) => key)), ...sets.map(({ type, values }) => binaryArray(type, values)),
   )
+}
+
+/** Arrays travel as texts: an array of them would need all to be of one length. */
+function setOf(name: string, type: SqlType, values: ColumnValue[]): { name: string; type: PlainSqlType; values: ColumnValue[]; cast?: string } {
+  const item = itemSqlTypeOf(type)
+  if (item === null) return { name, type: type as PlainSqlType, values }
+  return { name, type: 'text', cast: `::${type}`, values: values.map((value) => (value === null ? null : arrayText(item, value as readonly JsonValue[]))) }
 }
 
 /** Copies the current versions of these rows to the history. */

@@ -1,12 +1,13 @@
 import { SyncError, type Column, type JsonObject } from '../../contract/index.ts'
 import { parseJson, stringifyJson } from '../../values/json.ts'
 import { mergeColumns, quoteName } from '../kit/columns.ts'
-import type { ColumnDialect, TableColumn } from '../kit/tables/column.ts'
+import { itemTypeOf, type ColumnDialect, type ColumnType, type TableColumn } from '../kit/tables/column.ts'
 import { RecordDecoder } from '../kit/tables/decode-record.ts'
 import { RecordEncoder, type EncodedRecord } from '../kit/tables/encode-record.ts'
 import { growColumns } from '../kit/tables/grow-columns.ts'
 import { textArray } from './arrays.ts'
-import { SQL_TYPES, type SqlType } from './binary-values.ts'
+import { readArrayText } from './array-text.ts'
+import { sqlTypeOf, type SqlType } from './binary-values.ts'
 import type { Transaction } from './connection.ts'
 
 /** A database's table, its history, and how records are written to and read from their columns. */
@@ -37,7 +38,7 @@ const RESERVED = [
 ]
 const NAME_BYTES_MAX = 63
 const COLUMNS_MAX = 1_000
-const DIALECT: ColumnDialect = { keepsTimestampText: false, keepsJsonText: false }
+const DIALECT: ColumnDialect = { keepsText: false, keepsJsonText: false }
 
 /** How long a new column may wait for somebody's query on the table; the page that brings it, and every other reader, wait meanwhile. */
 const LOCK_TIMEOUT_MS = 200
@@ -91,7 +92,7 @@ export async function growTable(transaction: Transaction, table: Table, records:
   if (growColumns(table.columns, records, since, { reserved: RESERVED, ...limits }) === table.columns) return table
   const columns = growColumns(table.columns, records, since, { reserved: [...RESERVED, ...(await columnsThere(transaction, table))], ...limits })
   const there = new Set(table.members.map(({ name }) => name))
-  const added = columns.flatMap(({ name, type }) => (name === null || there.has(quoteName(name)) ? [] : [`add column ${quoteName(name)} ${SQL_TYPES[type]}`]))
+  const added = columns.flatMap(({ name, type }) => (name === null || there.has(quoteName(name)) ? [] : [`add column ${quoteName(name)} ${sqlTypeOf(type)}`]))
   const change = [table.name, table.history].map((name) => `alter table ${name} ${added.join(', ')}`).join(';')
   if (added.length > 0 && !(await transaction.attempt(change, { lockTimeoutMs: LOCK_TIMEOUT_MS, refusals: [LOCKED] }))) return table
   const layout = JSON.stringify(columns)
@@ -121,7 +122,7 @@ async function createTable(transaction: Transaction, database: string): Promise<
 }
 
 export function tableSql(name: string, history: string, columns: readonly TableColumn[]): string {
-  const members = columns.flatMap(({ name, type }) => (name === null ? [] : [`, ${quoteName(name)} ${SQL_TYPES[type]}`])).join('')
+  const members = columns.flatMap(({ name, type }) => (name === null ? [] : [`, ${quoteName(name)} ${sqlTypeOf(type)}`])).join('')
   return `create table ${name} (${OWN_SQL}${members}, primary key (_key));
     create index on ${name} (_sequence);
     create table ${history} (_until_sequence bigint not null, _until_at timestamptz not null, ${OWN_SQL}${members}, primary key (_until_sequence));
@@ -183,7 +184,7 @@ export function codecOf(layout: string): Codec {
 }
 
 function makeCodec(columns: readonly TableColumn[]): Codec {
-  const members = columns.flatMap(({ name, type }, at) => (name === null ? [] : [{ name: quoteName(name), type: SQL_TYPES[type], at }]))
+  const members = columns.flatMap(({ name, type }, at) => (name === null ? [] : [{ name: quoteName(name), type: sqlTypeOf(type), at }]))
   const places = new Int32Array(columns.length)
   for (const [place, { at }] of members.entries()) places[at] = place
   const encoder = new RecordEncoder(columns, DIALECT)
@@ -217,7 +218,7 @@ function fit(columns: readonly TableColumn[], encoded: EncodedRecord, record: Js
   let over: JsonObject | null = null
   for (const [at, value] of values.entries()) {
     if (value === null) continue
-    bytes += typeof value === 'string' ? Math.min(VALUE_BYTES_MAX, 4 + value.length * 3) : typeof value === 'boolean' ? 1 : 8
+    bytes += typeof value === 'string' ? Math.min(VALUE_BYTES_MAX, 4 + value.length * 3) : typeof value === 'boolean' ? 1 : typeof value === 'object' ? VALUE_BYTES_MAX : 8
     if (bytes <= ROW_BYTES_MAX) continue
     over ??= Object.create(null) as JsonObject
     over[columns[at]!.member] = record[columns[at]!.member]!
@@ -228,8 +229,12 @@ function fit(columns: readonly TableColumn[], encoded: EncodedRecord, record: Js
   return { ...encoded, extra: stringifyJson({ ...extra, values: { ...over, ...extra.values } } as JsonObject) }
 }
 
-/** As PostgreSQL writes it, with the settings of `connection.ts`. */
+/** The text of a value as PostgreSQL writes it, with the settings of `connection.ts`, as JSON. */
 function writeValue(value: string, { type, format }: TableColumn): string {
+  return writeText(value, type, format)
+}
+
+function writeText(value: string, type: ColumnType, format: string | undefined): string {
   switch (type) {
     case 'bigint':
     case 'double':
@@ -239,20 +244,36 @@ function writeValue(value: string, { type, format }: TableColumn): string {
     case 'boolean':
       return value === 't' ? 'true' : 'false'
     case 'date':
+    case 'decimal':
+    case 'time':
+    case 'uuid':
       return `"${value}"`
     case 'timestamp':
       return `"${formatTimestamp(value, format!)}"`
-    default:
+    case 'datetime':
+      return `"${formatDatetime(value, value.length, format!)}"`
+    case 'bytes':
+      return `"${Buffer.from(value.slice(2), 'hex').toString('base64')}"`
+    case 'text':
       return JSON.stringify(value)
+    default: {
+      const item = itemTypeOf(type)!
+      return `[${readArrayText(value).map((one) => (one === null ? 'null' : writeText(one, item, format))).join(',')}]`
+    }
   }
 }
 
-/** `2026-01-31 12:00:00.5+00` in a format such as `3Z`; see `timestampFormat`. */
+/** `2026-01-31 12:00:00.5+00` in a format such as `3Z`; see `TableColumn.format`. */
 function formatTimestamp(text: string, format: string): string {
+  return formatDatetime(text, text.length - 3, format) + format.slice(1)
+}
+
+/** The zone begins at `end`. */
+function formatDatetime(text: string, end: number, format: string): string {
+  const seconds = `${text.slice(0, 10)}T${text.slice(11, 19)}`
+  if (format.startsWith('*')) return seconds + text.slice(19, end)
   const decimals = format.charCodeAt(0) - 48
-  const end = text.length - 3
-  const fraction = decimals === 0 ? '' : `.${text.slice(20, end).padEnd(decimals, '0')}`
-  return `${text.slice(0, 10)}T${text.slice(11, 19)}${fraction}${format.slice(1)}`
+  return decimals === 0 ? seconds : `${seconds}.${text.slice(20, end).padEnd(decimals, '0')}`
 }
 
 /** `_upstream_at` as the canonical text; the year 0 is 1 BC to PostgreSQL. */

@@ -195,7 +195,7 @@ export class Connection {
   }
 }
 
-export type Parameter = bigint | string | number | null
+export type Parameter = bigint | string | number | Uint8Array | null
 
 export class Rollback<T> {
   readonly value: T

@@ -1,9 +1,9 @@
 import { SyncError, type Column } from '../../contract/index.ts'
 import { sameJson } from '../../values/json.ts'
 import { mergeColumns, quoteName } from '../kit/columns.ts'
-import type { ColumnDialect, ColumnType, TableColumn } from '../kit/tables/column.ts'
+import { itemTypeOf, type ColumnDialect, type ColumnType, type ScalarType, type TableColumn } from '../kit/tables/column.ts'
 import { RecordDecoder } from '../kit/tables/decode-record.ts'
-import { RecordEncoder, type EncodedRecord } from '../kit/tables/encode-record.ts'
+import { RecordEncoder, type EncodedRecord, type ScalarValue } from '../kit/tables/encode-record.ts'
 import type { Parameter, Session } from './connection.ts'
 
 /** A database's table, its history, and how records are written to and read from their columns. */
@@ -22,9 +22,9 @@ export interface Table {
   /** The newest `since` of the columns: in rows from here on, SQL null means the same in all of them. */
   readonly since: number
   /** Whether a row, as `decode` takes it, holds these values. */
-  holds(values: EncodedRecord['values'], stored: ReadonlyArray<string | number | null>, from: number): boolean
+  holds(values: EncodedRecord['values'], stored: readonly StoredValue[], from: number): boolean
   /** The record of a row: `values` is the row as an array, `from` the place of the first of `selected`. */
-  decode(sequence: number, extra: string | null, values: ReadonlyArray<string | number | null>, from: number): string
+  decode(sequence: number, extra: string | null, values: readonly StoredValue[], from: number): string
 }
 
 /** Columns of our own in every table; the members of the records stand behind them. */
@@ -35,11 +35,20 @@ const UNTIL = ['_until_sequence', '_until_at']
 export const RESERVED = [...OWN, ...UNTIL, '_deleted_at']
 export const LIMITS = { nameBytesMax: 1_000, columnsMax: 1_000 }
 
-export const DIALECT: ColumnDialect = { keepsTimestampText: true, keepsJsonText: true }
+export const DIALECT: ColumnDialect = { keepsText: true, keepsJsonText: true }
 
-const SQL_TYPES: Record<ColumnType, string> = {
-  bigint: 'integer', boolean: 'boolean', date: 'date', double: 'real', json: 'json', numeric: 'text', text: 'text', timestamp: 'datetime',
+const SQL_TYPES: Record<ScalarType, string> = {
+  bigint: 'integer', boolean: 'boolean', bytes: 'blob', date: 'date', datetime: 'datetime', decimal: 'text', double: 'real', json: 'json', numeric: 'text',
+  text: 'text', time: 'time', timestamp: 'datetime', uuid: 'uuid',
 }
+
+/** The type of a column in SQL. A list is JSON text. */
+export function sqlTypeOf(type: ColumnType): string {
+  return itemTypeOf(type) === null ? SQL_TYPES[type as ScalarType] : SQL_TYPES.json
+}
+
+/** A value of a column as SQLite returns it. */
+export type StoredValue = string | number | Uint8Array | null
 
 interface DatabaseRow {
   database_id: number
@@ -79,7 +88,7 @@ export function alterTable({ connection, tenantId }: Session, table: Table, colu
   const there = new Set(table.members)
   for (const { name, type } of columns) {
     if (name === null || there.has(quoteName(name))) continue
-    for (const altered of [table.name, table.history]) connection.exec(`alter table ${altered} add column ${quoteName(name)} ${SQL_TYPES[type]}`)
+    for (const altered of [table.name, table.history]) connection.exec(`alter table ${altered} add column ${quoteName(name)} ${sqlTypeOf(type)}`)
   }
   const layout = JSON.stringify(columns)
   connection.run('update tidemark_databases set layout = ? where tenant_id = ? and database_id = ?', layout, tenantId, table.id)
@@ -101,9 +110,12 @@ export function bindValues({ columns }: Table, { values }: EncodedRecord, into: 
   for (let at = 0; at < values.length; at++) {
     const { name, type } = columns[at]!
     if (name === null) continue
-    const value = values[at]!
+    // `DIALECT` makes no lists.
+    const value = values[at] as ScalarValue
     if (typeof value === 'boolean') into.push(value ? 1 : 0)
-    else into.push(type === 'numeric' && value !== null ? String(value) : value)
+    else if (value === null) into.push(null)
+    else if (type === 'numeric' || type === 'decimal') into.push(String(value))
+    else into.push(type === 'bytes' ? Buffer.from(value as string, 'base64') : value)
   }
 }
 
@@ -169,7 +181,7 @@ function makeCodec(columns: readonly TableColumn[]): Codec {
   const places = new Int32Array(columns.length)
   let place = 0
   for (const [at, { name }] of columns.entries()) places[at] = name === null ? -1 : place++
-  const decoder = new RecordDecoder<string | number>(columns, writeValue)
+  const decoder = new RecordDecoder<Exclude<StoredValue, null>>(columns, writeValue)
   return {
     columns, encoder: new RecordEncoder(columns, DIALECT), members, selected: selected.map((text) => `, ${text}`).join(''),
     since: Math.max(0, ...columns.map(({ since }) => since)),
@@ -180,24 +192,33 @@ function makeCodec(columns: readonly TableColumn[]): Codec {
   }
 }
 
-function isSameValue(type: ColumnType, value: EncodedRecord['values'][number], stored: string | number | null): boolean {
+function isSameValue(type: ColumnType, value: EncodedRecord['values'][number], stored: StoredValue): boolean {
   if (value === null || stored === null) return value === stored
   if (typeof value === 'boolean') return stored === (value ? 1 : 0)
-  if (type === 'bigint' || type === 'numeric') return stored === String(value)
-  return value === stored || (type === 'json' && sameJson(value as string, stored as string))
+  if (type === 'bigint' || type === 'numeric' || type === 'decimal') return stored === String(value)
+  if (type === 'bytes') return toBase64(stored as Uint8Array) === value
+  return value === stored || (isJson(type) && sameJson(value as string, stored as string))
 }
 
-function writeValue(value: string | number, { type }: TableColumn): string {
+function isJson(type: ColumnType): boolean {
+  return type === 'json' || itemTypeOf(type) !== null
+}
+
+function toBase64(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')
+}
+
+function writeValue(value: Exclude<StoredValue, null>, { type }: TableColumn): string {
   switch (type) {
     case 'bigint':
     case 'json':
     case 'numeric':
       return String(value)
-    case 'double':
-      return JSON.stringify(value)
     case 'boolean':
       return value === 0 ? 'false' : 'true'
+    case 'bytes':
+      return `"${toBase64(value as Uint8Array)}"`
     default:
-      return JSON.stringify(value)
+      return itemTypeOf(type) === null ? JSON.stringify(value) : (value as string)
   }
 }

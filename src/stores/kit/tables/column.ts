@@ -1,4 +1,4 @@
-import type { JsonValue } from '../../../contract/index.ts'
+import type { ColumnType, JsonValue, ScalarType } from '../../../contract/index.ts'
 import { canonicalInstant } from '../../../values/instant.ts'
 
 /** A member of the records of a database, and the column of its table that holds it. */
@@ -11,19 +11,35 @@ export interface TableColumn {
   readonly none: 'null' | 'absent'
   /** The first sequence of rows that may have the member. In an older row, SQL null means that the record does not have it. */
   readonly since: number
-  /** Of a timestamp: the one way to write it that needs no copy of the text, such as `3Z` for three decimals and a Z. */
+  /**
+   * Of a timestamp: the one way to write it that needs no copy of the text, such as `3Z` for three decimals and a Z. `*Z` is
+   * for as many decimals as there are digits before trailing zeros, up to six, as PostgreSQL writes them. A datetime has no zone: `3`.
+   */
   readonly format?: string
+  /** Which declaration gave the column its type; absent for a type that was inferred from values. */
+  readonly from?: TypeOrigin
+  /** The type that is declared for the member now, where the column has another one. `tidemark schema plan` proposes it. */
+  readonly wanted?: ColumnType
+  /** The column is part of the key of the records: not null, and unique together with the others. */
+  readonly isKey?: true
 }
 
-/** `numeric`: an integer beyond 64 bits. */
-export type ColumnType = 'bigint' | 'boolean' | 'date' | 'double' | 'json' | 'numeric' | 'text' | 'timestamp'
+/** The declared schema of the database, or the metadata of the source. */
+export type TypeOrigin = 'schema' | 'source'
+
+export type { ColumnType, ScalarType }
 
 /** How a database holds values of these types. */
 export interface ColumnDialect {
-  /** Timestamps are kept as they are written. */
-  readonly keepsTimestampText: boolean
-  /** Nested values are kept as they are written. */
+  /** Timestamps, times and uuids are kept as they are written. */
+  readonly keepsText: boolean
+  /** Nested values, and lists of scalars, are kept as they are written. */
   readonly keepsJsonText: boolean
+}
+
+/** The type of the items of a list; null for a type that is not a list. */
+export function itemTypeOf(type: ColumnType): ScalarType | null {
+  return type.endsWith('[]') ? (type.slice(0, -2) as ScalarType) : null
 }
 
 /** The type a value has on its own. */
@@ -68,10 +84,59 @@ export function isTimestamp(text: string): boolean {
   return canonical !== null && !canonical.startsWith('0000')
 }
 
+const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:[0-5]\d(?:\.(\d{1,6}))?(Z|\+00:00)$/
+
 /** How a timestamp is written, such as `3Z`; null for one that a database would write in another way. */
 export function timestampFormat(text: string): string | null {
-  const match = /^\d{4}-\d\d-\d\dT\d\d:\d\d:[0-5]\d(?:\.(\d{1,6}))?(Z|\+00:00)$/.exec(text)
+  const match = TIMESTAMP.exec(text)
   return match === null ? null : `${match[1]?.length ?? 0}${match[2]}`
+}
+
+/** Whether a timestamp is written in this format. */
+export function hasTimestampFormat(text: string, format: string): boolean {
+  const match = TIMESTAMP.exec(text)
+  return match !== null && format.startsWith(match[2]!, 1) && hasDecimals(match[1], format)
+}
+
+const DATETIME = /^(?!0000)\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.(\d{1,6}))?$/
+
+/** A date and a time that exist, without a zone, of the years 1 to 9999. */
+export function isDatetime(text: string): boolean {
+  return DATETIME.test(text) && canonicalInstant(`${text}Z`) !== null
+}
+
+export function hasDatetimeFormat(text: string, format: string): boolean {
+  return hasDecimals(DATETIME.exec(text)?.[1], format)
+}
+
+/** `*` is for decimals without trailing zeros. */
+function hasDecimals(decimals: string | undefined, format: string): boolean {
+  if (format.charCodeAt(0) === ASTERISK) return decimals === undefined || !decimals.endsWith('0')
+  return format.charCodeAt(0) - 48 === (decimals?.length ?? 0)
+}
+
+const ASTERISK = 42
+
+/** A time of the day as PostgreSQL writes it. */
+export function isTime(text: string): boolean {
+  return /^(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{0,5}[1-9])?$/.test(text)
+}
+
+/** As PostgreSQL writes it; in capital letters it is another text. */
+export function isUuid(text: string): boolean {
+  return text.length === 36 && UUID.test(text)
+}
+
+const UUID = /^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/
+
+/** Digits that a decimal column gives back to the letter: no exponent, no leading zeros or plus sign, no negative zero. */
+export function isDecimal(text: string): boolean {
+  return /^(?!-[0.]*$)-?(?:0|[1-9]\d{0,99999})(?:\.\d{1,16383})?$/.test(text)
+}
+
+/** Base64 that its bytes give back to the letter: with padding, and with no bits beyond the last byte. */
+export function isBase64(text: string): boolean {
+  return text.length % 4 === 0 && /^[A-Za-z\d+/]*={0,2}$/.test(text) && Buffer.from(text, 'base64').toString('base64') === text
 }
 
 /** The type of a column for all of these values. A value that does not fit is kept in `_extra`; see `encode-record.ts`. */
@@ -86,12 +151,16 @@ export function typeOfValues(values: Iterable<Exclude<JsonValue, null>>): Column
   return 'text'
 }
 
-/** The format most of these timestamps have. */
+/** The format most of these timestamps have; of two that as many have, the one with a fixed number of decimals. */
 export function commonFormat(texts: Iterable<string>): string {
   const counts = new Map<string, number>()
+  const count = (format: string): unknown => counts.set(format, (counts.get(format) ?? 0) + 1)
   for (const text of texts) {
     const format = timestampFormat(text)
-    if (format !== null) counts.set(format, (counts.get(format) ?? 0) + 1)
+    if (format === null) continue
+    count(format)
+    const trimmed = `*${format.slice(1)}`
+    if (hasTimestampFormat(text, trimmed)) count(trimmed)
   }
-  return [...counts].toSorted((a, b) => b[1] - a[1])[0]?.[0] ?? '3Z'
+  return [...counts].toSorted((a, b) => b[1] - a[1] || Number(a[0].startsWith('*')) - Number(b[0].startsWith('*')))[0]?.[0] ?? '3Z'
 }

@@ -1,9 +1,15 @@
 import type { JsonObject, JsonValue } from '../../../contract/index.ts'
 import { stringifyJson } from '../../../values/json.ts'
-import { isDate, isTimestamp, timestampFormat, typeOfValue, type ColumnDialect, type TableColumn } from './column.ts'
+import {
+  hasDatetimeFormat, hasTimestampFormat, isBase64, isDate, isDatetime, isDecimal, isTime, isTimestamp, isUuid, itemTypeOf, typeOfValue,
+  type ColumnDialect, type ColumnType, type TableColumn,
+} from './column.ts'
 
-/** A value as it is bound to a column: of a timestamp or a date its text, of a nested value its JSON text. */
-export type ColumnValue = bigint | boolean | number | string | null
+/** A value as it is bound to a column: a text for all types that JSON writes as a text, and the JSON text of a nested value. */
+export type ColumnValue = ScalarValue | readonly JsonValue[]
+
+/** Lists are bound as such only where the database has columns for them. */
+export type ScalarValue = bigint | boolean | number | string | null
 
 export interface EncodedRecord {
   /** One per column, in their order; null where the column has no name in SQL. */
@@ -54,7 +60,9 @@ export class RecordEncoder {
         } else if (column.name === null) {
           define((extra ??= {}), member, value)
           isNew = true
-        } else if (this.#isExact(column, value)) held = plain(value)
+        } else if (this.#isExact(column.type, column.format, value)) {
+          held = typeof value === 'object' || column.type === 'json' ? this.#write(column.type, value) : value
+        }
         else {
           define((extra ??= {}), member, value)
           held = this.#approximate(column, value)
@@ -74,15 +82,20 @@ export class RecordEncoder {
   }
 
   /** Whether the column gives back this very value. */
-  #isExact({ type, format }: TableColumn, value: Exclude<JsonValue, null>): boolean {
+  #isExact(type: ColumnType, format: string | undefined, value: Exclude<JsonValue, null>): boolean {
+    const { keepsText, keepsJsonText } = this.#dialect
     switch (type) {
       case 'text':
         return typeof value === 'string'
       case 'timestamp':
         if (typeof value !== 'string' || !isTimestamp(value)) return false
-        return this.#dialect.keepsTimestampText || timestampFormat(value) === format
+        return keepsText || hasTimestampFormat(value, format!)
+      case 'datetime':
+        return typeof value === 'string' && isDatetime(value) && (keepsText || hasDatetimeFormat(value, format!))
       case 'date':
         return typeof value === 'string' && isDate(value)
+      case 'time':
+        return typeof value === 'string' && isTime(value)
       case 'boolean':
         return typeof value === 'boolean'
       case 'double':
@@ -90,10 +103,27 @@ export class RecordEncoder {
       case 'bigint':
         return (typeof value === 'number' || typeof value === 'bigint') && typeOfValue(value) === 'bigint'
       case 'numeric':
-        return typeof value === 'bigint' || (typeof value === 'number' && typeOfValue(value) === 'bigint')
+        return typeof value === 'bigint' || (typeof value === 'number' && (typeOfValue(value) === 'bigint' || !Number.isInteger(value)))
+      case 'decimal':
+        return typeof value === 'string' && isDecimal(value)
+      case 'uuid':
+        return typeof value === 'string' && isUuid(keepsText ? value.toLowerCase() : value)
+      case 'bytes':
+        return typeof value === 'string' && isBase64(value)
       case 'json':
-        return typeof value === 'object' && (this.#dialect.keepsJsonText || isPlain(value))
+        // SQLite makes a number of its own of the text of a number.
+        return keepsJsonText ? typeof value !== 'number' && typeof value !== 'bigint' : isPlain(value)
+      default: {
+        if (!Array.isArray(value)) return false
+        const item = itemTypeOf(type)!
+        return keepsJsonText || value.every((one) => one === null || this.#isExact(item, format, one))
+      }
     }
+  }
+
+  #write(type: ColumnType, value: Exclude<JsonValue, null>): ColumnValue {
+    if (!this.#dialect.keepsJsonText && Array.isArray(value) && itemTypeOf(type) !== null) return value
+    return stringifyJson(value)
   }
 
   /** The nearest value the column can show, for people who select it; the exact one is in `_extra`. */
@@ -103,18 +133,19 @@ export class RecordEncoder {
         return typeof value === 'object' ? null : String(value)
       case 'timestamp':
         return typeof value === 'string' && isTimestamp(value) ? value : null
+      case 'datetime':
+        return typeof value === 'string' && isDatetime(value) ? value : null
       case 'double':
         return typeof value === 'number' || typeof value === 'bigint' ? Number(value) : null
       case 'numeric':
-        return typeof value === 'number' ? value : null
+      case 'decimal':
+        return typeof value === 'number' || typeof value === 'bigint' || (typeof value === 'string' && isDecimal(value)) ? value : null
+      case 'uuid':
+        return typeof value === 'string' && isUuid(value.toLowerCase()) ? value.toLowerCase() : null
       default:
         return null
     }
   }
-}
-
-function plain(value: Exclude<JsonValue, null>): ColumnValue {
-  return typeof value === 'object' ? stringifyJson(value) : value
 }
 
 /** PostgreSQL's jsonb writes a large exponent out as digits, which read as an integer, and has no -0. */

@@ -1,0 +1,41 @@
+import type { JsonValue } from '../../contract/index.ts'
+import { stringifyJson } from '../../values/json.ts'
+import type { PlainSqlType } from './binary-values.ts'
+
+/** An array as PostgreSQL reads it from text, such as `{1,NULL,"a b"}`: a binary array cannot hold arrays of several lengths. */
+export function arrayText(type: PlainSqlType, items: readonly JsonValue[]): string {
+  return `{${items.map((item) => (item === null ? 'NULL' : quoteItem(itemText(type, item)))).join(',')}}`
+}
+
+function itemText(type: PlainSqlType, item: Exclude<JsonValue, null>): string {
+  if (type === 'bytea') return `\\x${Buffer.from(item as string, 'base64').toString('hex')}`
+  return type === 'jsonb' ? stringifyJson(item) : String(item)
+}
+
+function quoteItem(text: string): string {
+  return `"${text.replaceAll(/["\\]/g, '\\$&')}"`
+}
+
+/** The items of an array of one dimension, as PostgreSQL writes them. */
+export function readArrayText(text: string): Array<string | null> {
+  const items: Array<string | null> = []
+  for (let at = 1; at < text.length - 1; at++) {
+    if (text[at] === '"') {
+      let item = ''
+      for (at++; text[at] !== '"'; at++) item += text[at] === '\\' ? text[++at]! : text[at]!
+      items.push(item)
+      at++
+    } else {
+      const end = endOfItem(text, at)
+      const item = text.slice(at, end)
+      items.push(item === 'NULL' ? null : item)
+      at = end
+    }
+  }
+  return items
+}
+
+function endOfItem(text: string, from: number): number {
+  const comma = text.indexOf(',', from)
+  return comma === -1 ? text.length - 1 : comma
+}
