@@ -173,7 +173,8 @@ export function keyset<Item>(options: KeysetOptions<Item>): Anchored<KeysetState
     // One question, only to hear the source's time.
     const query = { after: { timestamp: isoOf(pinnedMs), id: '' }, until: isoOf(pinnedMs), limit, locator: undefined }
     const { answer, tookMs } = await timed(context, () => options.read(query, context))
-    return { cursorTimestamp: isoOf(lowerHorizon(pinnedMs, lagMs, answer, tookMs)), cursorId: '' }
+    const { timestamp, id } = madeUp(lowerHorizon(pinnedMs, lagMs, answer, tookMs))
+    return { cursorTimestamp: timestamp, cursorId: id }
   }
   return execute
 }
@@ -197,10 +198,18 @@ function begin<Item>(state: KeysetState | undefined, untilMs: number, { since, o
   if (aheadMs > 0) {
     context.log.warn('the stored position lies ahead of the horizon and was set back to it', { aheadMs })
     // The id belonged to the timestamp that is given up: rows of the new one are all still to come.
-    stored = { timestamp: isoOf(untilMs), id: '' }
+    stored = madeUp(untilMs)
   }
   if (overlapMs === undefined) return { after: stored, frontier: undefined }
-  return { after: { timestamp: isoOf(instantMs(canonicalInstant(stored.timestamp)!) - overlapMs), id: '' }, frontier: stored }
+  return { after: madeUp(instantMs(canonicalInstant(stored.timestamp)!) - overlapMs), frontier: stored }
+}
+
+/**
+ * A position that no item has. On a whole second: a source that stamps in those is asked in those, and its items of that second
+ * would otherwise come before the position, in this cycle and in every one that takes it up.
+ */
+function madeUp(ms: number): Place {
+  return { timestamp: isoOf(Math.floor(ms / 1_000) * 1_000), id: '' }
 }
 
 function goOn(state: KeysetState | undefined): Start {
@@ -212,7 +221,7 @@ function placeIn(state: KeysetState | undefined): Place | undefined {
   const { cursorTimestamp, cursorId } = state
   if (typeof cursorTimestamp !== 'string' || canonicalInstant(cursorTimestamp) === null) throw unreadable('keyset', '`cursorTimestamp` is not an instant')
   if (typeof cursorId !== 'string') throw unreadable('keyset', '`cursorId` is not a string')
-  return { timestamp: cursorTimestamp, id: cursorId }
+  return cursorId === '' ? madeUp(instantMs(canonicalInstant(cursorTimestamp)!)) : { timestamp: cursorTimestamp, id: cursorId }
 }
 
 interface Placed<Item> {

@@ -179,7 +179,38 @@ describe('the delta', () => {
     vendor.remove('contacts', first!)
     stage.asked()
     await stage.delta()
-    expect(kinds()).toEqual(['search', 'search', 'archive'])
+    // A list of one page is asked for twice.
+    expect(kinds()).toEqual(['search', 'search', 'archive', 'archive'])
+    expect(await stage.rows()).toEqual(stage.truth('contacts'))
+  })
+
+  test('T7: the last page of another listing of the archive does not move the tidemark past a deletion', async () => {
+    const ids = fill(150)
+    await stage.backfill()
+    await stage.delta()
+    for (const id of ids.slice(0, 120)) vendor.remove('contacts', id)
+    let asked = 0
+    const result = await stage.delta({
+      afterMs: 10 * MINUTE,
+      // What the listing before ended with: nothing was archived yet.
+      spoil: (body, { searchParams }) => (searchParams.get('archived') === 'true' && ++asked === 1 ? { results: [] } : body),
+    })
+    expect(result).toMatchObject({ stopReason: 'complete', counts: { deleted: 120 } })
+    expect(Date.parse(result.tidemark!)).toBe(result.startedAt - 10 * SECOND - 1)
+    expect(await stage.rows()).toEqual(stage.truth('contacts'))
+  })
+
+  test('T7: a first page of the archive that says it is the last is not believed at once', async () => {
+    const ids = fill(150)
+    await stage.backfill()
+    await stage.delta()
+    for (const id of ids.slice(0, 120)) vendor.remove('contacts', id)
+    let asked = 0
+    const result = await stage.delta({
+      afterMs: 10 * MINUTE,
+      spoil: (body, { searchParams }) => (searchParams.get('archived') === 'true' && ++asked === 1 ? { results: body.results.slice(-20) } : body),
+    })
+    expect(result).toMatchObject({ stopReason: 'complete', counts: { deleted: 120 } })
     expect(await stage.rows()).toEqual(stage.truth('contacts'))
   })
 
@@ -195,7 +226,7 @@ describe('the delta', () => {
     expect(Object.keys(await stage.rows())).toContain(first)
     vendor.update('contacts', second!, { firstname: 'changed' })
     const { tidemark, startedAt } = await stage.delta({ afterMs: MINUTE })
-    expect(kinds()).toEqual(['search', 'search', 'archive'])
+    expect(kinds()).toEqual(['search', 'search', 'archive', 'archive'])
     expect(Date.parse(tidemark!)).toBe(startedAt - 10 * SECOND - 1)
     expect(await stage.rows()).toEqual(stage.truth('contacts'))
   })

@@ -101,6 +101,16 @@ describe('the backfill', () => {
     expect(await stage.rows()).toEqual(truth())
   })
 
+  test('T7: two empty answers do not pass over rows that the instance counts', async () => {
+    fill(230)
+    let asked = 0
+    const isNext = ({ pathname, searchParams }: URL): boolean => pathname.endsWith('/incident') && searchParams.get('sysparm_query')!.includes('sys_id>')
+    const result = await stage.backfill({ spoil: (body, url) => (isNext(url) && ++asked <= 2 ? { result: [] } : body) })
+    expect(asked).toBeGreaterThan(2)
+    expect(result).toMatchObject({ stopReason: 'complete', counts: { created: 230 } })
+    expect(await stage.rows()).toEqual(truth())
+  })
+
   test('XD6 a query that ran out of time is an error, not an end: what it left out lives', async () => {
     fill(101)
     await stage.backfill()

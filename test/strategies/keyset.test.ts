@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Execute, SyncContext } from '../../src/contract/index.ts'
 import type { CycleResult } from '../../src/engine/cycle-options.ts'
-import { numericIds, type KeysetAnswer, type KeysetOptions, type KeysetState } from '../../src/strategies/index.ts'
+import { numericIds, type KeysetAnswer, type KeysetOptions, type KeysetQuery, type KeysetState } from '../../src/strategies/index.ts'
 import { HOUR, MINUTE, Scene, SECOND } from '../engine/scene.ts'
 import { iso, runOn, setState, stateOn } from './stage.ts'
 import { keysetOf, Table, toChange, type TableRow } from './table.ts'
@@ -250,6 +250,24 @@ describe('the horizon', () => {
     table.put('new')
     await cycle(delta)
     expect(await scene.rows()).toEqual(table.truth())
+  })
+
+  test('XC18 where stamps are whole seconds, a position that was set back does not come after the rows of its second', async () => {
+    scene.clock.advance(15_947 - (scene.clock.now() % SECOND))
+    const second = (at: string): string => `${at.slice(0, 19)}Z`
+    const read = async (query: KeysetQuery): Promise<KeysetAnswer<TableRow>> => {
+      const after = query.after && { ...query.after, timestamp: second(query.after.timestamp) }
+      const items = table.select({ ...query, after, until: second(query.until!) })
+      return { items, end: items.length < query.limit }
+    }
+    const delta = keysetOf(table, { read })
+    await setState(scene, { cursorTimestamp: '2999-01-01T00:00:00Z', cursorId: 'zzz' })
+    const at = second(iso(scene.clock.now() - LAG))
+    table.put('a', { at })
+    expect(await cycle(delta, { afterMs: 0 })).toMatchObject({ stopReason: 'complete', counts: { created: 1 } })
+    // Also one that a release before this rule has stored.
+    await setState(scene, { cursorTimestamp: at.replace('Z', '.947Z'), cursorId: '' })
+    expect(await cycle(delta)).toMatchObject({ stopReason: 'complete', counts: { unchanged: 1 } })
   })
 
   test('XC25 the clock of the source jumps a day ahead and back: the cursor does not run to tomorrow', async () => {

@@ -1,7 +1,8 @@
 import type { Change, Execute, SyncContext } from '../../contract/index.ts'
 import { lowerHorizon, pinHorizon, timed, type ServerClock } from '../../strategies/kit/horizon.ts'
+import { FIRST_TALLY, isTally, markOf, stepOf, type ListTally } from '../../strategies/kit/list-end.ts'
 import { isoOf } from '../../strategies/kit/instants.ts'
-import { requireMode, requireNumber } from '../../strategies/kit/refusals.ts'
+import { requireMode, requireNumber, unreadable } from '../../strategies/kit/refusals.ts'
 
 export interface ArchiveOptions {
   /** One page of the objects that are archived; without `after` the first. */
@@ -10,6 +11,8 @@ export interface ArchiveOptions {
   lagMs: number
   /** The list is read at most this often. */
   everyMs: number
+  /** How many objects make a full page. */
+  limit: number
 }
 
 export interface ArchiveAnswer extends ServerClock {
@@ -23,13 +26,16 @@ export interface ArchiveState {
   /** Of a listing that is not complete: its horizon, and the position of the next page. */
   readonly untilMs?: number
   readonly cursor?: string | null
+  readonly tally?: ListTally
 }
 
 /**
  * The list of archived objects has no order and no filter by time, and nothing in HubSpot's API says whether it has
- * changed. So it is read whole, but not in every cycle; the tidemark stays where the last complete listing began.
+ * changed. So it is read whole, but not in every cycle; the tidemark stays where the last complete listing began. Its end
+ * needs the evidence that the end of any list needs (see `stepOf`): the answer to the last request of the listing before,
+ * given again, would end this one and move the tidemark past deletions that were never read.
  */
-export function archive({ read, lagMs, everyMs }: ArchiveOptions): Execute<ArchiveState> {
+export function archive({ read, lagMs, everyMs, limit }: ArchiveOptions): Execute<ArchiveState> {
   requireNumber('hubspot', 'archivedEveryMs', everyMs, 0)
   return async (state = {}, context) => {
     requireMode('hubspot', 'incremental', context, 'the list of archived objects is not a list of the others')
@@ -37,12 +43,16 @@ export function archive({ read, lagMs, everyMs }: ArchiveOptions): Execute<Archi
     const pinnedMs = pinHorizon('hubspot', context.cycle, lagMs, state.untilMs)
     if (!isUnderWay && isRecent(state.listedMs, pinnedMs, everyMs)) return { changes: [], hasMore: false, nextState: state }
 
+    if (state.tally !== undefined && !isTally(state.tally)) throw unreadable('hubspot', '`tally` is not a count of rows')
     const after = isUnderWay ? (state.cursor ?? undefined) : undefined
     const { answer, tookMs } = await timed(context, () => read({ after }, context))
     const untilMs = lowerHorizon(pinnedMs, lagMs, answer, tookMs)
     const changes = [...answer.changes]
-    if (answer.next !== null) return { changes, hasMore: true, nextState: { ...state, untilMs, cursor: answer.next } }
-    return { changes, hasMore: false, nextState: { listedMs: untilMs }, tidemark: isoOf(untilMs) }
+    const page = { count: changes.length, mark: markOf(changes), isLast: answer.next === null, limit, confirms: true }
+    const step = stepOf(isUnderWay ? (state.tally ?? FIRST_TALLY) : FIRST_TALLY, page, context.clock.now())
+    if (step.kind === 'end') return { changes, hasMore: false, nextState: { listedMs: untilMs }, tidemark: isoOf(untilMs) }
+    const cursor = step.kind === 'again' ? (after ?? null) : answer.next
+    return { changes, hasMore: true, nextState: { ...state, untilMs, cursor, tally: step.tally } }
   }
 }
 

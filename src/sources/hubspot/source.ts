@@ -130,6 +130,7 @@ class Portal {
       },
       lagMs,
       everyMs: archivedEveryMs,
+      limit,
     })
     const changes = search<JsonObject>({
       read: async (query, context) => {

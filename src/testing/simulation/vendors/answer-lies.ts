@@ -17,6 +17,11 @@ export class AnswerLies {
   /** The last true answer on each path, and the request that it answered. */
   readonly #last = new Map<string, { readonly key: string; readonly text: string }>()
 
+  /** When each path was last answered with what was true then. */
+  readonly #answeredAt = new Map<string, number>()
+  /** The answers that were given a second time: when, and how old they were. */
+  readonly #repeats: { readonly at: number; readonly ageMs: number }[] = []
+
   /** The furthest that a Date header was behind so far: a reader that believes it stays so far behind. */
   dateBehindMs: number
   isDateWrong: boolean
@@ -45,8 +50,14 @@ export class AnswerLies {
     return token !== null && last !== undefined && last.key !== keyOf(asked) && last.text.includes(token)
   }
 
+  /** The oldest answer that was given a second time since. Its Date header is that of the second time. */
+  repeatedMs(sinceMs: number): number {
+    return Math.max(0, ...this.#repeats.filter(({ at }) => at >= sinceMs).map(({ ageMs }) => ageMs))
+  }
+
   async told(response: Response, asked: AnswerRequest, lie: Fault | null): Promise<Response> {
     if (response.status !== 200) return response
+    this.#noteAge(asked.url.pathname, lie)
     if (lie?.kind === 'cached-page') {
       const { at, text, status, headers } = this.#kept.get(keyOf(asked))!
       this.cachedMs = Math.max(this.cachedMs, this.#now() - at)
@@ -67,6 +78,12 @@ export class AnswerLies {
       default:
         return new Response(text, { status, headers })
     }
+  }
+
+  #noteAge(path: string, lie: Fault | null): void {
+    const at = this.#now()
+    if (lie?.kind === 'page-repeated') this.#repeats.push({ at, ageMs: at - (this.#answeredAt.get(path) ?? at) })
+    else this.#answeredAt.set(path, at)
   }
 
   /** What a proxy or a machine with a wrong clock says: hours off, or nothing at all. */

@@ -24,8 +24,8 @@ export interface VendorOracleOptions extends StoreOracleOptions<VendorSyncFacts>
   readonly clockBackMs: () => number
   /** What the status says of each sync. */
   readonly health: () => Promise<ReadonlyMap<string, Health>>
-  /** By how much lists can be behind. */
-  readonly listsBehindMs: () => number
+  /** By how much the lists of a cycle that began at this time can be behind. */
+  readonly listsBehindMs: (sinceMs: number) => number
   /** The oldest answer that came from a cache so far. */
   readonly cachedMs: () => number
   /** Whether a Date header was wrong or missing so far. */
@@ -133,7 +133,8 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
     const owedSince = this.#owesFrom(facts)
     for (const versions of history.records()) {
       const { id, write, deleted, modifiedAtMs } = versions.at(-1)!
-      const shownMs = Math.floor(modifiedAtMs / granularityMs) * granularityMs
+      // Where its clock may be wrong, a runner does not know in which second of the source's it began either.
+      const shownMs = isDateWrong() ? modifiedAtMs : Math.floor(modifiedAtMs / granularityMs) * granularityMs
       if (shownMs > reachedMs || modifiedAtMs < owedSince || history.isBackdated(id)) continue
       const landed = this.mirror.rows.has(id) ? (this.#writes.get(id)?.write ?? -1) : null
       // A listing does not say when a record was deleted, and the record no longer has a time.
@@ -198,7 +199,7 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
   /** What stood still from before the cycle to its end is there, and what was gone before is not. */
   #judgeListing({ sync, lagMs }: { readonly sync: string; readonly lagMs: number }, inflight: Unfinished, beganAt: number): void {
     if (this.wasTamperedWith) return
-    const behindMs = this.#options.listsBehindMs()
+    const behindMs = this.#options.listsBehindMs(beganAt)
     const truth = this.#truth()
     for (const { id, deleted, visibleAtMs } of this.#latest()) {
       if (visibleAtMs + behindMs > beganAt || this.#options.history.isBackdated(id)) continue

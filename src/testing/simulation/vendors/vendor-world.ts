@@ -85,7 +85,7 @@ class VendorWorld {
     this.#lies = new AnswerLies(stream, () => this.#scheduler.now, config.dateSkewMs)
     this.#oracle = new VendorOracle({
       store, now: () => this.#scheduler.now, worker: WORKER, database: DATABASE, syncs: [...this.#syncs, { sync: TAMPERING, mode: 'tampering' }], simulator: this.#simulator, stream, pageSize: config.pageSize,
-      history: this.#history, granularityMs: stream.granularityMs(config), clockBackMs: () => this.#simulator.records.stampsBackMs, listsBehindMs: () => config.replicaBehindMs + this.#lies.cachedMs, dateBehindMs: () => this.#lies.dateBehindMs,
+      history: this.#history, granularityMs: stream.granularityMs(config), clockBackMs: () => this.#simulator.records.stampsBackMs, listsBehindMs: (sinceMs) => config.replicaBehindMs + this.#lies.cachedMs + this.#lies.repeatedMs(sinceMs), dateBehindMs: () => this.#lies.dateBehindMs,
       cachedMs: () => this.#lies.cachedMs, isDateWrong: () => this.#lies.isDateWrong,
       health: async () => new Map((await readStatus({ store, syncs: this.#declared(), now: this.#scheduler.now })).map(({ sync, health }) => [sync, health])),
       runnerSkewMs: config.runnerSkewMs, storeHasClock: options.store?.ownClock === true,
