@@ -1,4 +1,5 @@
 import { InvalidArgumentError } from 'commander'
+import { canonicalInstant, instantMs } from '../values/instant.ts'
 
 export function countArgument(text: string): number {
   const count = Number(text)
@@ -19,4 +20,11 @@ export function listArgument(text: string, earlier: readonly string[] = []): str
 export function urlArgument(text: string): string {
   if (!/^https?:$/.test(URL.canParse(text) ? new URL(text).protocol : '')) throw new InvalidArgumentError('It is a URL such as http://127.0.0.1:9080.')
   return text
+}
+
+/** In ms. */
+export function timeArgument(text: string): number {
+  const canonical = canonicalInstant(text)
+  if (canonical === null) throw new InvalidArgumentError(`${JSON.stringify(text)} is not a time with a zone, such as 2026-01-31T12:00:00Z.`)
+  return instantMs(canonical)
 }

@@ -3,7 +3,8 @@ import { Command, Option } from 'commander'
 import { parseStoreUrl } from '../config/store-url.ts'
 import { isSyncError, SyncError, type JsonValue } from '../contract/index.ts'
 import { stringifyJson } from '../values/json.ts'
-import { countOrZeroArgument } from './arguments.ts'
+import { systemClock } from '../platform/clock.ts'
+import { countOrZeroArgument, timeArgument } from './arguments.ts'
 import type { Act, Cli } from './cli.ts'
 import { grouped } from './counts.ts'
 import { Foreign } from './json-document.ts'
@@ -16,6 +17,8 @@ import { announce, storeTarget, targetDocument, withStoreFlags, type Target, typ
 
 interface QueryFlags extends TargetFlags {
   readonly limit: number
+  /** In ms. */
+  readonly asOf?: number
 }
 
 export function queryVerb(): Command {
@@ -24,6 +27,7 @@ export function queryVerb(): Command {
     .description('Runs one SELECT on the store, on a connection that cannot write. Without one, lists what there is to select from.')
     .argument('[sql]', 'the statement')
     .addOption(new Option('--limit <n>', 'how many rows to show; 0 for all').argParser(countOrZeroArgument).default(100))
+    .option('--as-of <time>', 'show the tables as they were, such as 2026-01-31T12:00:00Z', timeArgument)
 }
 
 export const query: Act<[string | undefined, QueryFlags]> = async (cli, sql, flags) => {
@@ -33,15 +37,17 @@ export const query: Act<[string | undefined, QueryFlags]> = async (cli, sql, fla
   if (location.kind === 'sqlite' && !existsSync(location.file)) {
     throw new SyncError('STORE_UNAVAILABLE', `There is no store at ${target.store} yet. \`tidemark run\` makes it.`)
   }
+  const { limit, asOf } = flags
+  if (asOf !== undefined) await checkAsOf(target, sql, asOf)
   if (sql === undefined) return listDatabases(cli, target)
 
-  const { columns, rows, truncated } = await selectFrom(location, sql, { limit: flags.limit, tenant: target.tenant }).catch((error: unknown) => {
+  const { columns, rows, truncated } = await selectFrom(location, sql, { limit, tenant: target.tenant, asOf }).catch((error: unknown) => {
     if (!isSyncError(error) || !/no such table|42P01/.test(error.message)) throw error
     throw new SyncError(error.code, `${error.message} \`tidemark query\` alone lists what there is.`, { cause: error })
   })
   const { terminal } = cli
   if (terminal.json) {
-    terminal.document({ ...targetDocument(target), columns: new Foreign(columns), rows: new Foreign(rows.map((row) => Object.fromEntries(columns.map((name, at) => [name, row[at]])))), truncated })
+    terminal.document({ ...targetDocument(target), ...(asOf !== undefined && { asOf: new Date(asOf).toISOString() }), columns: new Foreign(columns), rows: new Foreign(rows.map((row) => Object.fromEntries(columns.map((name, at) => [name, row[at]])))), truncated })
     return
   }
   const room = terminal.isLive ? Math.max(12, Math.floor(terminal.columns / 3)) : 2_000
@@ -49,6 +55,13 @@ export const query: Act<[string | undefined, QueryFlags]> = async (cli, sql, fla
   const cell = (row: readonly unknown[], at: number): string => clip(printable(cellText(row[at])), room)
   if (rows.length > 0) terminal.print(...table(order.map((at) => terminal.colors.bold(printable(columns[at]!))), rows.map((row) => order.map((at) => cell(row, at)))))
   terminal.remark(terminal.colors.dim(`${grouped(rows.length)} ${rows.length === 1 ? 'row' : 'rows'}${truncated ? ' of more; --limit 0 shows all' : ''}`))
+}
+
+async function checkAsOf(target: Target, sql: string | undefined, at: number): Promise<void> {
+  if (sql === undefined) throw new SyncError('ARGUMENT_INVALID', '--as-of needs a statement.')
+  if (at > systemClock.now()) throw new SyncError('ARGUMENT_INVALID', `--as-of ${new Date(at).toISOString()} is in the future.`)
+  // Opening migrates a store of an older version, whose history has another shape.
+  await (await openForReading(target))?.close()
 }
 
 /** The bookkeeping columns of a table come last, except its key. */

@@ -1,10 +1,11 @@
 import pg from 'pg'
 import { maskUrl } from '../redaction/mask-url.ts'
 import { SyncError } from '../contract/index.ts'
+import { statementAsOf } from '../stores/postgres/as-of.ts'
 import { parseJson } from '../values/json.ts'
 import { tookTooLong, type Selection, type SelectOptions } from './select-from.ts'
 
-export async function selectFromPostgres(url: string, sql: string, { limit, tenant, deadlineMs = 0 }: SelectOptions): Promise<Selection> {
+export async function selectFromPostgres(url: string, sql: string, { limit, tenant, deadlineMs = 0, asOf }: SelectOptions): Promise<Selection> {
   const client = new pg.Client({
     connectionString: url, application_name: 'tidemark query', connectionTimeoutMillis: 10_000, types: { getTypeParser } as pg.CustomTypesConfig,
     // Of the session, so that a query which ends its transaction cannot write in the next one either.
@@ -17,9 +18,11 @@ export async function selectFromPostgres(url: string, sql: string, { limit, tena
     throw new SyncError('STORE_UNAVAILABLE', `Cannot reach ${maskUrl(url)}: ${cause instanceof Error ? cause.message : String(cause)}.`, { cause })
   }
   try {
-    await client.query('begin read only')
+    await client.query('begin isolation level repeatable read read only')
     await client.query("select set_config('tidemark.tenant', $1, true), set_config('statement_timeout', $2, true)", [tenant, String(deadlineMs)])
-    const { fields, rows } = await readRows(client, sql, limit)
+    const statement = sql.trim().replace(/;\s*$/, '')
+    const read = async (text: string, ...parameters: unknown[]) => (await client.query<Record<string, unknown>>(text, parameters)).rows
+    const { fields, rows } = await readRows(client, asOf === undefined ? statement : await statementAsOf(read, statement, asOf), limit)
     const truncated = limit > 0 && rows.length > limit
     return { columns: fields.map(({ name }) => name), rows: truncated ? rows.slice(0, limit) : rows, truncated }
   } catch (error) {
@@ -33,10 +36,9 @@ export async function selectFromPostgres(url: string, sql: string, { limit, tena
 const QUERY_CANCELED = '57014'
 
 /** `extended`: the protocol that takes one statement and no more. */
-async function readRows(client: pg.Client, sql: string, limit: number): Promise<pg.QueryArrayResult<unknown[]>> {
+async function readRows(client: pg.Client, statement: string, limit: number): Promise<pg.QueryArrayResult<unknown[]>> {
   const query = (text: string): Promise<pg.QueryArrayResult<unknown[]>> =>
     client.query({ text, rowMode: 'array', queryMode: 'extended' } as pg.QueryArrayConfig) as Promise<pg.QueryArrayResult<unknown[]>>
-  const statement = sql.trim().replace(/;\s*$/, '')
   // What a cursor cannot hold is an explanation, and short.
   if (limit === 0 || /^explain\b/i.test(statement)) return query(statement)
   await query(`declare answer no scroll cursor for ${statement}`)

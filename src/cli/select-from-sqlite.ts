@@ -1,8 +1,9 @@
 import { DatabaseSync } from '@photostructure/sqlite'
 import { SyncError } from '../contract/index.ts'
+import { showAsOf } from '../stores/sqlite/as-of.ts'
 import { tookTooLong, type Selection, type SelectOptions } from './select-from.ts'
 
-export function selectFromSqlite(file: string, sql: string, { limit, deadlineMs = Infinity }: SelectOptions): Selection {
+export function selectFromSqlite(file: string, sql: string, { limit, tenant, deadlineMs = Infinity, asOf }: SelectOptions): Selection {
   const database = open(file)
   // SQLite lets nobody else in while it looks, so the statement has to look at the clock itself.
   const until = performance.now() + deadlineMs
@@ -12,7 +13,9 @@ export function selectFromSqlite(file: string, sql: string, { limit, deadlineMs 
     if (isLate) throw new Error('too late')
     return 1
   })
+  let guard: ReturnType<typeof showAsOf> | null = null
   try {
+    if (asOf !== undefined) guard = showAsOf(database, tenant, asOf)
     const statement = database.prepare(sql)
     if (hasMore(sql, statement.expandedSQL ?? sql)) throw new SyncError('ARGUMENT_INVALID', 'A query is one statement; this text goes on after it.')
     statement.setReadBigInts(true)
@@ -25,7 +28,7 @@ export function selectFromSqlite(file: string, sql: string, { limit, deadlineMs 
     }
     return { columns, rows, truncated: false }
   } catch (error) {
-    throw isLate ? tookTooLong(deadlineMs) : translated(error)
+    throw guard?.refusal ?? (isLate ? tookTooLong(deadlineMs) : translated(error))
   } finally {
     database.close()
   }

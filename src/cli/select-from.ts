@@ -15,6 +15,8 @@ export interface SelectOptions {
   readonly tenant: string
   /** How long it may take. On SQLite only for a statement that asks `tidemark_in_time()` of every row it looks at. */
   readonly deadlineMs?: number
+  /** In ms: the tenant's tables appear as they were then. */
+  readonly asOf?: number | undefined
 }
 
 /** What to do about it is the same for both databases. */
@@ -29,6 +31,7 @@ export async function selectFrom(location: StoreLocation, sql: string, options: 
   if (!READING.has(verb.toLowerCase())) {
     throw new SyncError('ARGUMENT_INVALID', `A query begins with ${[...READING].join(', ')}; this one begins with ${JSON.stringify(verb || sql.slice(0, 20))}.`)
   }
+  if (options.asOf !== undefined && verb.toLowerCase() === 'explain') throw new SyncError('ARGUMENT_INVALID', 'EXPLAIN does not go with --as-of.')
   switch (location.kind) {
     case 'sqlite':
       return (await import('./select-from-sqlite.ts')).selectFromSqlite(location.file, sql, options)

@@ -7,9 +7,8 @@ import {
 } from '../webhooks/manage.ts'
 import { shownUrl } from '../webhooks/shown-url.ts'
 import { createSender } from '../webhooks/send.ts'
-import { canonicalInstant, instantMs } from '../values/instant.ts'
 import { actorName } from './actor.ts'
-import { countOrZeroArgument } from './arguments.ts'
+import { countOrZeroArgument, timeArgument } from './arguments.ts'
 import type { Act, Cli } from './cli.ts'
 import { isoTime } from './json-document.ts'
 import { printable } from './printable.ts'
@@ -237,10 +236,4 @@ function oneOfArgument<Word extends string>(words: readonly Word[]): (text: stri
     if (wrong !== undefined) throw new InvalidArgumentError(`${JSON.stringify(wrong)} is none of ${words.join(', ')}.`)
     return given as Word[]
   }
-}
-
-function timeArgument(text: string): number {
-  const canonical = canonicalInstant(text)
-  if (canonical === null) throw new InvalidArgumentError(`${JSON.stringify(text)} is not a time with a zone, such as 2026-01-31T12:00:00Z.`)
-  return instantMs(canonical)
 }

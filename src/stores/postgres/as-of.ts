@@ -1,0 +1,116 @@
+import { checkAsOf, isoTime, readsThePresent } from '../kit/as-of.ts'
+import { quoteName } from '../kit/columns.ts'
+import { nameChains, type NameChain } from './name-chains.ts'
+
+/** Runs one statement of ours and gives its rows. */
+export type RowsQuery = (sql: string, ...parameters: unknown[]) => Promise<readonly Record<string, unknown>[]>
+
+interface AsOfTable {
+  readonly schema: string
+  readonly name: string
+  readonly history: string
+  readonly columns: ReadonlyArray<{ readonly name: string; readonly type: string }>
+}
+
+/**
+ * The statement, reading the tenant's tables as they were at a time: common table expressions stand in for the tables that it
+ * names. They need no right to create anything, so they also work for a reader's role and on a replica. In a transaction that
+ * reads from one snapshot, with the tenant set.
+ */
+export async function statementAsOf(query: RowsQuery, statement: string, at: number): Promise<string> {
+  const [start] = (await query(
+    `select floor::float8 as floor, floor_committed_at::float8 as "floorAt",
+       (select min(committed_at) from tidemark.commits c where c.tenant_id = t.tenant_id)::float8 as "firstAt"
+     from tidemark.tenants t where tenant_id = current_setting('tidemark.tenant')`,
+  )) as { floor: number; floorAt: number; firstAt: number | null }[]
+  if (start === undefined) return statement
+  checkAsOf(at, start.floor > 0 ? { startMs: start.floorAt, isCompacted: true } : { startMs: start.firstAt, isCompacted: false })
+
+  const chains = nameChains(statement)
+  const tables = await readTables(query, [...new Set(chains.flatMap(({ names }) => names.map(({ name }) => name)))])
+  if (tables.length === 0) {
+    await refusePresent(query, statement, [])
+    return statement
+  }
+  const plain = withoutSchemas(statement, chains, tables)
+  await refusePresent(query, plain, tables)
+  return withTables(plain, tables.flatMap((table) => expressionsOf(table, `timestamptz '${isoTime(at)}'`)))
+}
+
+/** A statement keeps its order and the names of its columns. One with a WITH of its own cannot have another in front. */
+function withTables(statement: string, expressions: readonly string[]): string {
+  if (expressions.length === 0) return statement
+  const isWith = nameChains(statement)[0]?.names[0]?.name === 'with'
+  return `with ${expressions.join(', ')} ${isWith ? 'select * from ' : ''}(${statement}\n)${isWith ? ' as answer' : ''}`
+}
+
+function expressionsOf({ schema, name, history, columns }: AsOfTable, at: string): string[] {
+  const listed = columns.map((column) => quoteName(column.name)).join(', ')
+  const [current, past] = [name, history].map((relation) => `${quoteName(schema)}.${quoteName(relation)}`)
+  return [
+    `${quoteName(name)} as not materialized (select ${listed} from ${current} where _synced_at <= ${at}
+     union all select ${listed} from ${past} where _synced_at <= ${at} and _until_at > ${at})`,
+    `${quoteName(history)} as not materialized (select * from ${past} where _until_at <= ${at})`,
+  ]
+}
+
+/** Of the tables that the statement may name: with hundreds of databases, expressions for all of them would take longer than the query. */
+async function readTables(query: RowsQuery, names: readonly string[]): Promise<AsOfTable[]> {
+  // Columns of the user's own have no past.
+  const rows = await query(
+    `select n.nspname::text as schema, c.relname::text as name, h.relname::text as history, json_agg(json_build_object('name', a.attname,
+       'type', format_type(a.atttypid, a.atttypmod)) order by a.attnum)::text as columns
+     from tidemark.databases d join pg_class c on c.oid = to_regclass(d.table_name) join pg_class h on h.oid = to_regclass(d.history_name)
+     join pg_namespace n on n.oid = c.relnamespace join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+     where d.tenant_id = current_setting('tidemark.tenant') and (c.relname = any($1::text[]) or h.relname = any($1::text[]))
+       and exists (select from pg_attribute o where o.attrelid = h.oid and o.attname = a.attname and not o.attisdropped)
+     group by n.nspname, c.relname, h.relname`, names,
+  )
+  return rows.map((row) => ({ ...row, columns: JSON.parse(row['columns'] as string) as AsOfTable['columns'] } as AsOfTable))
+}
+
+/** `acme.customers` becomes `customers`: an expression has no schema. */
+function withoutSchemas(statement: string, chains: readonly NameChain[], tables: readonly AsOfTable[]): string {
+  const relations = new Set(tables.flatMap(({ schema, name, history }) => [name, history].map((relation) => JSON.stringify([schema, relation]))))
+  let [text, from] = ['', 0]
+  for (const { names } of chains) {
+    const at = names.findIndex(({ name }, place) => place > 0 && place < 3 && relations.has(JSON.stringify([names[place - 1]!.name, name])))
+    if (at === -1) continue
+    text += statement.slice(from, names[0]!.start)
+    from = names[at]!.start
+  }
+  return text + statement.slice(from)
+}
+
+/**
+ * A view of the user's, or the table of another tenant, would show the present. Planned with expressions that touch no table,
+ * the statement may not touch a table of records either.
+ */
+async function refusePresent(query: RowsQuery, statement: string, tables: readonly AsOfTable[]): Promise<void> {
+  const [row] = await query(`explain (format json, verbose) ${withTables(statement, tables.flatMap(standInsFor))}`)
+  const plan = row?.['QUERY PLAN']
+  const scanned = [...relationsIn(typeof plan === 'string' ? JSON.parse(plan) : plan)]
+  const [past] = await query(
+    `select format('%I.%I', n.nspname, c.relname) as name from unnest($1::text[], $2::text[]) as scanned (schema, name)
+     join pg_namespace n on n.nspname = scanned.schema join pg_class c on c.relnamespace = n.oid and c.relname = scanned.name
+     where (select count(*) from pg_attribute a where a.attrelid = c.oid and a.attname in ('_created_sequence', '_synced_at') and not a.attisdropped) = 2 limit 1`,
+    scanned.map(([schema]) => schema), scanned.map(([, name]) => name),
+  )
+  if (past !== undefined) throw readsThePresent(past['name'] as string)
+}
+
+function standInsFor({ name, history, columns }: AsOfTable): string[] {
+  const row = (all: AsOfTable['columns']): string => all.map((column) => `null::${column.type} as ${quoteName(column.name)}`).join(', ')
+  const until = [{ name: '_until_sequence', type: 'bigint' }, { name: '_until_at', type: 'timestamptz' }]
+  return [
+    `${quoteName(name)} as materialized (select ${row(columns)} from pg_catalog.generate_series(1, 0))`,
+    `${quoteName(history)} as materialized (select ${row([...until, ...columns])} from pg_catalog.generate_series(1, 0))`,
+  ]
+}
+
+function* relationsIn(node: unknown): Generator<[schema: string, name: string]> {
+  if (typeof node !== 'object' || node === null) return
+  const { 'Relation Name': name, Schema: schema } = node as Record<string, unknown>
+  if (typeof name === 'string' && typeof schema === 'string') yield [schema, name]
+  for (const member of Object.values(node)) yield* relationsIn(member)
+}

@@ -1,0 +1,54 @@
+import { randomUUID } from 'node:crypto'
+import { constants, type DatabaseSyncInstance } from '@photostructure/sqlite'
+import type { SyncError } from '../../contract/index.ts'
+import { checkAsOf, isoTime, readsThePresent } from '../kit/as-of.ts'
+import { quoteName } from '../kit/columns.ts'
+
+/** Set once a statement was refused because it reads a table past its view. */
+export interface AsOfGuard {
+  refusal: SyncError | null
+}
+
+/**
+ * Hides the tables of a tenant behind temporary views that show them as they were at a time, on a connection that only reads.
+ * A transaction is left open, so that the history which was checked is the one that is read.
+ */
+export function showAsOf(db: DatabaseSyncInstance, tenant: string, at: number): AsOfGuard {
+  db.exec('begin')
+  const found = db.prepare(
+    `select tenant_id as id, floor, floor_committed_at as floorAt, (select min(committed_at) from tidemark_commits c where c.tenant_id = t.tenant_id) as firstAt
+     from tidemark_tenants t where name = ?`,
+  ).get(tenant) as { id: number; floor: number; floorAt: number; firstAt: number | null } | undefined
+  if (found === undefined) return { refusal: null }
+  checkAsOf(at, found.floor > 0 ? { startMs: found.floorAt, isCompacted: true } : { startMs: found.firstAt, isCompacted: false })
+
+  // The views that read the tables have names that no statement can guess: a CTE named like a table would pass for its view.
+  const inner = `tidemark_as_of_${randomUUID()}_`
+  const records = db.prepare('select table_name as name, tenant_id = ? as isOurs from tidemark_databases').all(found.id) as { name: string; isOurs: number }[]
+  for (const { name, isOurs } of records) {
+    if (isOurs === 1) for (const sql of viewsOf(db, name, inner, `'${isoTime(at)}'`)) db.exec(sql)
+  }
+  const tables = new Set(records.flatMap(({ name }) => [name.toLowerCase(), `${name}_history`.toLowerCase()]))
+  const guard: AsOfGuard = { refusal: null }
+  db.setAuthorizer((action, table, _column, schema, reader) => {
+    const isPast = action === constants.SQLITE_READ && table !== null && schema === 'main' && tables.has(table.toLowerCase()) && reader?.startsWith(inner) !== true
+    if (!isPast) return constants.SQLITE_OK
+    guard.refusal ??= readsThePresent(table)
+    return constants.SQLITE_DENY
+  })
+  return guard
+}
+
+function viewsOf(db: DatabaseSyncInstance, table: string, inner: string, at: string): string[] {
+  const [current, history] = [quoteName(table), quoteName(`${table}_history`)]
+  // Columns of the user's own have no past.
+  const columns = db.prepare('select name from pragma_table_info(?1) where name in (select name from pragma_table_info(?2)) order by cid').all(table, `${table}_history`)
+    .map((row) => quoteName((row as { name: string }).name)).join(', ')
+  return [
+    `create temp view ${quoteName(inner + table)} as select ${columns} from main.${current} where _synced_at <= ${at}
+     union all select ${columns} from main.${history} where _synced_at <= ${at} and _until_at > ${at}`,
+    `create temp view ${current} as select * from temp.${quoteName(inner + table)}`,
+    `create temp view ${quoteName(`${inner}${table}_history`)} as select * from main.${history} where _until_at <= ${at}`,
+    `create temp view ${history} as select * from temp.${quoteName(`${inner}${table}_history`)}`,
+  ]
+}

@@ -1,0 +1,107 @@
+import { expect, test } from 'vitest'
+import type { StoreLocation } from '../../src/config/store-url.ts'
+import { selectFrom } from '../../src/cli/select-from.ts'
+import type { Store } from '../../src/contract/index.ts'
+import { remove, START, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
+
+export interface AsOfStore {
+  readonly store: Store
+  readonly location: StoreLocation
+  /** Runs statements of the user's own. */
+  run(sql: string): Promise<void>
+  /** The name of a tenant's table, as its owner writes it in SQL. */
+  table(tenant: string, database: string): string
+  /** The same by a qualified name. */
+  qualified(tenant: string, database: string): string
+}
+
+const SECOND = 1_000
+
+/** Commits at seconds 10, 20, 30 and 40: created, changed, deleted, returned. */
+async function land(store: Store): Promise<void> {
+  const sync = await SyncDriver.take(store)
+  const at = async (seconds: number, landings: Parameters<SyncDriver['cycle']>[0]): Promise<void> => {
+    await sync.cycle(landings, { at: START + seconds * SECOND })
+  }
+  await at(10, [upsert('a', { name: 'Ada', age: 1 }), upsert('b', { name: "Bob 'quoted'", age: 2 })])
+  await at(20, [upsert('a', { name: 'Ada', age: 30 }), upsert('c', { name: 'Cyd', age: 3, city: 'Bern' })])
+  await at(30, [remove('a'), upsert('b', { name: 'Bob', age: 2 })])
+  await at(40, [upsert('a', { name: 'Ada again', age: 31 })])
+}
+
+/** `open` gives a store that nothing has landed in. */
+export function describeAsOf(open: () => Promise<AsOfStore>): void {
+  const names = async ({ location }: AsOfStore, sql: string, seconds: number, tenant = 'default'): Promise<unknown> => (
+    (await selectFrom(location, sql, { limit: 0, tenant, asOf: START + seconds * SECOND })).rows.map((row) => (row.length === 1 ? row[0] : row))
+  )
+
+  test('tables appear as they were at each commit, and between two', async () => {
+    const opened = await open()
+    await land(opened.store)
+    const things = opened.table('default', 'things')
+    const rows = (seconds: number): Promise<unknown> => names(opened, `select _key, name, age from ${things} order by _key desc`, seconds)
+    expect(await rows(10)).toEqual([['b', "Bob 'quoted'", 2], ['a', 'Ada', 1]])
+    expect(await rows(19.999)).toEqual([['b', "Bob 'quoted'", 2], ['a', 'Ada', 1]])
+    expect(await rows(20)).toEqual([['c', 'Cyd', 3], ['b', "Bob 'quoted'", 2], ['a', 'Ada', 30]])
+    expect(await rows(30)).toEqual([['c', 'Cyd', 3], ['b', 'Bob', 2]])
+    expect(await rows(45)).toEqual([['c', 'Cyd', 3], ['b', 'Bob', 2], ['a', 'Ada again', 31]])
+    expect(await names(opened, `select count(*) from ${things}`, 30)).toEqual([2])
+    expect(await names(opened, `select _key, _until_at is not null from ${things}_history order by _until_sequence`, 20)).toMatchObject([['a', expect.anything()]])
+  })
+
+  test('the statement keeps its shape: a WITH of its own, texts, comments, sets and aliases', async () => {
+    const opened = await open()
+    await land(opened.store)
+    const things = opened.table('default', 'things')
+    expect(await names(opened, `with bobs as (select name from ${things} where age = 2) select * from bobs -- the end`, 20)).toEqual(["Bob 'quoted'"])
+    expect(await names(opened, `with recursive n (i) as (select 1 union all select i + 1 from n where i < 2) select i, t.name from n join ${things} t on t.age = i order by i`, 10))
+      .toEqual([[1, 'Ada'], [2, "Bob 'quoted'"]])
+    expect(await names(opened, `select 'from ${things} -- ''x''' as "a ""b""" /* ${things} */ union all select name from ${things} where age = 3`, 20)).toEqual([`from ${things} -- 'x'`, 'Cyd'])
+    expect(await names(opened, `select a.name, b.name from ${things} a, ${things} b where a._key < b._key;`, 10)).toEqual([['Ada', "Bob 'quoted'"]])
+    const { columns } = await selectFrom(opened.location, `select name, name from ${things}`, { limit: 1, tenant: 'default', asOf: START + 20 * SECOND })
+    expect(columns).toEqual(['name', 'name'])
+    await expect(names(opened, `delete from ${things}`, 20)).rejects.toMatchObject({ code: 'ARGUMENT_INVALID' })
+    await expect(names(opened, `select 1); delete from ${things}; select (2`, 20)).rejects.toMatchObject({ code: 'ARGUMENT_INVALID' })
+    await expect(names(opened, `explain select * from ${things}`, 20)).rejects.toMatchObject({ code: 'ARGUMENT_INVALID' })
+  })
+
+  test('a name with quotes, and columns of the user\'s own, which have no past', async () => {
+    const opened = await open()
+    const sync = await SyncDriver.take(opened.store)
+    const database = 'Odd-Name'
+    await sync.cycle([upsert('a', { 'a "b"': 1 }, { database })], { at: START + 10 * SECOND })
+    await sync.cycle([upsert('a', { 'a "b"': 2 }, { database })], { at: START + 20 * SECOND })
+    await opened.run(`alter table ${opened.table('default', database)} add column mine integer default 7`)
+    expect(await names(opened, `select "a ""b""" from ${opened.table('default', database)}`, 10)).toEqual([1])
+    await expect(names(opened, `select mine from ${opened.table('default', database)}`, 10)).rejects.toMatchObject({ code: 'ARGUMENT_INVALID' })
+  })
+
+  test('no history at a time before the first commit, or before what compaction kept: the message says from when on', async () => {
+    const opened = await open()
+    await land(opened.store)
+    const sql = `select name from ${opened.table('default', 'things')} order by _key`
+    await expect(names(opened, sql, 9)).rejects.toMatchObject({ code: 'ARGUMENT_INVALID', message: expect.stringContaining('from 2026-01-01T00:00:10.000Z on') })
+    while ((await opened.store.compact({ before: START + 25 * SECOND, scanMax: 1 })).more);
+    await expect(names(opened, sql, 19)).rejects.toMatchObject({ code: 'ARGUMENT_INVALID', message: expect.stringContaining('from 2026-01-01T00:00:20.000Z on') })
+    expect(await names(opened, sql, 20)).toEqual(['Ada', "Bob 'quoted'", 'Cyd'])
+  })
+
+  test('invariant 10: a table of another tenant is refused, also by its qualified name', async () => {
+    const opened = await open()
+    await land(opened.store)
+    await land(opened.store.forTenant('acme'))
+    expect(await names(opened, `select count(*) from ${opened.table('acme', 'things')}`, 10, 'acme')).toEqual([2])
+    for (const name of [opened.qualified('default', 'things'), `${opened.qualified('default', 'things')}_history`]) {
+      await expect(names(opened, `select * from ${name}`, 10, 'acme')).rejects.toMatchObject({ code: 'ARGUMENT_INVALID', message: expect.stringContaining('present') })
+      await expect(names(opened, `select count(*) from ${name}`, 10, 'acme')).rejects.toMatchObject({ code: 'ARGUMENT_INVALID' })
+    }
+  })
+
+  test('a view of the user\'s would show the present, so it is refused', async () => {
+    const opened = await open()
+    await land(opened.store)
+    await opened.run(`create view adults as select * from ${opened.table('default', 'things')} where age > 18`)
+    await expect(names(opened, 'select * from adults', 10)).rejects.toMatchObject({ code: 'ARGUMENT_INVALID', message: expect.stringContaining('present') })
+    await expect(names(opened, `select * from ${opened.table('default', 'things')} join adults using (_key)`, 10)).rejects.toMatchObject({ code: 'ARGUMENT_INVALID' })
+  })
+}

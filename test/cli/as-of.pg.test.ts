@@ -1,0 +1,45 @@
+import { describe, expect, inject, onTestFinished, test } from 'vitest'
+import { selectFrom } from '../../src/cli/select-from.ts'
+import { nameChains } from '../../src/stores/postgres/name-chains.ts'
+import { openPostgresStore } from '../../src/stores/postgres/store.ts'
+import { START, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
+import { createDatabase, dropDatabase } from '../setup/postgres-server.ts'
+import { query } from '../stores/postgres-harness.ts'
+import { describeAsOf, type AsOfStore } from './as-of-cases.ts'
+
+const server = inject('postgresUrl')
+
+async function open(): Promise<AsOfStore> {
+  const url = await createDatabase(server)
+  const store = await openPostgresStore({ url, poolMax: 2 })
+  onTestFinished(async () => {
+    await store.close()
+    await dropDatabase(server, url)
+  })
+  const table = (_tenant: string, database: string): string => (/^[a-z_]+$/.test(database) ? database : `"${database}"`)
+  return {
+    store, location: { kind: 'postgres', url }, table,
+    qualified: (tenant, database) => `${tenant === 'default' ? 'public' : tenant}.${table(tenant, database)}`,
+    run: async (sql) => void (await query(url, `${sql}; grant select on all tables in schema public to public`)),
+  }
+}
+
+describe.skipIf(server === '')('as of, on PostgreSQL', () => {
+  describeAsOf(open)
+
+  test('a table may be named with its schema, also by its columns', async () => {
+    const { store, location } = await open()
+    const sync = await SyncDriver.take(store.forTenant('acme'))
+    await sync.cycle([upsert('a', { name: 'Ada' })], { at: START })
+    await sync.cycle([upsert('a', { name: 'Eve' })], { at: START + 1_000 })
+    for (const sql of ['select name from acme.things', 'select acme.things.name from acme . /* x */ "things"', 'select things.name from ACME.Things', 'select name from things', 'with things as (select name from things) select * from things']) {
+      expect((await selectFrom(location, sql, { limit: 0, tenant: 'acme', asOf: START })).rows).toEqual([['Ada']])
+    }
+  })
+
+  test('names are found outside of texts and comments only', () => {
+    const found = (sql: string): string[] => nameChains(sql).map(({ names }) => names.map(({ name }) => name).join('|'))
+    expect(found(`select A.b, "C ""d"".e".f from x -- y.z\n/* p /* q */ r */ where 'it''s s.t' = $tag$ u.v $tag$ and E'a\\'b w.w' <> $$ k $$ and 1.5e3 > g .\n h`))
+      .toEqual(['select', 'a|b', 'C "d".e|f', 'from', 'x', 'where', 'and', 'and', 'g|h'])
+  })
+})

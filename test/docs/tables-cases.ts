@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest'
+import type { Store } from '../../src/contract/index.ts'
+import { selectFrom } from '../../src/cli/select-from.ts'
+import type { StoreLocation } from '../../src/config/store-url.ts'
+import { remove, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
+import { blocksOf, commandsIn } from './blocks.ts'
+
+const PAGE = 'docs/guides/tables.md'
+const database = 'customers'
+const sorted = (rows: readonly (readonly unknown[])[]) => rows.toSorted(([a], [b]) => String(a).localeCompare(String(b)))
+
+/** The queries of the guide, on a store that changed before and after the time they name. */
+export function describeTablesGuide(open: () => Promise<{ store: Store; location: StoreLocation }>): void {
+  test(`${PAGE}: the history queries answer alike in SQL and by --as-of`, async () => {
+    const { store, location } = await open()
+    const sync = await SyncDriver.take(store)
+    const customer = (key: string, name: string) => upsert(key, { name, email: `${name}@example.com` }, { database })
+    await sync.cycle([customer('1', 'ada'), customer('2', 'bob')], { at: Date.UTC(2026, 9, 1) })
+    await sync.cycle([customer('1', 'eve')], { at: Date.UTC(2026, 10, 2) })
+    await sync.cycle([remove('2', { database })], { at: Date.UTC(2026, 10, 3) })
+
+    const [asOf, dimension] = blocksOf(PAGE).filter(({ language }) => language === 'sql').map(({ text }) => text)
+    const [command] = blocksOf(PAGE).flatMap(commandsIn).filter(([verb]) => verb === 'query')
+    const select = async (sql: string, at?: number) => (await selectFrom(location, sql, { limit: 0, tenant: 'default', asOf: at })).rows
+    const then = [['ada', 'ada@example.com'], ['bob', 'bob@example.com']]
+    expect(command!.slice(0, 2)).toEqual(['query', '--as-of'])
+    expect(sorted(await select(asOf!))).toEqual(then)
+    expect(sorted(await select(command![3]!, Date.parse(command![2]!)))).toEqual(then)
+    expect(await select(dimension!)).toMatchObject([
+      ['1', 'ada', expect.stringContaining('2026-10-01'), expect.stringContaining('2026-11-02'), 0],
+      ['1', 'eve', expect.stringContaining('2026-11-02'), null, 1],
+      ['2', 'bob', expect.stringContaining('2026-10-01'), expect.stringContaining('2026-11-03'), 0],
+    ])
+  })
+}
