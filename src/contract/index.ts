@@ -6,10 +6,22 @@ export type { AsOf, Change, CycleFacts, Execute, Lookup, Mode, Pacing, Page, Sec
 export { NEVER_RUN } from './checkpoint.ts'
 export type { BackfillNeed, Checkpoint, Inflight, LastError, Lease, Outline, StateText, SyncRef } from './checkpoint.ts'
 export type {
-  Acquired, AcquireRequest, Action, AuditEntry, BeginRequest, Begun, ChangesQuery, Column, ColumnKind, ColumnType, Commit,
-  CommitOutcome, CycleRecord, CycleReport, DatabaseInfo, Ear, Erased, Held, Landing, LandingCounts, Listening, Listing, LogEntry, Move, Occupied, Pause, PauseRequest, Pauses, Quarantined,
-  QuarantineEntry, Row, ScalarType, SealedText, Signal, SlotRequest, Slots, Standing, Standings, StandingsQuery, StopReason, Store, Sweep, Trail, TrailEntry, TrailQuery, WrappedKey,
+  Acquired, AcquireRequest, Action, BeginRequest, Begun, ChangesQuery, Column, ColumnKind, ColumnType, Commit,
+  CommitOutcome, CycleRecord, CycleReport, DatabaseInfo, Ear, Erased, Held, Landing, LandingCounts, Listening, Listing, LogEntry, Move, Occupied,
+  Row, ScalarType, Standing, Standings, StandingsQuery, StopReason, Store, Sweep,
 } from './store.ts'
+export type { ApiKeyStore } from './store/api-keys.ts'
+export type { AuditEntry, AuditLog, Trail, TrailEntry, TrailQuery } from './store/audit.ts'
+export type { ConsumerStore } from './store/consumers.ts'
+export type { CursorSecretStore } from './store/cursor-secrets.ts'
+export type { DataKeyStore, SealedText, WrappedKey } from './store/data-keys.ts'
+export type { InboundStore } from './store/inbound.ts'
+export type { Kernel } from './store/kernel.ts'
+export type { PacingStore, Pause, PauseRequest, Pauses, SlotRequest, Slots } from './store/pacing.ts'
+export type { Quarantine, Quarantined, QuarantineEntry } from './store/quarantine.ts'
+export type { Signal, SyncDirectory } from './store/syncs.ts'
+export type { TenantDirectory } from './store/tenants.ts'
+export type { WebhookStore } from './store/webhooks.ts'
 export type { Consumer, ConsumerName } from './consumers.ts'
 export type {
   ApiKey, Compacted, CompactRequest, CursorSecret, CursorSecretOffer, FeedEntry, FeedPage, FeedQuery,

@@ -1,9 +1,18 @@
 import type { Checkpoint, Inflight, Lease, Outline, StateText, SyncRef } from './checkpoint.ts'
-import type { Consumer, ConsumerName } from './consumers.ts'
 import type { ErrorCode } from './errors.ts'
-import type { ApiKey, Compacted, CompactRequest, CursorSecret, CursorSecretOffer, FeedPage, FeedQuery } from './feed.ts'
 import type { AsOf, Mode } from './page.ts'
-import type { Delivery, DeliveryNote, InboundClaim, InboundMessage, KeptMessage, Webhook, WebhookClaim, WebhookEdit, WebhookPlace, WebhookSettings } from './webhooks.ts'
+import type { Kernel } from './store/kernel.ts'
+import type { SyncDirectory } from './store/syncs.ts'
+import type { TenantDirectory } from './store/tenants.ts'
+import type { AuditLog } from './store/audit.ts'
+import type { DataKeyStore } from './store/data-keys.ts'
+import type { PacingStore } from './store/pacing.ts'
+import type { Quarantine, Quarantined } from './store/quarantine.ts'
+import type { ApiKeyStore } from './store/api-keys.ts'
+import type { CursorSecretStore } from './store/cursor-secrets.ts'
+import type { ConsumerStore } from './store/consumers.ts'
+import type { WebhookStore } from './store/webhooks.ts'
+import type { InboundStore } from './store/inbound.ts'
 
 /**
  * What a store promises. Bound to one tenant: no method takes a tenant, so none can take a wrong one (invariant 10).
@@ -12,173 +21,9 @@ import type { Delivery, DeliveryNote, InboundClaim, InboundMessage, KeptMessage,
  * Every `at` is the caller's clock in milliseconds. A store with a clock of its own (PostgreSQL) judges leases by that
  * one; no promise depends on either, only on epochs.
  */
-export interface Store {
-  readonly tenant: string
-  /** Set when the database is a copy that follows another, perhaps a little behind: it can be read, and what would write is refused (STORE_READONLY). */
-  readonly isReplica?: boolean
-  /** The same database, for another tenant. Shares connections; close only the store that was opened. */
-  forTenant(tenant: string): Store
-  /** The names of all that this database knows, sorted: the one look beyond its own. */
-  tenants(): Promise<string[]>
-  /**
-   * Erases everything of this tenant for good, with the keys of its states: what a copy elsewhere still holds of them opens
-   * no more. Its name and its sequence stay, so that nobody takes what comes later for what was, and a new trail begins
-   * with the record of the erasure. Refused while a lease runs. What ran out before is worth nothing for ever: epochs go on
-   * from where they were. The tenant is back with the first signal, key or run that somebody asks for.
-   */
-  erase(by: { actor: string; at: number }): Promise<Erased | Occupied>
-  close(): Promise<void>
-
-  // ── the cycle ──────────────────────────────────────────────────────────────────────────────────────────────────────
-  /**
-   * Takes the sync if nobody holds it, or its holder's time is over. The epoch grows with every acquire. Throws
-   * STATE_ROLLED_BACK as `read` does, and so does `begin`.
-   */
-  acquire(ref: SyncRef, request: AcquireRequest): Promise<Acquired | Held>
-  /** False when the lease is no longer ours. */
-  renew(lease: Lease, request: { ttlMs: number; at: number }): Promise<boolean>
-  /**
-   * Ends the lease and, with a report, closes the cycle's record: pages and counts were added up by the commits, so that
-   * a crash loses none; retries and waiting are added here. Does nothing for a stale lease.
-   */
-  release(lease: Lease, report?: CycleReport): Promise<void>
-  /** Starts a cycle, or takes up the unfinished one. Legal only with a valid lease; null when it is not. */
-  begin(lease: Lease, request: BeginRequest): Promise<Begun | null>
-  /** The one door: rows, log, sweep and checkpoint move together or not at all. */
-  commit(commit: Commit): Promise<CommitOutcome>
-
-  // ── the registry ───────────────────────────────────────────────────────────────────────────────────────────────────
-  /**
-   * Of a sync that never ran: version 0 and nothing else. Throws STATE_ROLLED_BACK when the row contradicts the audit log or
-   * the record of cycles; with `forRepair` it is then shown at the version of the audit log, and without a state.
-   */
-  read(ref: SyncRef, options?: { forRepair?: boolean }): Promise<Checkpoint>
-  /** Where all of them stand, or those that moved since; one question for any number of syncs. */
-  standings(query: StandingsQuery): Promise<Standings>
-  /**
-   * Tells at once, across processes, of what somebody idle may be waiting for: a signal, or a lease given back. A help and
-   * no promise: whoever listens also asks now and then, and a store that has no way to tell is never live.
-   */
-  listen(ear: Ear): Listening
-  /** Every sync this tenant has ever run, by worker and name. */
-  syncs(): Promise<SyncRef[]>
-  /** Pausing and asking for a run; neither touches state. */
-  signal(ref: SyncRef, signal: Signal): Promise<void>
-  /** Newest first. */
-  audit(ref: SyncRef, options?: { limit?: number }): Promise<AuditEntry[]>
-  /** The whole trail of the tenant, with the hashes that chain it; see registry/trail.ts. Oldest first, and newest first below `before`. */
-  trail(query: TrailQuery): Promise<Trail>
-  /** The ids of the keys that wrap a data key of any tenant, sorted: beside `tenants`, the only look beyond its own. */
-  wrappingKeys(): Promise<string[]>
-  /** The tenant's data keys, wrapped, oldest first. The newest seals; the others still open what they sealed. */
-  dataKeys(): Promise<WrappedKey[]>
-  /** False when a key of that id is there already, or is no longer wrapped by the one named in `replaces`. Audited. */
-  putDataKey(key: WrappedKey, by: { actor: string; at: number; replaces?: string }): Promise<boolean>
-  /** Sealed texts at rest that another data key than `except` sealed. Those of the audit log are not among them: it is never rewritten. */
-  sealedTexts(query: { except: string; limit: number }): Promise<SealedText[]>
-  /** Replaces one with the same text under the newest key; false when it is no longer what was read. */
-  reseal(text: SealedText, sealed: string): Promise<boolean>
-  /** Audited. False while anything, the audit log included, is sealed with it, for the newest, and for one that is not there. */
-  removeDataKey(id: string, by: { actor: string; at: number }): Promise<boolean>
-  /** Newest first; without a ref, of every sync. */
-  cycles(ref: SyncRef | null, options?: { limit?: number }): Promise<CycleRecord[]>
-  /**
-   * Gives the next slots of a pacer to the caller alone, evenly spaced after the last one given to anybody, and none in the
-   * past. What is never used is lost.
-   */
-  takeSlots(request: SlotRequest): Promise<Slots>
-  /** Where each pacer of a worker stands: pacer → ms of the last slot given. */
-  pacers(worker: string): Promise<Record<string, number>>
-  /** Keeps a pause that a source has announced. Of two pauses of the same account the one that ends later stays. */
-  notePause(request: PauseRequest): Promise<void>
-  /** The pauses of a worker's accounts that are not over. */
-  pauses(query: { worker: string; at: number }): Promise<Pauses>
-
-  // ── what has landed ────────────────────────────────────────────────────────────────────────────────────────────────
-  /** The newest sequence; 0 when nothing has landed. */
-  position(): Promise<number>
-  /** Log entries with a sequence above `after`, ascending. */
-  changes(query: ChangesQuery): Promise<LogEntry[]>
-  /** Live rows in key order (by UTF-8 bytes), above `after`. */
-  /** With `bytesMax` a page ends once its records have that many bytes, so a short page need not be the last. */
-  rows(query: { database: string; after?: string; limit: number; bytesMax?: number }): Promise<Row[]>
-  row(database: string, key: string): Promise<Row | null>
-  /** Every log entry of one key, ascending: why the row is as it is. */
-  history(database: string, key: string): Promise<LogEntry[]>
-  databases(): Promise<DatabaseInfo[]>
-  /** Their names alone, in order: what a request can afford to ask. */
-  databaseNames(): Promise<string[]>
-  quarantined(query?: { ref?: SyncRef; limit?: number }): Promise<QuarantineEntry[]>
-
-  // ── the served side ────────────────────────────────────────────────────────────────────────────────────────────────
-  /** The log as the feed serves it; see FeedQuery. */
-  feed(query: FeedQuery): Promise<FeedPage>
-  /** The newest sequence committed before this time, in ms: whoever reads on from it misses nothing of that time and later. */
-  sequenceBefore(time: number): Promise<number>
-  /**
-   * Forgets entries that no row stands on, from the oldest on, and moves the floor with them; and records of cycles that none
-   * of what is left came with. What a cycle under way may still count stays, and so do the newest cycles of every sync, the
-   * last complete one, and the one its checkpoint comes from.
-   */
-  compact(request: CompactRequest): Promise<Compacted>
-  /** Newest first, never empty; the offer is taken when one is needed. A replica takes none, and refuses when it has nothing to tell. */
-  cursorSecrets(offer: CursorSecretOffer): Promise<CursorSecret[]>
-  /** By its id alone, of whichever tenant: a caller says who it is before anybody knows whose data it may see. */
-  apiKey(id: string): Promise<ApiKey | null>
-  /** This tenant's, oldest first. */
-  apiKeys(): Promise<ApiKey[]>
-  /** Belongs to this tenant, whatever it says. Audited; `by` defaults to `program`. */
-  addApiKey(key: Omit<ApiKey, 'tenant'>, by?: string): Promise<void>
-  /** Audited. False when this tenant has no such key, or it ends earlier. */
-  endApiKey(id: string, endsAt: number, by: { actor: string; at: number; reason?: string }): Promise<boolean>
-
-  /** In the order of their names. */
-  consumers(): Promise<Consumer[]>
-  /** False, and nothing written, when its owner has so many others already. */
-  putConsumer(consumer: Consumer, bounds: { ownedMax: number }): Promise<boolean>
-  removeConsumer(name: ConsumerName): Promise<boolean>
-  /** Adds requests to a window of time that all processes share, and tells how many there are now, in the same order. Older windows than the one before it are forgotten. */
-  countRequests(window: number, counts: ReadonlyArray<readonly [who: string, count: number]>): Promise<number[]>
-
-  // ── webhooks ───────────────────────────────────────────────────────────────────────────────────────────────────────
-  /** Oldest first. */
-  webhooks(): Promise<Webhook[]>
-  /** Adds it at this place; of one that is there the settings are changed, and where it stands is left alone. Audited; `by` defaults to `program`. */
-  putWebhook(settings: WebhookSettings, place: WebhookPlace, by?: string): Promise<void>
-  /**
-   * Changes what is given of its settings. Its place and what waits stay, so that everything after its place is judged by the
-   * new ones and nothing before it: whoever delivers has to claim anew. At a new URL earlier failures no longer count. Audited.
-   * False when there is none.
-   */
-  editWebhook(id: string, edit: WebhookEdit, by: { actor: string; at: number }): Promise<boolean>
-  /** Replaces its secrets and nothing else, if they still are `replaces`; false when they are not, or there is none. Audited. */
-  rotateWebhook(id: string, secrets: string, by: { actor: string; at: number; replaces: string }): Promise<boolean>
-  /** With all its deliveries. Audited. False when there is none. */
-  removeWebhook(id: string, by: { actor: string; at: number }): Promise<boolean>
-  /** Enables it, makes every delivery due, and goes back or on to a place. How many dead ones are tried again; null without such a webhook. Whoever delivers has to claim anew. Audited. */
-  restartWebhook(id: string, request: { actor: string; at: number; place?: WebhookPlace }): Promise<number | null>
-  /** Stops it for a reason, or lets it go on (null); what waits and what was given up stay as they are. False when there is none. Whoever delivers has to claim anew. Audited. */
-  switchWebhook(id: string, disabled: string | null, by: { actor: string; at: number }): Promise<boolean>
-  /** As `acquire` does for a sync; null when somebody else has it, or it is disabled or gone. */
-  claimWebhook(id: string, request: AcquireRequest): Promise<(WebhookClaim & { readonly webhook: Webhook }) | null>
-  renewWebhook(claim: WebhookClaim, request: { ttlMs: number; at: number }): Promise<boolean>
-  releaseWebhook(claim: WebhookClaim): Promise<void>
-  /**
-   * The secrets to sign the next message with; null when the claim is no longer ours. Read before every message, so that a
-   * rotation, an edit, a pause or a removal holds for every message sent after it was acknowledged.
-   */
-  webhookSecrets(claim: WebhookClaim): Promise<string | null>
-  /** False, and nothing written, when the claim is no longer ours. */
-  noteDeliveries(claim: WebhookClaim, note: DeliveryNote): Promise<boolean>
-  /** In the order of the log. */
-  deliveries(query: { webhook: string; dead: boolean; limit: number }): Promise<Delivery[]>
-  /** Takes a message before anything is done about it: `new` for one alone, for all others it is `busy` or `done`. Of an erased tenant it throws TENANT_ERASED. */
-  claimInbound(message: InboundMessage, claim: InboundClaim): Promise<'new' | 'busy' | 'done'>
-  /** Of one source, those that nobody has claimed since a time. */
-  keptInbound(query: { source: string; before: number; limit: number }): Promise<KeptMessage[]>
-  /** Done, or to be sent again: then it is as if it had never come. */
-  settleInbound(message: InboundMessage, settled: { done: boolean; at: number }): Promise<void>
-}
+export interface Store extends
+  Kernel, SyncDirectory, TenantDirectory, AuditLog, DataKeyStore, PacingStore,
+  Quarantine, ApiKeyStore, CursorSecretStore, ConsumerStore, WebhookStore, InboundStore {}
 
 export interface StandingsQuery {
   readonly at: number
@@ -201,44 +46,6 @@ export interface Standings {
 export interface Standing extends SyncRef {
   readonly checkpoint: Outline
   readonly recent: readonly CycleRecord[]
-}
-
-export interface SlotRequest {
-  readonly worker: string
-  readonly pacer: string
-  readonly count: number
-  readonly paceMs: number
-  readonly at: number
-}
-
-/** By the clock that says `now`: the store's own, or else the `at` of the request. */
-export interface Slots {
-  readonly now: number
-  readonly first: number
-}
-
-/** A source asked not to be asked for a while. */
-export interface PauseRequest {
-  readonly worker: string
-  /** The pacers that the refused request was paced by; empty for a sync without one. */
-  readonly pacers: readonly string[]
-  /** The origin of the refused request; empty when it is not known, and then every origin is meant. */
-  readonly origin: string
-  readonly ms: number
-  readonly at: number
-}
-
-export interface Pause {
-  /** Empty for a sync without a pacer. */
-  readonly pacer: string
-  readonly origin: string
-  readonly until: number
-}
-
-/** By the clock that says `now`: the store's own, or else the `at` of the query. */
-export interface Pauses {
-  readonly now: number
-  readonly pauses: readonly Pause[]
 }
 
 export interface Ear {
@@ -311,11 +118,6 @@ export interface Begun {
   /** By database, the members that landed records have had so far. */
   readonly columns: Readonly<Record<string, readonly Column[]>>
 }
-
-export type Signal =
-  | { readonly kind: 'pause'; readonly actor: string; readonly at: number }
-  | { readonly kind: 'resume'; readonly actor: string; readonly at: number }
-  | { readonly kind: 'trigger'; readonly actor: string; readonly at: number }
 
 // ── the commit ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -447,16 +249,6 @@ export type Landing =
     }
   | { readonly type: 'delete'; readonly database: string; readonly key: string; readonly upstreamAt: string | null }
 
-export interface Quarantined {
-  readonly database: string
-  /** Null when there is no usable one. */
-  readonly key: string | null
-  readonly code: ErrorCode
-  readonly message: string
-  /** As much of the record as can be kept, as text without NUL and lone surrogates. */
-  readonly text: string
-}
-
 /** `bigint`: an integer beyond 64 bits. */
 export type ColumnKind = 'bigint' | 'boolean' | 'integer' | 'json' | 'number' | 'string'
 
@@ -562,61 +354,6 @@ export interface DatabaseInfo {
   readonly history: string
   readonly columns: readonly Column[]
   readonly rows: number
-}
-
-export interface AuditEntry {
-  readonly version: number
-  readonly at: number
-  readonly actor: string
-  /** complete, set, abandon, replay, drift, conflict, pause, resume; of the tenant: new-key, rewrap-key, erase, and those of kit/audit-entries.ts for API keys and webhooks */
-  readonly action: string
-  readonly reason: string
-  readonly cycle: number | null
-  /** The state this entry left in `committed`; null when it did not move it to a value. */
-  readonly state: StateText
-}
-
-/** An entry as it was chained: every field is in the hash. Those of the tenant as a whole name no sync. */
-export interface TrailEntry extends AuditEntry {
-  readonly id: number
-  readonly worker: string | null
-  readonly sync: string | null
-  /** The lease under which it was written; 0 where none is needed. */
-  readonly epoch: number
-  readonly hash: string
-}
-
-export type TrailQuery = { readonly after: number; readonly limit: number } | { readonly before: number; readonly limit: number }
-
-export interface Trail {
-  readonly entries: readonly TrailEntry[]
-  /** The hash of the newest entry, kept apart from it: an entry taken from the end is missed. '' before the first. */
-  readonly head: string
-  readonly count: number
-}
-
-/** A sealed text and where it is: a column of a sync, the secrets of the webhook `sync`, or the cursor secret of the time `column`. */
-export interface SealedText extends SyncRef {
-  readonly table: 'registry' | 'webhooks' | 'cursor_secrets'
-  readonly column: string
-  readonly text: string
-}
-
-/** A key for a tenant's states, itself encrypted with a key that is not in the store. */
-export interface WrappedKey {
-  readonly id: string
-  /** The id of the key that wraps it. */
-  readonly wrappedBy: string
-  readonly wrapped: string
-}
-
-export interface QuarantineEntry extends Quarantined {
-  readonly id: number
-  readonly worker: string
-  readonly sync: string
-  readonly cycle: number
-  readonly page: number
-  readonly at: number
 }
 
 export type StopReason =

@@ -1,0 +1,26 @@
+import type { SyncRef } from '../checkpoint.ts'
+import type { ErrorCode } from '../errors.ts'
+
+/** Records that could not be committed. */
+export interface Quarantine {
+  quarantined(query?: { ref?: SyncRef; limit?: number }): Promise<QuarantineEntry[]>
+}
+
+export interface Quarantined {
+  readonly database: string
+  /** Null when there is no usable one. */
+  readonly key: string | null
+  readonly code: ErrorCode
+  readonly message: string
+  /** As much of the record as can be kept, as text without NUL and lone surrogates. */
+  readonly text: string
+}
+
+export interface QuarantineEntry extends Quarantined {
+  readonly id: number
+  readonly worker: string
+  readonly sync: string
+  readonly cycle: number
+  readonly page: number
+  readonly at: number
+}
