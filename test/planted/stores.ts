@@ -187,38 +187,30 @@ export const STORE_BUGS: readonly PlantedBug[] = [
       "request.mode === 'replace' ? null : entry.committed",
       'entry.committed',
     ],
-    ['a resumed sync keeps its failures', "'paused = 0, failures = 0, retry_at = null'", "'paused = 0'"],
     ['a pause counts as another failure', "'max(failures, 1)' : 'failures + 1'", "'failures + 1' : 'failures + 1'"],
     ['a renewal shortens a lease', 'held_until = max(held_until, ?)', 'held_until = ?'],
     ['an erased tenant comes back by itself', 'if (byItself) refuseErased(session)', ''],
   ]),
-  ...inFile('src/stores/sqlite/pauses.ts', [...SQLITE, 'test/engine/account-pauses.test.ts'], [
-    [
-      'a shorter pause replaces a stored one',
-      'set until_at = max(excluded.until_at,',
-      'set until_at = min(excluded.until_at,',
-    ],
-    [
-      'pauses of other workers count',
-      'where tenant_id = ? and connector_id = ? and until_at > ?',
-      'where tenant_id = ? and (connector_id = ? or true) and until_at > ?',
-    ],
-    [
-      'pauses of other tenants count',
-      'where tenant_id = ? and connector_id = ? and until_at > ?',
-      'where (tenant_id = ? or true) and connector_id = ? and until_at > ?',
-    ],
-    [
-      'only the first pacer is paused',
-      'for (const pacer of pacers.length === 0 ? [\'\'] : pacers) {',
-      'for (const pacer of pacers.length === 0 ? [\'\'] : pacers.slice(0, 1)) {',
-    ],
-    [
-      'a clock that was set back makes a stored pause longer',
-      "'min(until_at, :now + until_at - noted_at)'",
-      "'max(until_at, :now + until_at - noted_at)'",
-    ],
-    ['a pause is stored too short', 'now + Math.ceil(ms), now', 'now + Math.floor(ms / 2), now'],
+  ...inFile('src/stores/kit/roles/pacing.ts', [...SQLITE, 'test/engine/account-pauses.test.ts'], [
+    ['a shorter pause replaces a stored one', '{greatest}(:now + :ms, ${UNTIL})', '{least}(:now + :ms, ${UNTIL})'],
+    ['pauses of other workers count', 'and p.connector_id = :worker and p.until_at', 'and (p.connector_id = :worker or true) and p.until_at'],
+    ['pauses of other tenants count', 'on p.tenant_id = :tenant and', 'on (p.tenant_id = :tenant or true) and'],
+    ['a pause that is over counts', ' and p.until_at > n.now', ''],
+    ['only the first pacer is paused', ': pacers.toSorted()) {', ': pacers.slice(0, 1)) {'],
+    ['a clock that was set back makes a stored pause longer', "'{least}(until_at, :now", "'{greatest}(until_at, :now"],
+    ['a pause is stored too short', 'ms: Math.ceil(ms), at', 'ms: Math.floor(ms / 2), at'],
+  ]),
+  ...inFile('src/stores/kit/sql/dialect.ts', SQLITE, [
+    ['requests of another process are forgotten', 'stored.${name} + excluded.${name}', 'excluded.${name}'],
+  ]),
+  ...inFile('src/stores/sqlite/migrations/0017-typed-tables.ts', ['test/stores/migrations/sqlite.test.ts'], [
+    ['the range of a migrated commit is off by one', 'max(position) %', '1 + max(position) %'],
+  ]),
+  ...inFile('src/stores/postgres/migrations/0014-pauses.ts', ['test/stores/postgres-walls.pg.test.ts'], [
+    ['the pauses of all tenants can be read', 'alter table tidemark.pauses enable row level security, force row level security;', ''],
+  ]),
+  ...inFile('src/stores/kit/roles/syncs.ts', SQLITE, [
+    ['a resumed sync keeps its failures', "'paused = false, failures = 0, retry_at = null'", "'paused = false'"],
   ]),
   ...inFile('src/stores/sqlite/tenants.ts', SQLITE, [
     [
@@ -228,25 +220,15 @@ export const STORE_BUGS: readonly PlantedBug[] = [
     ],
     ['an erased tenant forgets its epochs', 'keepEpochs(session)\n    const', 'const'],
   ]),
-  ...inFile('src/stores/sqlite/webhooks.ts', [...SQLITE, 'test/webhooks/claim.test.ts'], [
-    [
-      'a webhook is claimed by two',
-      'found.held_until! > request.at && found.holder !== request.evict',
-      'found.held_until! < request.at && found.holder !== request.evict',
-    ],
-    [
-      'deliveries of a lost claim are noted',
-      '? and webhook_id = ? and epoch = ? and holder is not null`,\n      ...standingValues',
-      '? and webhook_id = ? and epoch >= ? and holder is not null`,\n      ...standingValues',
-    ],
-    ['an inbound message is acted on twice', "if (found?.done === 1) return 'done'", ''],
+  ...inFile('src/stores/kit/roles/webhooks.ts', [...SQLITE, 'test/webhooks/claim.test.ts'], [
+    ['a webhook is claimed by two', 'found.held_until! > found.now', 'found.held_until! < found.now'],
+    ['deliveries of a lost claim are noted', 'disabled = :disabled where ${CLAIMED}`', 'disabled = :disabled where ${WEBHOOK} and :epoch > 0`'],
   ]),
-  ...inFile('src/stores/sqlite/consumers.ts', [...SQLITE, 'test/server/consumer.test.ts'], [
-    [
-      'the limit of consumers is one too high',
-      'if (owned >= ownedMax) return false',
-      'if (owned > ownedMax) return false',
-    ],
+  ...inFile('src/stores/kit/roles/inbound.ts', SQLITE, [
+    ['an inbound message is acted on twice', "if (done && found.at >= forgetBefore) return 'done'", ''],
+  ]),
+  ...inFile('src/stores/kit/roles/consumers.ts', [...SQLITE, 'test/server/consumer.test.ts'], [
+    ['the limit of consumers is one too high', 'if (owned >= ownedMax) return false', 'if (owned > ownedMax) return false'],
   ]),
   ...inFile('src/stores/postgres/commit.ts', POSTGRES, [
     ['a fenced commit lands', "if (entry === null) return rollback<CommitOutcome>({ kind: 'fenced' })\n", ''],
@@ -267,15 +249,6 @@ export const STORE_BUGS: readonly PlantedBug[] = [
       "and inflight_mode = 'replace' and sync_id <> $2::int",
       "and inflight_mode = 'incremental' and sync_id <> $2::int",
     ],
-  ]),
-  ...inFile('src/stores/postgres/pauses.ts', POSTGRES, [
-    ['a shorter pause replaces a stored one', 'greatest(excluded.until_at, ${UNTIL})', 'excluded.until_at'],
-    [
-      'pauses of other workers count',
-      'and p.connector_id = $2 and p.until_at > n.now',
-      'and $2::text is not null and p.until_at > n.now',
-    ],
-    ['a pause that is over counts', ' and p.until_at > n.now', ''],
   ]),
   ...inFile('src/stores/postgres/feed.ts', POSTGRES, [
     ['compaction passes the start of a cycle under way', 'Math.min(older, least ?? Infinity)', 'older'],

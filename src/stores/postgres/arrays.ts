@@ -12,13 +12,6 @@ export function textArray(values: ReadonlyArray<string | null>): Buffer {
   return binaryArray('text', values)
 }
 
-/** PostgreSQL's text knows no NUL. Keys and records are checked before they come here; notes beside them are mended. */
-export function withoutNul(text: string): string
-export function withoutNul(text: string | null): string | null
-export function withoutNul(text: string | null): string | null {
-  return text === null ? null : text.replaceAll('\0', '\ufffd')
-}
-
 /** Of whole numbers within the 53 bits that a double holds. */
 export function bigintArray(values: ReadonlyArray<number | null>): Buffer {
   const buffer = head(HEAD_BYTES + values.length * 12, INT8, values.length, values.includes(null))

@@ -1,4 +1,4 @@
-import type { ChangesQuery, DatabaseInfo, LogEntry, QuarantineEntry, Row, Store, SyncRef } from '../../contract/index.ts'
+import type { ChangesQuery, DatabaseInfo, LogEntry, Row, Store } from '../../contract/index.ts'
 import type { Parameter, Session } from './connection.ts'
 import { readHistory, readLog, selectVersions, type VersionsSelect } from './log.ts'
 import { readTables, toMs } from './table.ts'
@@ -55,21 +55,6 @@ export function databases(session: Session): Promise<DatabaseInfo[]> {
     const counts = await Promise.all(tables.map(async ({ name }) => (await transaction.get<{ count: number }>(`select count(*) from ${name}`))!.count))
     return tables.map(({ database, name, history: past, kinds }, at) => ({ name: database, table: name, history: past, columns: kinds, rows: counts[at]! }))
   })
-}
-
-export async function databaseNames(session: Session): Promise<string[]> {
-  return (await all<{ name: string }>(session, 'select name from tidemark.databases where tenant_id = $1 order by name', session.tenant)).map(({ name }) => name)
-}
-
-export function quarantined(session: Session, query: { ref?: SyncRef; limit?: number }): Promise<QuarantineEntry[]> {
-  return all<QuarantineEntry>(
-    session,
-    `select q.quarantine_id as id, g.connector_id as worker, g.stream_id as sync, q.database_name as "database", q.key, q.code, q.message, q.text,
-       q.cycle_id as cycle, q.page, q.at
-     from tidemark.quarantine q join tidemark.registry g using (tenant_id, sync_id)
-     where q.tenant_id = $1 and ($2::text is null or (g.connector_id = $2 and g.stream_id = $3)) order by q.quarantine_id desc limit $4`,
-    session.tenant, query.ref?.worker ?? null, query.ref?.sync ?? null, query.limit ?? 1_000,
-  )
 }
 
 function all<Found extends object>(session: Session, sql: string, ...parameters: Parameter[]): Promise<Found[]> {

@@ -1,21 +1,19 @@
 import type {
-  Acquired, AcquireRequest, AuditEntry, BeginRequest, Begun, Checkpoint, CycleRecord, CycleReport, Held,
-  Inflight, Lease, Signal, SyncRef, Trail, TrailEntry, TrailQuery, WrappedKey,
+  Acquired, AcquireRequest, AuditEntry, BeginRequest, Begun, Checkpoint, CycleReport, Held,
+  Inflight, Lease, SyncRef,
 } from '../../contract/index.ts'
-import { conflictEntry, keyEntry } from '../kit/audit-entries.ts'
+import { conflictEntry } from '../kit/audit-entries.ts'
 import { checkBound, repaired, type BoundRow } from '../kit/check-bound.ts'
-import { NEVER_RUN, toCheckpoint, toCycleRecord, toInflight, type CycleRow, type RegistryEntry } from '../kit/registry-rows.ts'
+import { NEVER_RUN, toCheckpoint, toInflight, type RegistryEntry } from '../kit/registry-rows.ts'
 import { tenantErased } from '../kit/tenant-erased.ts'
 import { linkText } from '../../registry/chain.ts'
-import { withoutNul } from './arrays.ts'
+import { withoutNul } from '../kit/without-nul.ts'
 import type { Session, Transaction } from './connection.ts'
 import { tell } from './listen.ts'
+import { NOW_MS } from './now.ts'
 import { ensureTables, readTables } from './table.ts'
 
 /** Leases, checkpoints and the record of cycles: who may write, and from where. */
-
-/** Leases are judged by the one clock that all runners share, so that no runner's own can cut another's short. */
-export const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
 
 export function acquire(session: Session, ref: SyncRef, request: AcquireRequest): Promise<Acquired | Held> {
   return session.connection.write(session.tenant, async (transaction) => {
@@ -130,92 +128,6 @@ export function read(session: Session, ref: SyncRef, { forRepair = false }: { fo
     if (!forRepair) checkBound(ref, entry, found)
     return toCheckpoint(forRepair ? repaired(entry ?? NEVER_RUN, found) : entry)
   })
-}
-
-export function syncs(session: Session): Promise<SyncRef[]> {
-  return session.connection.read(session.tenant, (transaction) => transaction.all<SyncRef>(
-    'select connector_id as worker, stream_id as sync from tidemark.registry where tenant_id = $1 order by 1, 2', session.tenant,
-  ))
-}
-
-export function signal(session: Session, ref: SyncRef, { kind, actor, at }: Signal): Promise<void> {
-  return session.connection.write(session.tenant, async (transaction) => {
-    if (kind !== 'trigger') await lockTenant(transaction)
-    const entry = await ensureEntry(transaction, ref)
-    const where = 'where tenant_id = $1 and sync_id = $2'
-    tell(transaction)
-    if (kind === 'trigger') {
-      transaction.send(`update tidemark.registry set triggered_at = $3 ${where}`, session.tenant, entry.sync_id, at)
-      return
-    }
-    // Resuming forgives: the failures that made it stop no longer hold it back.
-    const sets = kind === 'pause' ? 'paused = true' : 'paused = false, failures = 0, retry_at = null'
-    transaction.send(`update tidemark.registry set ${sets} ${where}`, session.tenant, entry.sync_id)
-    writeAudit(transaction, entry, { version: entry.version, at, actor, action: kind, reason: '', cycle: null, state: null })
-  })
-}
-
-export function audit(session: Session, ref: SyncRef, limit: number): Promise<AuditEntry[]> {
-  return session.connection.read(session.tenant, (transaction) => transaction.all<AuditEntry>(
-    `select a.version, a.at, a.actor, a.action, a.reason, a.cycle_id as cycle, a.state
-     from tidemark.audit a join tidemark.registry g using (tenant_id, sync_id)
-     where a.tenant_id = $1 and g.connector_id = $2 and g.stream_id = $3 order by a.audit_id desc limit $4`,
-    session.tenant, ref.worker, ref.sync, limit,
-  ))
-}
-
-export function trail(session: Session, query: TrailQuery): Promise<Trail> {
-  const [where, place] = 'after' in query ? ['a.audit_id > $2 order by a.audit_id', query.after] as const : ['a.audit_id < $2 order by a.audit_id desc', query.before] as const
-  return session.connection.read(session.tenant, async (transaction) => {
-    const [entries, tenant] = await Promise.all([
-      transaction.all<TrailEntry>(
-        `select a.audit_id as id, coalesce(a.connector_id, g.connector_id) as worker, coalesce(a.stream_id, g.stream_id) as sync, a.epoch, a.version, a.at, a.actor, a.action, a.reason, a.cycle_id as cycle, a.state, a.hash
-         from tidemark.audit a left join tidemark.registry g using (tenant_id, sync_id) where a.tenant_id = $1 and ${where} limit $3`,
-        session.tenant, place, query.limit,
-      ),
-      transaction.get<{ head: string; count: number }>('select audit_head as head, audit_count as count from tidemark.tenants where tenant_id = $1', session.tenant),
-    ])
-    return { entries, head: tenant?.head ?? '', count: tenant?.count ?? 0 }
-  })
-}
-
-export function wrappingKeys(session: Session): Promise<string[]> {
-  return session.connection.read(session.tenant, async (transaction) => {
-    await transaction.run("select set_config('tidemark.lists_tenants', 'yes', true)")
-    return (await transaction.all<{ id: string }>('select distinct wrapped_by collate "C" as id from tidemark.data_keys order by 1')).map(({ id }) => id)
-  })
-}
-
-export function dataKeys(session: Session): Promise<WrappedKey[]> {
-  return session.connection.read(session.tenant, (transaction) => transaction.all<WrappedKey>(
-    'select key_id as id, wrapped_by as "wrappedBy", wrapped from tidemark.data_keys where tenant_id = $1 order by number', session.tenant,
-  ))
-}
-
-export function putDataKey(session: Session, { id, wrappedBy, wrapped }: WrappedKey, { actor, at, replaces }: { actor: string; at: number; replaces?: string }): Promise<boolean> {
-  return session.connection.write(session.tenant, async (transaction) => {
-    await lockTenant(transaction)
-    const changed = replaces === undefined
-      ? await transaction.all(
-        `insert into tidemark.data_keys (tenant_id, key_id, number, wrapped_by, wrapped)
-         select $1, $2, coalesce(max(number), 0) + 1, $3, $4 from tidemark.data_keys where tenant_id = $1 on conflict do nothing returning 1`, session.tenant, id, wrappedBy, wrapped,
-      )
-      : await transaction.all(
-        'update tidemark.data_keys set wrapped_by = $3, wrapped = $4 where tenant_id = $1 and key_id = $2 and wrapped_by = $5 returning 1', session.tenant, id, wrappedBy, wrapped, replaces,
-      )
-    if (changed.length === 0) return false
-    writeAudit(transaction, null, keyEntry(id, wrappedBy, { actor, at, replaces }))
-    return true
-  })
-}
-
-export async function cycles(session: Session, ref: SyncRef | null, limit: number): Promise<CycleRecord[]> {
-  const rows = await session.connection.read(session.tenant, (transaction) => transaction.all<CycleRow>(
-    `select c.*, g.connector_id as worker, g.stream_id as sync from tidemark.cycles c join tidemark.registry g using (tenant_id, sync_id)
-     where c.tenant_id = $1 and ($2::text is null or (g.connector_id = $2 and g.stream_id = $3)) order by c.cycle_id desc limit $4`,
-    session.tenant, ref?.worker ?? null, ref?.sync ?? null, limit,
-  ))
-  return rows.map(toCycleRecord)
 }
 
 // ── what the commit needs too ────────────────────────────────────────────────────────────────────────────────────────

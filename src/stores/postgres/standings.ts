@@ -2,7 +2,7 @@ import type { Standings, StandingsQuery } from '../../contract/index.ts'
 import { OUTLINE_COLUMNS, type CycleRow, type OutlineEntry } from '../kit/registry-rows.ts'
 import { joinStandings } from '../kit/standings.ts'
 import type { Parameter, Session } from './connection.ts'
-import { NOW_MS } from './registry.ts'
+import { NOW_MS } from './now.ts'
 
 /**
  * A row's `xmin` is the transaction that wrote it. One that was under way when the mark was taken, or began later, is not

@@ -1,20 +1,16 @@
 import type { Store } from '../../contract/index.ts'
-import * as keys from './api-keys.ts'
+import { bindPlans, type RoleMethods } from '../kit/roles/roles.ts'
 import { commit } from './commit.ts'
 import { Connection, type ConnectionOptions, type Session } from './connection.ts'
-import * as consumers from './consumers.ts'
 import * as served from './feed.ts'
 import { listen } from './listen.ts'
 import { migrate } from './migrate.ts'
 import type { MigrationProgress } from './move-tables.ts'
-import * as pacers from './pacers.ts'
-import { notePause, pauses } from './pauses.ts'
 import * as reading from './reading.ts'
 import * as registry from './registry.ts'
+import { runPlan } from './sql.ts'
 import { standings } from './standings.ts'
-import * as tenants from './tenants.ts'
-import * as sealed from './sealed-texts.ts'
-import * as webhooks from './webhooks.ts'
+import { erase } from './tenants.ts'
 
 export interface PostgresStoreOptions extends ConnectionOptions {
   readonly tenant?: string
@@ -36,11 +32,11 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
 function storeOf(session: Session, options: ConnectionOptions): Store {
   const { connection, tenant, isReplica } = session
   return {
+    ...bindRoles(session),
     tenant,
     isReplica,
     forTenant: (other) => storeOf({ ...session, tenant: other }, options),
-    tenants: () => tenants.tenants(session),
-    erase: (by) => tenants.erase(session, by),
+    erase: (by) => erase(session, by),
     close: () => connection.close(),
     acquire: (ref, request) => registry.acquire(session, ref, request),
     renew: (lease, request) => registry.renew(session, lease, request),
@@ -50,56 +46,19 @@ function storeOf(session: Session, options: ConnectionOptions): Store {
     read: (ref, options) => registry.read(session, ref, options),
     standings: (query) => standings(session, query),
     listen: (ear) => listen(options, ear),
-    syncs: () => registry.syncs(session),
-    signal: (ref, signal) => registry.signal(session, ref, signal),
-    audit: (ref, { limit = 100 } = {}) => registry.audit(session, ref, limit),
-    trail: (query) => registry.trail(session, query),
-    wrappingKeys: () => registry.wrappingKeys(session),
-    dataKeys: () => registry.dataKeys(session),
-    putDataKey: (key, by) => registry.putDataKey(session, key, by),
-    sealedTexts: (query) => sealed.sealedTexts(session, query),
-    reseal: (text, newText) => sealed.reseal(session, text, newText),
-    removeDataKey: (id, by) => sealed.removeDataKey(session, id, by),
-    cycles: (ref, { limit = 100 } = {}) => registry.cycles(session, ref, limit),
-    takeSlots: (request) => pacers.takeSlots(session, request),
-    pacers: (worker) => pacers.pacers(session, worker),
-    notePause: (request) => notePause(session, request),
-    pauses: (query) => pauses(session, query),
     position: () => reading.position(session),
     changes: (query) => reading.changes(session, query),
     rows: (query) => reading.rows(session, query),
     row: (database, key) => reading.row(session, database, key),
     history: (database, key) => reading.history(session, database, key),
     databases: () => reading.databases(session),
-    databaseNames: () => reading.databaseNames(session),
-    quarantined: (query = {}) => reading.quarantined(session, query),
     feed: (query) => served.feed(session, query),
     sequenceBefore: (time) => served.sequenceBefore(session, time),
     compact: (request) => served.compact(session, request),
     cursorSecrets: (offer) => served.cursorSecrets(session, offer),
-    apiKey: (id) => keys.apiKey(session, id),
-    apiKeys: () => keys.apiKeys(session),
-    addApiKey: (key, by) => keys.addApiKey(session, key, by),
-    endApiKey: (id, endsAt, by) => keys.endApiKey(session, id, endsAt, by),
-    consumers: () => consumers.consumers(session),
-    putConsumer: (consumer, bounds) => consumers.putConsumer(session, consumer, bounds),
-    removeConsumer: (name) => consumers.removeConsumer(session, name),
-    countRequests: (window, counts) => consumers.countRequests(session, window, counts),
-    webhooks: () => webhooks.webhooks(session),
-    putWebhook: (settings, place, by) => webhooks.putWebhook(session, settings, place, by),
-    editWebhook: (id, edit, by) => webhooks.editWebhook(session, id, edit, by),
-    rotateWebhook: (id, secrets, by) => webhooks.rotateWebhook(session, id, secrets, by),
-    removeWebhook: (id, by) => webhooks.removeWebhook(session, id, by),
-    restartWebhook: (id, request) => webhooks.restartWebhook(session, id, request),
-    switchWebhook: (id, disabled, by) => webhooks.switchWebhook(session, id, disabled, by),
-    claimWebhook: (id, request) => webhooks.claimWebhook(session, id, request),
-    renewWebhook: (claim, request) => webhooks.renewWebhook(session, claim, request),
-    releaseWebhook: (claim) => webhooks.releaseWebhook(session, claim),
-    webhookSecrets: (claim) => webhooks.webhookSecrets(session, claim),
-    noteDeliveries: (claim, note) => webhooks.noteDeliveries(session, claim, note),
-    deliveries: (query) => webhooks.deliveries(session, query),
-    claimInbound: (message, claim) => webhooks.claimInbound(session, message, claim),
-    keptInbound: (query) => webhooks.keptInbound(session, query),
-    settleInbound: (message, settled) => webhooks.settleInbound(session, message, settled),
   }
+}
+
+function bindRoles(session: Session): RoleMethods {
+  return bindPlans((plan, args) => runPlan(session, plan, args))
 }

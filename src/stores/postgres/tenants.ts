@@ -1,16 +1,9 @@
 import { SyncError, type Erased, type Occupied } from '../../contract/index.ts'
 import { eraseEntry } from '../kit/audit-entries.ts'
 import type { Session, Transaction } from './connection.ts'
-import { lockTenant, NOW_MS, writeAudit } from './registry.ts'
+import { NOW_MS } from './now.ts'
+import { lockTenant, writeAudit } from './registry.ts'
 import { readTables } from './table.ts'
-
-export function tenants({ connection, tenant }: Session): Promise<string[]> {
-  return connection.read(tenant, async (transaction) => {
-    // For this transaction alone, the wall has a window through which the names can be seen.
-    await transaction.run("select set_config('tidemark.lists_tenants', 'yes', true)")
-    return (await transaction.all<{ name: string }>('select tenant_id as name from tidemark.tenants order by tenant_id')).map(({ name }) => name)
-  })
-}
 
 export function erase({ connection, tenant }: Session, by: { actor: string; at: number }): Promise<Erased | Occupied> {
   return connection.write(tenant, async (transaction): Promise<Erased | Occupied> => {

@@ -1,4 +1,4 @@
-import type { ChangesQuery, Column, DatabaseInfo, LogEntry, QuarantineEntry, Row, Store, SyncRef } from '../../contract/index.ts'
+import type { ChangesQuery, Column, DatabaseInfo, LogEntry, Row, Store } from '../../contract/index.ts'
 import { quoteName } from '../kit/columns.ts'
 import type { Session } from './connection.ts'
 import { take } from './feed.ts'
@@ -71,16 +71,3 @@ export function databases(session: Session): DatabaseInfo[] {
   })
 }
 
-export function databaseNames(session: Session): string[] {
-  return session.connection.all<{ name: string }>('select name from tidemark_databases where tenant_id = ? order by name', session.tenantId).map(({ name }) => name)
-}
-
-export function quarantined(session: Session, query: { ref?: SyncRef; limit?: number }): QuarantineEntry[] {
-  return session.connection.all<QuarantineEntry>(
-    `select q.quarantine_id as id, g.connector_id as worker, g.stream_id as sync, q.database_name as "database", q.key, q.code, q.message, q.text,
-       q.cycle_id as cycle, q.page, q.at
-     from tidemark_quarantine q join tidemark_registry g using (sync_id)
-     where q.tenant_id = ? and (? is null or (g.connector_id = ? and g.stream_id = ?)) order by q.quarantine_id desc limit ?`,
-    session.tenantId, query.ref?.worker ?? null, query.ref?.worker ?? null, query.ref?.sync ?? null, query.limit ?? 1_000,
-  ).map((entry) => ({ ...entry }))
-}

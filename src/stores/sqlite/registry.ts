@@ -1,10 +1,10 @@
 import type {
-  Acquired, AcquireRequest, AuditEntry, BeginRequest, Begun, Checkpoint, Column, CycleRecord, CycleReport, Held,
-  Inflight, Lease, Signal, SyncRef, Trail, TrailEntry, TrailQuery, WrappedKey,
+  Acquired, AcquireRequest, AuditEntry, BeginRequest, Begun, Checkpoint, Column, CycleReport, Held,
+  Inflight, Lease, SyncRef,
 } from '../../contract/index.ts'
-import { conflictEntry, keyEntry } from '../kit/audit-entries.ts'
+import { conflictEntry } from '../kit/audit-entries.ts'
 import { checkBound, repaired, type BoundRow } from '../kit/check-bound.ts'
-import { NEVER_RUN, toCheckpoint, toCycleRecord, toInflight, type CycleRow, type RegistryEntry } from '../kit/registry-rows.ts'
+import { NEVER_RUN, toCheckpoint, toInflight, type RegistryEntry } from '../kit/registry-rows.ts'
 import { tenantErased } from '../kit/tenant-erased.ts'
 import { linkHash, linkText } from '../../registry/chain.ts'
 import type { Session } from './connection.ts'
@@ -117,85 +117,6 @@ export function read(session: Session, ref: SyncRef, { forRepair = false }: { fo
   const bound = readBound(session, ref)
   if (!forRepair) checkBound(ref, entry, bound)
   return toCheckpoint(forRepair ? repaired(entry ?? NEVER_RUN, bound) : entry)
-}
-
-export function syncs(session: Session): SyncRef[] {
-  return session.connection.all<SyncRef>(
-    'select connector_id as worker, stream_id as sync from tidemark_registry where tenant_id = ? order by 1, 2', session.tenantId,
-  ).map(({ worker, sync }) => ({ worker, sync }))
-}
-
-export function signal(session: Session, ref: SyncRef, { kind, actor, at }: Signal): void {
-  const { connection, tenantId } = session
-  connection.write(() => {
-    const entry = ensureEntry(session, ref)
-    if (kind === 'trigger') {
-      connection.run('update tidemark_registry set triggered_at = ? where tenant_id = ? and sync_id = ?', at, tenantId, entry.sync_id)
-      return
-    }
-    // Resuming forgives: the failures that made it stop no longer hold it back.
-    const sets = kind === 'pause' ? 'paused = 1' : 'paused = 0, failures = 0, retry_at = null'
-    connection.run(`update tidemark_registry set ${sets} where tenant_id = ? and sync_id = ?`, tenantId, entry.sync_id)
-    writeAudit(session, entry, { version: entry.version, at, actor, action: kind, reason: '', cycle: null, state: null })
-  })
-}
-
-export function audit(session: Session, ref: SyncRef, limit: number): AuditEntry[] {
-  const entry = findEntry(session, ref)
-  if (entry === undefined) return []
-  return session.connection.all<AuditEntry>(
-    `select version, at, actor, action, reason, cycle_id as cycle, state from tidemark_audit
-     where tenant_id = ? and sync_id = ? order by audit_id desc limit ?`,
-    session.tenantId, entry.sync_id, limit,
-  ).map((row) => ({ ...row }))
-}
-
-export function trail(session: Session, query: TrailQuery): Trail {
-  const { connection, tenantId } = session
-  const [where, place] = 'after' in query ? ['a.audit_id > ? order by a.audit_id', query.after] as const : ['a.audit_id < ? order by a.audit_id desc', query.before] as const
-  const entries = connection.all<TrailEntry>(
-    `select a.audit_id as id, coalesce(a.connector_id, g.connector_id) as worker, coalesce(a.stream_id, g.stream_id) as sync, a.epoch, a.version, a.at, a.actor, a.action, a.reason, a.cycle_id as cycle, a.state, a.hash
-     from tidemark_audit a left join tidemark_registry g using (sync_id) where a.tenant_id = ? and ${where} limit ?`,
-    tenantId, place, query.limit,
-  ).map((entry) => ({ ...entry }))
-  const { head, count } = connection.get<{ head: string; count: number }>('select audit_head as head, audit_count as count from tidemark_tenants where tenant_id = ?', tenantId)!
-  return { entries, head, count }
-}
-
-export function wrappingKeys({ connection }: Session): string[] {
-  return connection.all<{ id: string }>('select distinct wrapped_by as id from tidemark_data_keys order by 1').map(({ id }) => id)
-}
-
-export function dataKeys(session: Session): WrappedKey[] {
-  return session.connection.all<WrappedKey>(
-    'select key_id as id, wrapped_by as wrappedBy, wrapped from tidemark_data_keys where tenant_id = ? order by number', session.tenantId,
-  ).map((key) => ({ ...key }))
-}
-
-export function putDataKey(session: Session, { id, wrappedBy, wrapped }: WrappedKey, { actor, at, replaces }: { actor: string; at: number; replaces?: string }): boolean {
-  const { connection, tenantId } = session
-  return connection.write(() => {
-    const { changes } = replaces === undefined
-      ? connection.run(
-        `insert into tidemark_data_keys (tenant_id, key_id, number, wrapped_by, wrapped)
-         select ?, ?, coalesce(max(number), 0) + 1, ?, ? from tidemark_data_keys where tenant_id = ? on conflict do nothing`, tenantId, id, wrappedBy, wrapped, tenantId,
-      )
-      : connection.run('update tidemark_data_keys set wrapped_by = ?, wrapped = ? where tenant_id = ? and key_id = ? and wrapped_by = ?', wrappedBy, wrapped, tenantId, id, replaces)
-    if (changes === 0) return false
-    writeAudit(session, null, keyEntry(id, wrappedBy, { actor, at, replaces }))
-    return true
-  })
-}
-
-export function cycles(session: Session, ref: SyncRef | null, limit: number): CycleRecord[] {
-  const entry = ref === null ? null : findEntry(session, ref)
-  if (entry === undefined) return []
-  const rows = session.connection.all<CycleRow>(
-    `select c.*, g.connector_id as worker, g.stream_id as sync from tidemark_cycles c join tidemark_registry g using (sync_id)
-     where c.tenant_id = ? and (? is null or c.sync_id = ?) order by c.cycle_id desc limit ?`,
-    session.tenantId, entry?.sync_id ?? null, entry?.sync_id ?? null, limit,
-  )
-  return rows.map(toCycleRecord)
 }
 
 // ── what the commit needs too ────────────────────────────────────────────────────────────────────────────────────────

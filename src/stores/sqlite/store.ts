@@ -1,9 +1,9 @@
 import { Worker } from 'node:worker_threads'
-import { SyncError, type ErrorCode, type FeedQuery, type Store } from '../../contract/index.ts'
-import { Connection, findSession, openSession, type ConnectionOptions } from './connection.ts'
-import { Ledger } from './ledger.ts'
+import { SyncError, type Commit, type ErrorCode, type FeedQuery, type Store } from '../../contract/index.ts'
+import { Connection, findSession, openSession, type ConnectionOptions, type Session } from './connection.ts'
+import { callMethod, LEDGER_METHODS, type LedgerMethod, type LedgerMethods } from './ledger.ts'
 import { packCommit } from './packing.ts'
-import type { Answer, Call, LedgerMethod } from './thread.ts'
+import type { Answer, Call } from './thread.ts'
 
 export interface SqliteStoreOptions extends ConnectionOptions {
   readonly tenant?: string
@@ -33,89 +33,31 @@ export async function openSqliteStore({ tenant = 'default', thread, ...options }
 /** A thread can only be started from compiled code. */
 const CAN_THREAD = import.meta.url.endsWith('.js')
 
-/** The way to the ledgers, in this thread or another. */
+/** The way to the file, in this thread or another. */
 interface LedgerCalls {
-  call<M extends LedgerMethod>(tenant: string, method: M, ...args: Parameters<Ledger[M]>): Promise<ReturnType<Ledger[M]>>
+  call(tenant: string, method: LedgerMethod, args: readonly unknown[]): Promise<unknown>
   close(): Promise<void>
 }
 
 function bindStore(tenant: string, calls: LedgerCalls): Store {
+  const methods = Object.fromEntries(LEDGER_METHODS.map((method) => [method, (...args: readonly unknown[]) => calls.call(tenant, method, args)]))
   return {
+    ...(methods as unknown as LedgerMethods),
     tenant,
     forTenant: (other) => bindStore(other, calls),
-    tenants: (...args) => calls.call(tenant, 'tenants', ...args),
-    erase: (...args) => calls.call(tenant, 'erase', ...args),
     close: () => calls.close(),
-    acquire: (...args) => calls.call(tenant, 'acquire', ...args),
-    renew: (...args) => calls.call(tenant, 'renew', ...args),
-    release: (...args) => calls.call(tenant, 'release', ...args),
-    begin: (...args) => calls.call(tenant, 'begin', ...args),
-    commit: (...args) => calls.call(tenant, 'commit', ...args),
-    read: (...args) => calls.call(tenant, 'read', ...args),
-    standings: (...args) => calls.call(tenant, 'standings', ...args),
-    // Whoever writes may be another process, and a file tells nobody. To ask costs nothing while nothing was written.
+    // A writer may be another process, and a file notifies none. To ask costs nothing while nothing was written.
     listen: () => ({ add: () => {}, close: () => Promise.resolve() }),
-    syncs: (...args) => calls.call(tenant, 'syncs', ...args),
-    signal: (...args) => calls.call(tenant, 'signal', ...args),
-    audit: (...args) => calls.call(tenant, 'audit', ...args),
-    trail: (...args) => calls.call(tenant, 'trail', ...args),
-    wrappingKeys: (...args) => calls.call(tenant, 'wrappingKeys', ...args),
-    dataKeys: (...args) => calls.call(tenant, 'dataKeys', ...args),
-    putDataKey: (...args) => calls.call(tenant, 'putDataKey', ...args),
-    sealedTexts: (...args) => calls.call(tenant, 'sealedTexts', ...args),
-    reseal: (...args) => calls.call(tenant, 'reseal', ...args),
-    removeDataKey: (...args) => calls.call(tenant, 'removeDataKey', ...args),
-    cycles: (...args) => calls.call(tenant, 'cycles', ...args),
-    takeSlots: (...args) => calls.call(tenant, 'takeSlots', ...args),
-    pacers: (...args) => calls.call(tenant, 'pacers', ...args),
-    notePause: (...args) => calls.call(tenant, 'notePause', ...args),
-    pauses: (...args) => calls.call(tenant, 'pauses', ...args),
-    position: (...args) => calls.call(tenant, 'position', ...args),
-    changes: (...args) => calls.call(tenant, 'changes', ...args),
-    rows: (...args) => calls.call(tenant, 'rows', ...args),
-    row: (...args) => calls.call(tenant, 'row', ...args),
-    history: (...args) => calls.call(tenant, 'history', ...args),
-    databases: (...args) => calls.call(tenant, 'databases', ...args),
-    databaseNames: (...args) => calls.call(tenant, 'databaseNames', ...args),
-    quarantined: (...args) => calls.call(tenant, 'quarantined', ...args),
-    feed: (...args) => calls.call(tenant, 'feed', ...args),
-    sequenceBefore: (...args) => calls.call(tenant, 'sequenceBefore', ...args),
-    compact: (...args) => calls.call(tenant, 'compact', ...args),
-    cursorSecrets: (...args) => calls.call(tenant, 'cursorSecrets', ...args),
-    apiKey: (...args) => calls.call(tenant, 'apiKey', ...args),
-    apiKeys: (...args) => calls.call(tenant, 'apiKeys', ...args),
-    addApiKey: (...args) => calls.call(tenant, 'addApiKey', ...args),
-    endApiKey: (...args) => calls.call(tenant, 'endApiKey', ...args),
-    consumers: (...args) => calls.call(tenant, 'consumers', ...args),
-    putConsumer: (...args) => calls.call(tenant, 'putConsumer', ...args),
-    removeConsumer: (...args) => calls.call(tenant, 'removeConsumer', ...args),
-    countRequests: (...args) => calls.call(tenant, 'countRequests', ...args),
-    webhooks: (...args) => calls.call(tenant, 'webhooks', ...args),
-    putWebhook: (...args) => calls.call(tenant, 'putWebhook', ...args),
-    editWebhook: (...args) => calls.call(tenant, 'editWebhook', ...args),
-    rotateWebhook: (...args) => calls.call(tenant, 'rotateWebhook', ...args),
-    removeWebhook: (...args) => calls.call(tenant, 'removeWebhook', ...args),
-    restartWebhook: (...args) => calls.call(tenant, 'restartWebhook', ...args),
-    switchWebhook: (...args) => calls.call(tenant, 'switchWebhook', ...args),
-    claimWebhook: (...args) => calls.call(tenant, 'claimWebhook', ...args),
-    renewWebhook: (...args) => calls.call(tenant, 'renewWebhook', ...args),
-    releaseWebhook: (...args) => calls.call(tenant, 'releaseWebhook', ...args),
-    webhookSecrets: (...args) => calls.call(tenant, 'webhookSecrets', ...args),
-    noteDeliveries: (...args) => calls.call(tenant, 'noteDeliveries', ...args),
-    deliveries: (...args) => calls.call(tenant, 'deliveries', ...args),
-    claimInbound: (...args) => calls.call(tenant, 'claimInbound', ...args),
-    keptInbound: (...args) => calls.call(tenant, 'keptInbound', ...args),
-    settleInbound: (...args) => calls.call(tenant, 'settleInbound', ...args),
   }
 }
 
 function inThisThread(connection: Connection): LedgerCalls {
-  const ledgers = new Map<string, Ledger>()
+  const sessions = new Map<string, Session>()
   return {
-    async call(tenant, method, ...args) {
-      let ledger = ledgers.get(tenant)
-      if (ledger === undefined) ledgers.set(tenant, (ledger = new Ledger(openSession(connection, tenant))))
-      return (ledger[method] as (...args: readonly unknown[]) => never)(...args)
+    async call(tenant, method, args) {
+      let session = sessions.get(tenant)
+      if (session === undefined) sessions.set(tenant, (session = openSession(connection, tenant)))
+      return callMethod(session, method, args)
     },
     async close() {
       connection.close()
@@ -148,22 +90,22 @@ class ThreadCalls implements LedgerCalls {
     this.#worker.on('exit', () => this.#fail('the thread ended'))
   }
 
-  call<M extends LedgerMethod>(tenant: string, method: M, ...args: Parameters<Ledger[M]>): Promise<ReturnType<Ledger[M]>> {
+  call(tenant: string, method: LedgerMethod, args: readonly unknown[]): Promise<unknown> {
     if (isQuick(method, args[0])) {
-      const answer = this.#readHere(tenant, (ledger) => (ledger[method] as (...args: readonly unknown[]) => ReturnType<Ledger[M]>)(...args))
+      const answer = this.#readHere(tenant, (session) => callMethod(session, method, args))
       if (answer !== null) return Promise.resolve(answer.value)
     }
-    const sent = method === 'commit' ? [packCommit(args[0] as Parameters<Ledger['commit']>[0])] : args
+    const sent = method === 'commit' ? [packCommit(args[0] as Commit)] : args
     return this.#post(tenant, method, sent)
   }
 
   /** Null when only the thread can tell: the tenant is new, or the file is busy. */
-  #readHere<T>(tenant: string, body: (ledger: Ledger) => T): { value: T } | null {
+  #readHere<T>(tenant: string, body: (session: Session) => T): { value: T } | null {
     if (this.#closed) return null
     try {
       this.#reader ??= new Reader(this.#options)
-      const ledger = this.#reader.ledgerOf(tenant)
-      return ledger === null ? null : { value: body(ledger) }
+      const session = this.#reader.sessionOf(tenant)
+      return session === null ? null : { value: body(session) }
     } catch {
       return null
     }
@@ -217,21 +159,19 @@ function isQuick(method: LedgerMethod, query: unknown): boolean {
 
 class Reader {
   readonly #connection: Connection
-  readonly #ledgers = new Map<string, Ledger>()
+  readonly #sessions = new Map<string, Session>()
 
   constructor(options: ConnectionOptions) {
     // Readers do not wait for writers; where they would have to, the thread is asked.
     this.#connection = new Connection({ ...options, busyTimeoutMs: 0 })
   }
 
-  ledgerOf(tenant: string): Ledger | null {
-    const known = this.#ledgers.get(tenant)
+  sessionOf(tenant: string): Session | null {
+    const known = this.#sessions.get(tenant)
     if (known !== undefined) return known
     const session = findSession(this.#connection, tenant)
-    if (session === null) return null
-    const ledger = new Ledger(session)
-    this.#ledgers.set(tenant, ledger)
-    return ledger
+    if (session !== null) this.#sessions.set(tenant, session)
+    return session
   }
 
   close(): void {

@@ -4,10 +4,6 @@ import type { Connection, Session } from './connection.ts'
 import { writeAudit } from './registry.ts'
 import { readTables } from './table.ts'
 
-export function tenants({ connection }: Session): string[] {
-  return connection.all<{ name: string }>('select name from tidemark_tenants order by name').map(({ name }) => name)
-}
-
 export function erase(session: Session, by: { actor: string; at: number }): Erased | Occupied {
   const { connection } = session
   const erased = connection.write((): Erased | Occupied => {

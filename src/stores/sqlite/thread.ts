@@ -1,13 +1,11 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { isSyncError, SyncError } from '../../contract/index.ts'
-import { Connection, openSession, type ConnectionOptions } from './connection.ts'
-import { Ledger } from './ledger.ts'
+import { Connection, openSession, type ConnectionOptions, type Session } from './connection.ts'
+import { callMethod, type LedgerMethod } from './ledger.ts'
 import type { MigrationProgress } from './migrate-log.ts'
 import { unpackCommit, type PackedCommit } from './packing.ts'
 
 /** The thread that owns the file. It answers calls in the order they come; SQLite has one writer anyway. */
-
-export type LedgerMethod = Exclude<keyof Ledger, symbol>
 
 export interface Call {
   readonly id: number
@@ -24,16 +22,15 @@ export type Answer =
 const port = parentPort
 if (port === null) throw new Error('This file is the inside of a worker thread.')
 const connection = attempt(() => new Connection({ ...(workerData as ConnectionOptions), onMigration: (migration) => port.postMessage({ migration } satisfies Answer) }))
-const ledgers = new Map<string, Ledger>()
+const sessions = new Map<string, Session>()
 
 port.on('message', ({ id, tenant, method, args }: Call) => {
   const answer = attempt(() => {
     if ('error' in connection) throw connection.error
     if (method === 'close') return connection.value.close()
-    let ledger = ledgers.get(tenant)
-    if (ledger === undefined) ledgers.set(tenant, (ledger = new Ledger(openSession(connection.value, tenant))))
-    if (method === 'commit') return ledger.commit(unpackCommit(args[0] as PackedCommit))
-    return (ledger[method] as (...args: readonly unknown[]) => unknown)(...args)
+    let session = sessions.get(tenant)
+    if (session === undefined) sessions.set(tenant, (session = openSession(connection.value, tenant)))
+    return callMethod(session, method, method === 'commit' ? [unpackCommit(args[0] as PackedCommit)] : args)
   })
   port.postMessage('error' in answer ? { id, error: describe(answer.error) } : { id, value: answer.value })
   if (method === 'close') port.close()

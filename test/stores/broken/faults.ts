@@ -13,8 +13,10 @@ export interface Fault {
 
 const sqlite = (name: string): string => `stores/sqlite/${name}.ts`
 const [COMMIT, COMMITS, LOOKUP, ROWS, SWEEP] = [sqlite('commit'), sqlite('commits'), sqlite('lookup'), sqlite('rows'), sqlite('sweep')]
-const [REGISTRY, READING, TABLE, FEED, LOG] = [sqlite('registry'), sqlite('reading'), sqlite('table'), sqlite('feed'), sqlite('log')]
-const [WEBHOOKS, STANDINGS, PACERS, TENANTS] = [sqlite('webhooks'), sqlite('standings'), sqlite('pacers'), sqlite('tenants')]
+const [REGISTRY, TABLE, FEED, LOG] = [sqlite('registry'), sqlite('table'), sqlite('feed'), sqlite('log')]
+const [STANDINGS, TENANTS] = [sqlite('standings'), sqlite('tenants')]
+const role = (name: string): string => `stores/kit/roles/${name}.ts`
+const [WEBHOOKS, INBOUND, PACERS, QUARANTINE] = [role('webhooks'), role('inbound'), role('pacing'), role('quarantine')]
 const [JUDGE, PLAN] = ['stores/kit/judge.ts', 'stores/kit/plan-landing.ts']
 
 export const faults: readonly Fault[] = [
@@ -48,17 +50,17 @@ export const faults: readonly Fault[] = [
   // ── slots of pacers ──
   {
     name: 'gives one slot to two',
-    patches: [{ file: PACERS, from: 'before.slot_at + paceMs', to: 'before.slot_at' }],
+    patches: [{ file: PACERS, from: 'Math.max(last + paceMs', to: 'Math.max(last' }],
     caughtBy: ['NX1 a pacer that was never asked', 'NX1 several slots', 'NX1 of many who ask'],
   },
   {
     name: 'gives the slots of those who took several to others too',
-    patches: [{ file: PACERS, from: 'first + (count - 1) * paceMs, now', to: 'first, now' }],
+    patches: [{ file: PACERS, from: 'last: first + (count - 1) * paceMs', to: 'last: first' }],
     caughtBy: ['NX1 several slots', 'NX1 of many who ask'],
   },
   {
     name: 'saves up the slots of a rest',
-    patches: [{ file: PACERS, from: ': Math.max(before.slot_at', to: ': Math.min(before.slot_at' }],
+    patches: [{ file: PACERS, from: 'Math.max(last + paceMs', to: 'Math.min(last + paceMs' }],
     caughtBy: ['NX1 slots are never in the past'],
   },
   {
@@ -166,7 +168,7 @@ export const faults: readonly Fault[] = [
 
   {
     name: 'keeps messages for who was erased',
-    patches: [{ file: WEBHOOKS, from: '    refuseErased(session)\n', to: '' }],
+    patches: [{ file: INBOUND, from: 'if (tenant?.erased === true || tenant?.erased === 1) throw tenantErased(sql.tenant)', to: '' }],
     caughtBy: ['Z14 what runs by itself does not bring'],
   },
 
@@ -446,7 +448,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'lists the quarantine of every tenant',
-    patches: [{ file: READING, from: 'where q.tenant_id = ? and', to: 'where (q.tenant_id = ? or true) and' }],
+    patches: [{ file: QUARANTINE, from: 'where q.tenant_id = :tenant', to: 'where (q.tenant_id = :tenant or true)' }],
     caughtBy: ['R44 a store knows its tenant, and another tenant finds nothing'],
   },
 
@@ -474,37 +476,37 @@ export const faults: readonly Fault[] = [
   // ── webhooks ──
   {
     name: 'lets two deliver to one webhook',
-    patches: [{ file: WEBHOOKS, from: 'found.held_until! > request.at', to: 'found.held_until! < request.at' }],
+    patches: [{ file: WEBHOOKS, from: 'found.held_until! > found.now', to: 'found.held_until! < found.now' }],
     caughtBy: ['invariant 3: only one delivers at a time'],
   },
   {
     name: 'notes deliveries whoever says so',
-    patches: [{ file: WEBHOOKS, from: 'where tenant_id = ? and webhook_id = ? and epoch = ? and holder is not null`,\n      ...standingValues', to: 'where tenant_id = ? and webhook_id = ? and ? > 0`,\n      ...standingValues' }],
+    patches: [{ file: WEBHOOKS, from: 'disabled = :disabled where ${CLAIMED}`', to: 'disabled = :disabled where ${WEBHOOK} and :epoch > 0`' }],
     caughtBy: ['invariant 3: only one delivers at a time', 'a webhook that was disabled'],
   },
   {
     name: 'delivers to a webhook that was disabled',
-    patches: [{ file: WEBHOOKS, from: 'found === undefined || found.disabled !== null', to: 'found === undefined' }],
+    patches: [{ file: WEBHOOKS, from: ' and disabled is null {for_update}', to: ' {for_update}' }],
     caughtBy: ['a webhook that was disabled'],
   },
   {
     name: 'forgets what waits when its place moves',
-    patches: [{ file: WEBHOOKS, from: 'for (const delivery of kept) {', to: 'for (const delivery of kept.slice(1)) {' }],
+    patches: [{ file: WEBHOOKS, from: ' } of kept) {', to: ' } of kept.slice(1)) {' }],
     caughtBy: ['XA6 the place and what waits'],
   },
   {
     name: 'lets who delivers go on by the settings of before',
-    patches: [{ file: WEBHOOKS, from: 'streak = ?, retry_at = ?, epoch = epoch + 1, holder = null, held_until = null', to: 'streak = ?, retry_at = ?' }],
+    patches: [{ file: WEBHOOKS, from: 'retry_at = :retryAt, ${UNCLAIM} where', to: 'retry_at = :retryAt where' }],
     caughtBy: ['an edit changes what is given'],
   },
   {
     name: 'takes a message twice',
-    patches: [{ file: WEBHOOKS, from: 'found.at > at - busyMs', to: 'found.at < at - busyMs' }],
+    patches: [{ file: INBOUND, from: 'found.at > at - busyMs', to: 'found.at < at - busyMs' }],
     caughtBy: ['Z32 of many that bring one message'],
   },
   {
     name: 'forgets that a message was done',
-    patches: [{ file: WEBHOOKS, from: "if (found?.done === 1) return 'done'", to: '' }],
+    patches: [{ file: INBOUND, from: "if (done && found.at >= forgetBefore) return 'done'", to: '' }],
     caughtBy: ['Z32 of many that bring one message'],
   },
 ]

@@ -1,0 +1,60 @@
+import type { PacingStore, Pause } from '../../../contract/index.ts'
+import { CLOCK_SET_BACK_MS } from '../clock-set-back.ts'
+import { read, write, type PlansOf } from '../sql/port.ts'
+
+/** A clock that was set back does not make a pause longer than it was announced. */
+const UNTIL = '{least}(until_at, :now + until_at - noted_at)'
+
+const PACER = 'tenant_id = :tenant and connector_id = :worker and pacer = :pacer'
+
+export const PACING = {
+  takeSlots: write(function* (sql, { worker, pacer, count, paceMs, at }) {
+    const lock = () => sql.get<{ slot_at: number; taken_at: number; now: number }>(
+      `select slot_at, taken_at, :now as now from {pacers} where ${PACER} {for_update}`, { worker, pacer, at },
+    )
+    let before = yield* lock()
+    if (before === undefined) {
+      yield* sql.run(
+        `{insert_new} into {pacers} (tenant_id, connector_id, pacer, slot_at, taken_at)
+         values (:tenant, :worker, :pacer, :now - :paceMs, :now) {or_nothing}`, { worker, pacer, paceMs, at },
+      )
+      before = (yield* lock())!
+    }
+    const { slot_at: last, taken_at: taken, now } = before
+    const behind = taken - now
+    const first = Math.max(last + paceMs - (behind > CLOCK_SET_BACK_MS ? behind : 0), now)
+    yield* sql.send(`update {pacers} set slot_at = :last, taken_at = :taken where ${PACER}`, { worker, pacer, last: first + (count - 1) * paceMs, taken: now })
+    return { now, first }
+  }),
+
+  pacers: read(function* (sql, worker) {
+    const found = yield* sql.all<{ pacer: string; slot_at: number }>('select pacer, slot_at from {pacers} where tenant_id = :tenant and connector_id = :worker', { worker })
+    return Object.fromEntries(found.map(({ pacer, slot_at }) => [pacer, slot_at]))
+  }),
+
+  notePause: write(function* (sql, { worker, pacers, origin, ms, at }) {
+    // In one order for all callers, so that two that note the same pacers do not wait for each other.
+    for (const pacer of pacers.length === 0 ? [''] : pacers.toSorted()) {
+      const values = { worker, pacer, origin, ms: Math.ceil(ms), at }
+      const extend = () => sql.run(
+        `update {pauses} set until_at = {greatest}(:now + :ms, ${UNTIL}), noted_at = :now where ${PACER} and origin = :origin`, values,
+      )
+      if ((yield* extend()) > 0) continue
+      const added = yield* sql.run(
+        `{insert_new} into {pauses} (tenant_id, connector_id, pacer, origin, until_at, noted_at)
+         values (:tenant, :worker, :pacer, :origin, :now + :ms, :now) {or_nothing}`, values,
+      )
+      if (added === 0) yield* extend()
+    }
+    yield* sql.run(sql.dialect.deleteUnlocked('pauses', 'until_at <= :now'), { at })
+  }),
+
+  pauses: read(function* (sql, { worker, at }) {
+    const found = yield* sql.all<{ now: number; pacer: string | null; origin: string; until: number }>(
+      `select n.now, p.pacer, p.origin, ${UNTIL} as until from (select :now as now) n
+       left join {pauses} p on p.tenant_id = :tenant and p.connector_id = :worker and p.until_at > n.now order by p.pacer, p.origin`, { worker, at },
+    )
+    const pauses = found.flatMap(({ pacer, origin, until }): Pause[] => (pacer === null ? [] : [{ pacer, origin, until }]))
+    return { now: found[0]!.now, pauses }
+  }),
+} satisfies PlansOf<PacingStore>

@@ -1,0 +1,35 @@
+import type { SyncDirectory, SyncRef } from '../../../contract/index.ts'
+import { toCycleRecord, type CycleRow } from '../registry-rows.ts'
+import { read, write, type PlansOf } from '../sql/port.ts'
+
+/** The number of the sync `:worker`, `:sync`: looked up once per statement, so that indexes that begin with it serve. */
+export const SYNC_ID = '(select sync_id from {registry} where tenant_id = :tenant and connector_id = :worker and stream_id = :sync)'
+
+export const SYNCS = {
+  syncs: read(function* (sql) {
+    return yield* sql.all<SyncRef>('select connector_id as worker, stream_id as sync from {registry} where tenant_id = :tenant order by 1, 2')
+  }),
+
+  signal: write(function* (sql, ref, { kind, actor, at }) {
+    if (kind !== 'trigger') yield* sql.kernel.lockTenant()
+    const entry = yield* sql.kernel.ensureEntry(ref)
+    const where = 'where tenant_id = :tenant and sync_id = :sync'
+    yield* sql.kernel.notify()
+    if (kind === 'trigger') {
+      yield* sql.send(`update {registry} set triggered_at = :at ${where}`, { sync: entry.sync_id, at })
+      return
+    }
+    // Resuming forgives: the failures that made it stop no longer hold it back.
+    const sets = kind === 'pause' ? 'paused = true' : 'paused = false, failures = 0, retry_at = null'
+    yield* sql.send(`update {registry} set ${sets} ${where}`, { sync: entry.sync_id })
+    yield* sql.kernel.writeAudit(entry, { version: entry.version, at, actor, action: kind, reason: '', cycle: null, state: null })
+  }),
+
+  cycles: read(function* (sql, ref, { limit = 100 } = {}) {
+    const found = yield* sql.all<CycleRow>(
+      `select c.*, g.connector_id as worker, g.stream_id as sync from {cycles} c join {registry} g on g.tenant_id = c.tenant_id and g.sync_id = c.sync_id
+       where c.tenant_id = :tenant ${ref === null ? '' : `and c.sync_id = ${SYNC_ID}`} order by c.cycle_id desc limit :limit`, { ...ref, limit },
+    )
+    return found.map(toCycleRecord)
+  }),
+} satisfies PlansOf<SyncDirectory>
