@@ -15,93 +15,156 @@ const KEY_ATTEMPTS_MAX = 32
  */
 export function sealStore(store: Store, ring: KeyRing, random: RandomBytes): Store {
   const keys = new DataKeys(store, ring, random)
-  const states = new States(store, keys, random)
-  /** Again when another process has replaced the data key since it was read. Processes that open a new store all make a first one. */
-  const withNewestKey = async <T>(write: () => Promise<T>): Promise<T> => {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await write()
-      } catch (error) {
-        if (!isSyncError(error) || error.code !== 'DATA_KEY_REPLACED' || attempt === KEY_ATTEMPTS_MAX) throw error
-        await keys.load()
-      }
-    }
+  const sealing: Sealing = {
+    store, keys, states: new States(store, keys, random), withNewestKey: (write) => withNewestKey(keys, write), sealOther: (other) => sealStore(other, ring, random),
   }
-  return {
-    ...methodsOf(store),
-    tenant: store.tenant,
-    isReplica: store.isReplica === true,
-    forTenant: (tenant) => sealStore(store.forTenant(tenant), ring, random),
-    acquire: async (ref, request) => {
-      const taken = await store.acquire(ref, request)
-      if (taken.kind === 'held') return taken
-      try {
-        // What never ran may belong to a tenant that was erased since: what is sealed with keys that are gone never opens again.
-        if (taken.checkpoint.version === 0 && taken.checkpoint.inflight === null) await keys.load()
-        return { ...taken, checkpoint: await states.openCheckpoint(ref, taken.checkpoint, request.forRepair) }
-      } catch (error) {
-        await store.release(taken.lease)
-        throw error
-      }
-    },
-    begin: async (lease, request) => {
-      const begun = await store.begin(lease, request)
-      return begun === null ? null : states.openBegun(lease, begun)
-    },
-    // Nothing is waited for once the key is known: the next page, already being read, would be prepared before this one is sent off.
-    commit: async (commit) => {
-      const send = async (): Promise<CommitOutcome> => store.commit(states.sealCommit(commit, keys.newest ?? (await keys.current(commit.at))))
-      return states.openOutcome(commit.lease.ref, await withNewestKey(send))
-    },
-    read: async (ref, options) => states.openCheckpoint(ref, await store.read(ref, options), options?.forRepair),
-    standings: async (query) => {
-      const { syncs, ...rest } = await store.standings(query)
-      return { ...rest, syncs: await Promise.all(syncs.map((standing) => states.openStanding(standing))) }
-    },
-    // Whoever could read these in a backup could make cursors of their own.
-    cursorSecrets: async (offer) => {
-      await keys.load()
-      const secrets = await withNewestKey(async () => {
-        // A replica takes no offer, and has perhaps no key yet to seal one with.
-        const secret = store.isReplica === true ? '' : await states.seal(OF_TENANT, offer.secret, CURSOR_SECRET, offer.createdAt)
-        return store.cursorSecrets({ ...offer, secret })
-      })
-      return Promise.all(secrets.map(async (known) => ({ ...known, secret: (await states.open(OF_TENANT, known.secret, [CURSOR_SECRET]))! })))
-    },
-    // Whoever could read these could sign in our name.
-    putWebhook: async (settings, place, by) => {
-      await keys.load()
-      await withNewestKey(async () => store.putWebhook({ ...settings, secrets: await states.seal(ofWebhook(settings.id), settings.secrets, WEBHOOK_SECRETS, settings.createdAt) }, place, by))
-    },
-    rotateWebhook: async (id, secrets, by) => {
-      await keys.load()
-      const stored = (await store.webhooks()).find((webhook) => webhook.id === id)
-      if (stored === undefined || (await states.openWebhook(stored)).secrets !== by.replaces) return false
-      return withNewestKey(async () => store.rotateWebhook(id, await states.seal(ofWebhook(id), secrets, WEBHOOK_SECRETS, by.at), { ...by, replaces: stored.secrets }))
-    },
-    webhookSecrets: async (claim) => states.open(ofWebhook(claim.id), await store.webhookSecrets(claim), [WEBHOOK_SECRETS]),
-    webhooks: async () => Promise.all((await store.webhooks()).map((webhook) => states.openWebhook(webhook))),
-    claimWebhook: async (id, request) => {
-      const claim = await store.claimWebhook(id, request)
-      return claim === null ? null : { ...claim, webhook: await states.openWebhook(claim.webhook) }
-    },
-    audit: async (ref, options) => {
-      const entries = await store.audit(ref, options)
-      return Promise.all(entries.map(async (entry) => ({ ...entry, state: await states.open(ref, entry.state, [committedAt(entry.version)]) })))
-    },
-  }
+  const methods = Object.entries(SEAL_RULES).map(([method, rule]) => [method, rule === 'plain' ? passOn(store, method) : rule(sealing)])
+  return { ...(Object.fromEntries(methods) as Pick<Store, MethodOf<Store>>), tenant: store.tenant, isReplica: store.isReplica === true }
 }
 
-/** Also of a store that is an instance of a class. */
-function methodsOf(store: Store): Store {
-  const methods: Record<string, unknown> = {}
-  for (let owner: object | null = store; owner !== null && owner !== Object.prototype; owner = Object.getPrototypeOf(owner) as object | null) {
-    for (const name of Object.getOwnPropertyNames(owner)) {
-      const value = (store as unknown as Record<string, unknown>)[name]
-      if (!(name in methods) && typeof value === 'function' && name !== 'constructor') methods[name] = value.bind(store)
+export interface Sealing {
+  readonly store: Store
+  readonly keys: DataKeys
+  readonly states: States
+  withNewestKey<T>(write: () => Promise<T>): Promise<T>
+  sealOther(other: Store): Store
+}
+
+type MethodOf<S> = { [M in keyof S]-?: S[M] extends (...args: never[]) => unknown ? M : never }[keyof S]
+
+/**
+ * For every method of a store: `plain` when neither its arguments nor its answers carry a state or a secret, else how it is
+ * sealed. A method that is added to the contract does not compile until it has its rule here.
+ */
+export type SealRules<S> = { readonly [M in MethodOf<S>]: 'plain' | ((sealing: Sealing) => S[M]) }
+
+export const SEAL_RULES = {
+  forTenant: ({ store, sealOther }) => (tenant) => sealOther(store.forTenant(tenant)),
+  acquire: ({ store, keys, states }) => async (ref, request) => {
+    const taken = await store.acquire(ref, request)
+    if (taken.kind === 'held') return taken
+    try {
+      // What never ran may belong to a tenant that was erased since: what is sealed with keys that are gone never opens again.
+      if (taken.checkpoint.version === 0 && taken.checkpoint.inflight === null) await keys.load()
+      return { ...taken, checkpoint: await states.openCheckpoint(ref, taken.checkpoint, request.forRepair) }
+    } catch (error) {
+      await store.release(taken.lease)
+      throw error
+    }
+  },
+  begin: ({ store, states }) => async (lease, request) => {
+    const begun = await store.begin(lease, request)
+    return begun === null ? null : states.openBegun(lease, begun)
+  },
+  // Nothing is waited for once the key is known: the next page, already being read, would be prepared before this one is sent off.
+  commit: ({ store, keys, states, withNewestKey }) => async (commit) => {
+    const send = async (): Promise<CommitOutcome> => store.commit(states.sealCommit(commit, keys.newest ?? (await keys.current(commit.at))))
+    return states.openOutcome(commit.lease.ref, await withNewestKey(send))
+  },
+  read: ({ store, states }) => async (ref, options) => states.openCheckpoint(ref, await store.read(ref, options), options?.forRepair),
+  standings: ({ store, states }) => async (query) => {
+    const { syncs, ...rest } = await store.standings(query)
+    return { ...rest, syncs: await Promise.all(syncs.map((standing) => states.openStanding(standing))) }
+  },
+  // Whoever could read these in a backup could make cursors of their own.
+  cursorSecrets: ({ store, keys, states, withNewestKey }) => async (offer) => {
+    await keys.load()
+    const secrets = await withNewestKey(async () => {
+      // A replica takes no offer, and has perhaps no key yet to seal one with.
+      const secret = store.isReplica === true ? '' : await states.seal(OF_TENANT, offer.secret, CURSOR_SECRET, offer.createdAt)
+      return store.cursorSecrets({ ...offer, secret })
+    })
+    return Promise.all(secrets.map(async (known) => ({ ...known, secret: (await states.open(OF_TENANT, known.secret, [CURSOR_SECRET]))! })))
+  },
+  // Whoever could read these could sign in our name.
+  putWebhook: ({ store, keys, states, withNewestKey }) => async (settings, place, by) => {
+    await keys.load()
+    await withNewestKey(async () => store.putWebhook({ ...settings, secrets: await states.seal(ofWebhook(settings.id), settings.secrets, WEBHOOK_SECRETS, settings.createdAt) }, place, by))
+  },
+  rotateWebhook: ({ store, keys, states, withNewestKey }) => async (id, secrets, by) => {
+    await keys.load()
+    const stored = (await store.webhooks()).find((webhook) => webhook.id === id)
+    if (stored === undefined || (await states.openWebhook(stored)).secrets !== by.replaces) return false
+    return withNewestKey(async () => store.rotateWebhook(id, await states.seal(ofWebhook(id), secrets, WEBHOOK_SECRETS, by.at), { ...by, replaces: stored.secrets }))
+  },
+  webhookSecrets: ({ store, states }) => async (claim) => states.open(ofWebhook(claim.id), await store.webhookSecrets(claim), [WEBHOOK_SECRETS]),
+  webhooks: ({ store, states }) => async () => Promise.all((await store.webhooks()).map((webhook) => states.openWebhook(webhook))),
+  claimWebhook: ({ store, states }) => async (id, request) => {
+    const claim = await store.claimWebhook(id, request)
+    return claim === null ? null : { ...claim, webhook: await states.openWebhook(claim.webhook) }
+  },
+  audit: ({ store, states }) => async (ref, options) => {
+    const entries = await store.audit(ref, options)
+    return Promise.all(entries.map(async (entry) => ({ ...entry, state: await states.open(ref, entry.state, [committedAt(entry.version)]) })))
+  },
+  // Texts of these are sealed, wrapped or chained already, and are carried unopened.
+  trail: 'plain',
+  sealedTexts: 'plain',
+  reseal: 'plain',
+  wrappingKeys: 'plain',
+  dataKeys: 'plain',
+  putDataKey: 'plain',
+  removeDataKey: 'plain',
+  // The source's records, names, times and counts.
+  close: 'plain',
+  erase: 'plain',
+  renew: 'plain',
+  release: 'plain',
+  listen: 'plain',
+  position: 'plain',
+  changes: 'plain',
+  rows: 'plain',
+  row: 'plain',
+  history: 'plain',
+  databases: 'plain',
+  feed: 'plain',
+  sequenceBefore: 'plain',
+  compact: 'plain',
+  syncs: 'plain',
+  signal: 'plain',
+  cycles: 'plain',
+  tenants: 'plain',
+  databaseNames: 'plain',
+  takeSlots: 'plain',
+  pacers: 'plain',
+  notePause: 'plain',
+  pauses: 'plain',
+  quarantined: 'plain',
+  apiKey: 'plain',
+  apiKeys: 'plain',
+  addApiKey: 'plain',
+  endApiKey: 'plain',
+  consumers: 'plain',
+  putConsumer: 'plain',
+  removeConsumer: 'plain',
+  countRequests: 'plain',
+  editWebhook: 'plain',
+  removeWebhook: 'plain',
+  restartWebhook: 'plain',
+  switchWebhook: 'plain',
+  renewWebhook: 'plain',
+  releaseWebhook: 'plain',
+  noteDeliveries: 'plain',
+  deliveries: 'plain',
+  claimInbound: 'plain',
+  keptInbound: 'plain',
+  settleInbound: 'plain',
+} satisfies SealRules<Store>
+
+function passOn(store: Store, method: string): unknown {
+  return (...args: readonly unknown[]) => (store as unknown as Record<string, (...args: readonly unknown[]) => unknown>)[method]!(...args)
+}
+
+/** Again when another process has replaced the data key since it was read. Processes that open a new store all make a first one. */
+async function withNewestKey<T>(keys: DataKeys, write: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await write()
+    } catch (error) {
+      if (!isSyncError(error) || error.code !== 'DATA_KEY_REPLACED' || attempt === KEY_ATTEMPTS_MAX) throw error
+      await keys.load()
     }
   }
-  return methods as unknown as Store
 }
 
 /** Where a sealed text belongs. It is proven when it is opened, so that none can take another's place. */

@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest'
+import type { StateText, Store } from '../../src/contract/index.ts'
+import { SEAL_RULES, sealStore, type SealRules } from '../../src/registry/sealed-store.ts'
+import { KeyRing } from '../../src/registry/key-ring.ts'
+import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
+
+interface GrownStore extends Store {
+  savedState(): Promise<StateText>
+}
+
+// @ts-expect-error A method without a rule: `savedState` has to say how it is sealed before this compiles.
+SEAL_RULES satisfies SealRules<GrownStore>
+
+;({ ...SEAL_RULES, savedState: ({ states }) => async () => states.open({ worker: '', sync: '' }, null, []) }) satisfies SealRules<GrownStore>
+
+test('invariant 10: a method that has no rule is not reachable through a sealed store', async () => {
+  const store = await openSqliteStore({ file: ':memory:' })
+  const grown: GrownStore = { ...store, savedState: async () => 'a state that is not sealed' }
+  const sealed = sealStore(grown, new KeyRing([{ id: 'k', bytes: Buffer.alloc(32, 1) }]), (bytes) => Buffer.alloc(bytes, 7))
+  try {
+    expect(Object.keys(sealed).toSorted()).toEqual([...Object.keys(SEAL_RULES), 'tenant', 'isReplica'].toSorted())
+    expect('savedState' in sealed).toBe(false)
+  } finally {
+    await store.close()
+  }
+})
