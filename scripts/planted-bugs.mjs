@@ -3,12 +3,14 @@
 //   node scripts/planted-bugs.mjs [--only <regular expression>] [--list] [--results <file>]
 // With --results every verdict is appended to a file, and bugs that the file names as killed are not run again.
 // KILLED: a test failed. SURVIVED: every test passed. STALE: the text to replace is not in the file exactly once.
-// UNSOUND: a test fails without the bug, or the code with the bug does not parse.
+// UNSOUND: the test that failed also fails without the bug, or the code with the bug does not parse.
 // Exits with 1 unless every bug was killed.
 import { spawn, spawnSync } from 'node:child_process'
-import { appendFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync, chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { createJiti } from 'jiti'
@@ -40,10 +42,14 @@ if (options.list) {
 const copy = mkdtempSync(join(tmpdir(), 'tidemark-planted-'))
 process.on('exit', () => rmSync(copy, { recursive: true, force: true }))
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(130))
+// The account that runs PostgreSQL must be able to enter it.
+chmodSync(copy, 0o755)
 copyCheckout()
 
-/** By test file, whether it passes without any bug; otherwise no bug can be judged by it. */
-const sound = new Map()
+/** Started by the first bug that needs it, and shared by the runs: a server of its own costs every run seconds. */
+let postgres = null
+/** Tests that pass without any bug, by file and name. Failures are not remembered: they may be due to the machine. */
+const sound = new Set()
 const counts = { KILLED: 0, SURVIVED: 0, STALE: 0, UNSOUND: 0 }
 const notKilled = []
 for (const bug of bugs) {
@@ -58,6 +64,7 @@ for (const bug of bugs) {
 if (notKilled.length > 0) console.log(`\nNot killed:\n${notKilled.join('\n')}`)
 const totals = Object.entries(counts).map(([verdict, count]) => `${count} ${verdict.toLowerCase()}`)
 console.log(`\n${bugs.length} bugs: ${totals.join(', ')}`)
+await postgres?.stop()
 process.exit(bugs.length + done.size > 0 && counts.KILLED === bugs.length ? 0 : 1)
 
 function killedBefore() {
@@ -66,7 +73,7 @@ function killedBefore() {
   return new Set(lines.filter((line) => line.startsWith('KILLED ')).map((line) => line.slice('KILLED'.length).trim()))
 }
 
-async function judge({ file, text, replacement, tests }) {
+async function judge({ file, text, replacement, tests, title }) {
   const path = join(copy, file)
   const original = existsSync(path) ? readFileSync(path, 'utf8') : ''
   if (original.split(text).length !== 2) return 'STALE'
@@ -75,22 +82,41 @@ async function judge({ file, text, replacement, tests }) {
   const compiled = jiti.transform({ source: mistaken, filename: path, ts: true })
   if (compiled.startsWith('exports.__JITI_ERROR__')) return 'UNSOUND'
   writeFileSync(path, mistaken)
-  const failed = !(await passes(tests))
+  const failures = await run(tests, title)
   writeFileSync(path, original)
-  if (!failed) return 'SURVIVED'
-  // Only a failure needs the proof that the same tests pass without the bug.
-  for (const test of tests) if (!sound.has(test)) sound.set(test, await passes([test]))
-  return tests.every((test) => sound.get(test)) ? 'KILLED' : 'UNSOUND'
+  if (failures.length === 0) return 'SURVIVED'
+  // Only a failure needs the proof that the same test passes without the bug.
+  for (const failure of failures) if (await passes(failure, title)) return 'KILLED'
+  return 'UNSOUND'
 }
 
-/** In a process group of its own, so that a run that hangs is ended with its workers. */
-function passes(tests) {
+/** Whether the test that failed passes now; one that needs the tests before it passes only with them. */
+async function passes({ file, name }, title) {
+  const id = JSON.stringify([file, name ?? title])
+  for (const only of new Set([name === null ? title : `^${escape(name)}$`, title])) {
+    if (!sound.has(id) && (await run([file], only)).length === 0) sound.add(id)
+  }
+  return sound.has(id)
+}
+
+function escape(text) {
+  return text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&')
+}
+
+/**
+ * Runs test files, or their tests of a title, and returns what failed; a failure without a name is one of a whole file.
+ * In a process group of its own, so that a run that hangs is ended with its workers.
+ */
+async function run(tests, title) {
+  const report = join(copy, 'report.json')
+  rmSync(report, { force: true })
   // Only suites named *.pg.test.ts need the server that a run otherwise starts.
-  const needsServer = tests.some((test) => test.includes('.pg.'))
-  const environment = needsServer ? {} : { TIDEMARK_TEST_POSTGRES_URL: 'postgres://unused.invalid' }
+  const server = tests.some((test) => test.includes('.pg.')) ? await postgresUrl() : 'postgres://unused.invalid'
+  const only = title === undefined ? [] : ['-t', title]
   const vitest = join(root, 'node_modules/vitest/vitest.mjs')
-  const child = spawn(process.execPath, [vitest, 'run', '--bail=1', '--reporter=dot', ...tests], {
-    cwd: copy, detached: true, stdio: 'ignore', env: { ...process.env, ...environment },
+  const flags = ['--config=planted.config.ts', '--bail=1', '--reporter=json', `--outputFile=${report}`]
+  const child = spawn(process.execPath, [vitest, 'run', ...flags, ...only, ...tests], {
+    cwd: copy, detached: true, stdio: 'ignore', env: { ...process.env, TIDEMARK_TEST_POSTGRES_URL: server },
   })
   const end = () => {
     try {
@@ -101,16 +127,32 @@ function passes(tests) {
   }
   process.once('exit', end)
   const timer = setTimeout(end, HANG_MS)
-  return new Promise((resolve) => {
-    child.on('close', (code) => {
-      clearTimeout(timer)
-      process.off('exit', end)
-      resolve(code === 0)
-    })
+  const code = await new Promise((resolve) => child.on('close', resolve))
+  clearTimeout(timer)
+  process.off('exit', end)
+  const results = existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')) : null
+  if (code === 0 && results?.numPassedTests > 0) return []
+  const named = results === null ? [] : failuresIn(results)
+  return named.length > 0 ? named : tests.map((file) => ({ file, name: null }))
+}
+
+function failuresIn({ testResults }) {
+  return testResults.flatMap(({ name: path, assertionResults }) => {
+    const file = relative(copy, path)
+    return assertionResults.filter(({ status }) => status === 'failed').map(({ fullName }) => ({ file, name: fullName }))
   })
 }
 
-/** Every file that git knows or would add, as it is now; what is installed and built is linked. */
+async function postgresUrl() {
+  const { startPostgres } = await jiti.import('../test/setup/postgres-server.ts')
+  postgres ??= await startPostgres()
+  return postgres.url
+}
+
+/**
+ * Every file that git knows or would add, as it is now; what is installed and built is linked. Modules that no bug changes
+ * are compiled once, and kept beside the copy.
+ */
 function copyCheckout() {
   const listing = ['ls-files', '-z', '--cached', '--others', '--exclude-standard']
   const { stdout } = spawnSync('git', listing, { cwd: root, encoding: 'utf8', maxBuffer: 2 ** 26 })
@@ -122,4 +164,8 @@ function copyCheckout() {
     if (!existsSync(join(root, folder)) || existsSync(join(copy, folder))) continue
     symlinkSync(join(root, folder), join(copy, folder))
   }
+  const experimental = { fsModuleCache: true, fsModuleCachePath: join(copy, '.compiled') }
+  writeFileSync(join(copy, 'planted.config.ts'), `import config from './vitest.config.ts'
+export default { ...config, test: { ...config.test, experimental: ${JSON.stringify(experimental)} } }
+`)
 }

@@ -74,6 +74,11 @@ describe('a manifest alone', () => {
     }
   })
 
+  test.each(['toString', 'constructor', '__proto__', 'hasOwnProperty'])('a stream named %s, which every object has, is not there', async (name) => {
+    const path = manifest(`name: shop\nconnector: linear\nconfig: { api_key: "\${T}" }\nstreams:\n  - { id: linear.teams, options: { stream: ${name} } }\n`)
+    await expect(workerOf(path, 'tidemark.yaml', {})).rejects.toMatchObject({ code: 'SOURCE_NOT_FOUND', message: expect.stringContaining(`"${name}"`) })
+  })
+
   test.each(['salesforce', 'servicenow'])('a safety window of %s is read again: a row that the index shows later than all that came after it is not missed', async (connector) => {
     const { config, stream, vendor: make, fill } = VENDORS[connector]!
     for (const [window, isFound] of [['', false], ['safety_window: PT10M, ', true]] as const) {

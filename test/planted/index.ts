@@ -4,8 +4,9 @@ import { PLATFORM_BUGS } from './platform.ts'
 import { SERVICE_BUGS } from './services.ts'
 import { SOURCE_BUGS } from './sources.ts'
 import { STORE_BUGS } from './stores.ts'
+import { TABLE_BUGS } from './tables.ts'
 
 /** Run by `npm run campaign:bugs`; see CONTRIBUTING.md. */
 export const PLANTED_BUGS: readonly PlantedBug[] = [
-  ...ENGINE_BUGS, ...STORE_BUGS, ...PLATFORM_BUGS, ...SOURCE_BUGS, ...SERVICE_BUGS,
+  ...ENGINE_BUGS, ...STORE_BUGS, ...TABLE_BUGS, ...PLATFORM_BUGS, ...SOURCE_BUGS, ...SERVICE_BUGS,
 ]

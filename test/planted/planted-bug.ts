@@ -9,11 +9,15 @@ export interface PlantedBug {
   readonly replacement: string
   /** The fewest test files that should fail; from the root of the repository. */
   readonly tests: readonly string[]
+  /** A regular expression: only tests with it in their title are run. For suites that take minutes. */
+  readonly title?: string
 }
 
 /** The bugs of one file, with the tests that all of them share unless a bug names its own. */
 export function inFile(file: string, tests: readonly string[], bugs: ReadonlyArray<BugInFile>): PlantedBug[] {
-  return bugs.map(([name, text, replacement, own]) => ({ name, file, text, replacement, tests: own ?? tests }))
+  return bugs.map(([name, text, replacement, own, title]) => (
+    { name, file, text, replacement, tests: own ?? tests, ...(title !== undefined && { title }) }
+  ))
 }
 
-type BugInFile = readonly [name: string, text: string, replacement: string, tests?: readonly string[]]
+type BugInFile = readonly [name: string, text: string, replacement: string, tests?: readonly string[], title?: string]

@@ -153,26 +153,58 @@ export const STORE_BUGS: readonly PlantedBug[] = [
       '',
     ],
     ['versions after the bound are removed', '_until_sequence <= ? returning', '_until_sequence <= ? + 1 returning'],
-    ['the time of a sequence is inclusive', 'committed_at >= ? order by committed_at', 'committed_at > ? order by committed_at'],
+    [
+      'the time of a sequence is inclusive',
+      'committed_at >= ? order by committed_at',
+      'committed_at > ? order by committed_at',
+    ],
     ['the newest complete cycle is forgotten', 'cycle_id is not complete and ', ''],
   ]),
   ...inFile('src/stores/sqlite/log.ts', [...SQLITE, 'test/server/feed.test.ts'], [
-    ['the feed of one database shows all of them', "wanted === null ? '' : ` and c.database_id in", "wanted !== null ? '' : ` and c.database_id in"],
-    ['the first entry after a place is skipped', 'where _sequence > ? and _sequence <= ? order by', 'where _sequence > ? + 1 and _sequence <= ? order by'],
+    [
+      'the feed of one database shows all of them',
+      "wanted === null ? '' : ` and c.database_id in",
+      "wanted !== null ? '' : ` and c.database_id in",
+    ],
+    [
+      'the first entry after a place is skipped',
+      'where _sequence > ? and _sequence <= ? order by',
+      'where _sequence > ? + 1 and _sequence <= ? order by',
+    ],
     ['a deletion is left out', 'if (!live) sources.push(deletions(session, chunk, tables))', ''],
-    ['a replaced version is left out', 'if (!live) sources.push(versions(session, table, table.history, after, until))', ''],
+    [
+      'a replaced version is left out',
+      'if (!live) sources.push(versions(session, table, table.history, after, until))',
+      '',
+    ],
     ['an update is called a creation', "created === sequence ? 'created' : 'updated'", "'created'"],
   ]),
   ...inFile('src/stores/sqlite/rows.ts', SQLITE, [
     ['what does not fit its column is lost on an update', 'writer, record.extra]', 'writer, null]'],
-    ['an update without a time forgets the one of the row', 'landing.upstreamAt ?? row!.upstreamAt, syncedAt', 'landing.upstreamAt, syncedAt'],
-    ['a deletion keeps no version', '    keepVersions(session, table, [{ key: landing.key, until: sequence }], syncedAt)\n', ''],
-    ['a row that came back keeps its tombstone', 'if (row !== undefined) forgetTombstone(session, table, landing.key)', ''],
+    [
+      'an update without a time forgets the one of the row',
+      'landing.upstreamAt ?? row!.upstreamAt, syncedAt',
+      'landing.upstreamAt, syncedAt',
+    ],
+    [
+      'a deletion keeps no version',
+      '    keepVersions(session, table, [{ key: landing.key, until: sequence }], syncedAt)\n',
+      '',
+    ],
+    [
+      'a row that came back keeps its tombstone',
+      'if (row !== undefined) forgetTombstone(session, table, landing.key)',
+      ';',
+    ],
   ]),
   ...inFile('src/stores/kit/tables/encode-record.ts', [...SQLITE, 'test/stores/tables/lossless.test.ts'], [
     ['an absent member comes back as null', "if (column.none === 'null') (absent ??= []).push(member)", ''],
     ['a null comes back as absent', "if (column.none === 'absent') define((extra ??= {}), member, null)", ''],
-    ['an integer beyond 64 bits goes into a column for smaller ones', "typeOfValue(value) === 'bigint'\n      case 'numeric'", "true\n      case 'numeric'"],
+    [
+      'an integer beyond 64 bits goes into a column for smaller ones',
+      "typeOfValue(value) === 'bigint'\n      case 'numeric'",
+      "true\n      case 'numeric'",
+    ],
   ]),
   ...inFile('src/stores/sqlite/registry.ts', SQLITE, [
     [
@@ -257,26 +289,50 @@ export const STORE_BUGS: readonly PlantedBug[] = [
       'entries.length === limit || isCut ? (last?.sequence ?? after)',
       'entries.length < 0 ? (last?.sequence ?? after)',
     ],
-    ['a page that was cut by its bytes leaves a gap', 'entries.length === limit || isCut ?', 'entries.length === limit ?'],
+    [
+      'a page that was cut by its bytes leaves a gap',
+      'entries.length === limit || isCut ?',
+      'entries.length === limit ?',
+    ],
     ['compaction forgets versions that are replaced later', 'where _until_sequence <= $1', 'where _sequence <= $1'],
   ]),
   ...inFile('src/stores/postgres/rows.ts', POSTGRES, [
-    ['the history is written after the row', '  keepHistory(transaction, table, writes, facts.committedAt)\n  const sets', '  const sets'],
-    ['an update loses what its columns cannot hold', 'values: places.map((at) => encoded[at]!.extra)', 'values: places.map(() => null)'],
+    [
+      'the history is written after the row',
+      '  keepHistory(transaction, table, writes, facts.committedAt)\n  const sets',
+      '  const sets',
+    ],
+    [
+      'an update loses what its columns cannot hold',
+      'values: places.map((at) => encoded[at]!.extra)',
+      'values: places.map(() => null)',
+    ],
     ['a row that comes back keeps its tombstone', 'if (row !== undefined) returned.push(landing.key)', ''],
     [
       'rows of another time count as the same',
       'coalesce(r._hash = w.hash and r._upstream_at is not distinct from w.at and',
       'coalesce(r._hash = w.hash and',
     ],
-    ['a page of other times counts as unchanged', 'r._hash = w.hash and r._upstream_at is not distinct from w.at and r._owner = (select id', 'r._hash = w.hash and r._owner = (select id'],
-    ['a page beside tombstones counts as new', '(select high from span), true) as is`', '(select high from span), true) or true as is`'],
+    [
+      'a page of other times counts as unchanged',
+      'r._hash = w.hash and r._upstream_at is not distinct from w.at and r._owner = (select id',
+      'r._hash = w.hash and r._owner = (select id',
+    ],
+    [
+      'a page beside tombstones counts as new',
+      '(select high from span), true) as is`',
+      '(select high from span), true) or true as is`',
+    ],
   ]),
   ...inFile('src/stores/postgres/commits.ts', POSTGRES, [
     ['the range of a commit in the directory is off by one', 'range.last = sequence', 'range.last = sequence - 1'],
   ]),
   ...inFile('src/stores/postgres/table.ts', POSTGRES, [
-    ['a new column counts for rows that were there before', 'growColumns(table.columns, records, since, { reserved: [', 'growColumns(table.columns, records, 0, { reserved: ['],
+    [
+      'a new column counts for rows that were there before',
+      'growColumns(table.columns, records, since, { reserved: [',
+      'growColumns(table.columns, records, 0, { reserved: [',
+    ],
   ]),
   ...inFile('src/stores/postgres/registry.ts', POSTGRES, [
     ['a held lease is taken over', 'entry.held_until! > entry.now', 'entry.held_until! < entry.now'],

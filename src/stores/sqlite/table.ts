@@ -115,6 +115,8 @@ export function bindValues({ columns }: Table, { values }: EncodedRecord, into: 
     if (typeof value === 'boolean') into.push(value ? 1 : 0)
     else if (value === null) into.push(null)
     else if (type === 'numeric' || type === 'decimal') into.push(String(value))
+    // The driver binds a number this small as the integer 0. The column makes the same number of its text.
+    else if (typeof value === 'number' && value > 0 && value <= Number.EPSILON) into.push(String(value))
     else into.push(type === 'bytes' ? Buffer.from(value as string, 'base64') : value)
   }
 }

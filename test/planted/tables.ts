@@ -1,0 +1,555 @@
+import { inFile, type PlantedBug } from './planted-bug.ts'
+
+const LOSSLESS = ['test/stores/tables/lossless.test.ts']
+const VALUES = ['test/stores/tables/typed-values.test.ts']
+const VALUES_PG = ['test/stores/tables/typed-values.pg.test.ts']
+const ROWS = ['test/stores/tables/rows.test.ts']
+const ROWS_PG = ['test/stores/tables/rows.pg.test.ts']
+const SQLITE = ['test/stores/sqlite.test.ts']
+const POSTGRES = ['test/stores/postgres.pg.test.ts']
+const FAULTS = ['test/stores/postgres-faults.pg.test.ts']
+const WALLS = ['test/stores/postgres-walls.pg.test.ts']
+const MOVED = ['test/stores/migrations/sqlite.test.ts']
+const MOVED_PG = ['test/stores/migrations/postgres.pg.test.ts']
+
+/** The tables of the copy: columns, rows, history and the directory of commits, of both stores. */
+export const TABLE_BUGS: readonly PlantedBug[] = [
+  ...inFile('src/stores/kit/tables/column.ts', LOSSLESS, [
+    [
+      'an integer just beyond 64 bits gets a column for smaller ones',
+      'value < INT64 && value >= -INT64',
+      'value <= INT64 && value >= -INT64',
+      VALUES,
+    ],
+    ['a date that does not exist is a date', ' && canonicalInstant(`${text}T00:00:00Z`) !== null', '', VALUES_PG],
+    ['the decimals of a timestamp are forgotten', '`${match[1]?.length ?? 0}${match[2]}`', '`3${match[2]}`', VALUES_PG],
+    [
+      'fractions get a column for whole numbers',
+      "only('bigint', 'double')) return 'double'",
+      "only('bigint', 'double')) return 'bigint'",
+      VALUES,
+    ],
+    [
+      'a leap second is kept as a timestamp of the usual form',
+      ':[0-5]\\d(?:\\.(\\d{1,6}))?(Z|\\+00:00)$/',
+      ':\\d\\d(?:\\.(\\d{1,6}))?(Z|\\+00:00)$/',
+      VALUES_PG,
+    ],
+  ]),
+  ...inFile('src/stores/kit/tables/encode-record.ts', VALUES_PG, [
+    [
+      'a timestamp comes back in the format of its column',
+      'timestampFormat(value) === format',
+      'timestampFormat(value) !== null',
+    ],
+    ['a nested number comes back in another notation', 'this.#dialect.keepsJsonText || isPlain(value)', 'true'],
+    ['a member without a column is lost', 'define((extra ??= {}), name, record[name]!)\n', '', LOSSLESS],
+    [
+      'a value that does not fit its column is rounded',
+      "define((extra ??= {}), member, value)\n          held",
+      'held',
+    ],
+    [
+      'a member of the prototype is taken for one of the record',
+      'this.#inherited[at] === true && !Object.hasOwn(record, member)',
+      'false',
+      LOSSLESS,
+    ],
+  ]),
+  ...inFile('src/stores/kit/tables/decode-record.ts', LOSSLESS, [
+    ['rows from before a column have its null', 'sequence >= column.since && ', ''],
+    ['an absent member is read as null', ' && extra?.absent?.includes(member) !== true', ''],
+    [
+      'members without a column are not read',
+      'if (extra?.values !== undefined) text =',
+      "if (extraText === '') text =",
+    ],
+    [
+      'the rounded value of a column wins over the exact one',
+      'if (extra?.values !== undefined && Object',
+      'if (column.name === null && extra?.values !== undefined && Object',
+    ],
+  ]),
+  ...inFile('src/stores/kit/tables/grow-columns.ts', LOSSLESS, [
+    ['a column that gets its name later forgets the nulls before', 'since: before?.since ?? since', 'since'],
+    ['the meaning of null changes when a column gets its name', 'none: before?.none ?? (', 'none: (', ROWS],
+    [
+      'a table gets more columns than it can have',
+      'named < limits.columnsMax',
+      'limits.columnsMax > 0',
+      SQLITE,
+      'thousands of members',
+    ],
+    ['two members share a column', 'taken.add(name.toLowerCase())', '', SQLITE, 'XD23'],
+    [
+      'a column is used again for a member of another type',
+      "type = values.length === 0 ? 'text' : typeOfValues(values)",
+      "type = 'bigint' as const",
+      VALUES,
+    ],
+  ]),
+  ...inFile('src/stores/kit/columns.ts', SQLITE, [
+    [
+      'names that differ by case share a column',
+      'taken.has(name.toLowerCase()); n++',
+      'taken.has(name); n++',
+      SQLITE,
+      'XD23',
+    ],
+    ['a quote in a name ends it', ".replaceAll('\"', '\"\"')", '', SQLITE, 'XD25'],
+    [
+      'a name that is too long loses its number',
+      'cutBytes(member, bytesMax - 6)',
+      'cutBytes(member, bytesMax)',
+      POSTGRES,
+      'long names',
+    ],
+  ]),
+  ...inFile('src/stores/kit/plan-landing.ts', SQLITE, [
+    [
+      'a creation takes the sequence of the entry before it',
+      "action: 'created', sequence: ++position",
+      "action: 'created', sequence: position++",
+    ],
+    [
+      'an update takes no sequence of its own',
+      "action: 'updated', sequence: ++position",
+      "action: 'updated', sequence: position",
+    ],
+  ]),
+  ...inFile('src/stores/sqlite/table.ts', VALUES, [
+    ['a small fraction is rounded to zero', 'value > 0 && value <= Number.EPSILON', 'value > 0 && value < 0'],
+    [
+      'a column is added to the table and not to its history',
+      'for (const altered of [table.name, table.history])',
+      'for (const altered of [table.name])',
+    ],
+    [
+      'the columns that were added are forgotten',
+      "connection.run('update tidemark_databases set layout = ?",
+      "void ('update tidemark_databases set layout = ?",
+    ],
+    ['an integer beyond 53 bits is read as a double', "(type === 'bigint' ? `cast(", "(type === 'date' ? `cast("],
+    ['false is read as true', "value === 0 ? 'false' : 'true'", "value === null ? 'false' : 'true'"],
+    [
+      'a value that becomes null is unchanged',
+      'stored === null) return value === stored',
+      'stored === null) return true',
+      ROWS,
+    ],
+    [
+      'a column of the user’s is taken for one of the table',
+      '[...RESERVED, ...there.map((column) => column.name)]',
+      '[...RESERVED]',
+      ['test/stores/sqlite-tables.test.ts'],
+    ],
+    [
+      'a history of a database is taken for another database',
+      "lower(?1 || \\'_history\\')",
+      'lower(?1)',
+      ['test/stores/sqlite-tables.test.ts'],
+    ],
+  ]),
+  ...inFile('src/stores/sqlite/rows.ts', VALUES, [
+    ['an update keeps no version', '  keepVersions(session, table, writes.map(', '  void (writes.map('],
+    [
+      'a version ends one sequence too late',
+      'into.push(until, key)',
+      'into.push(until + 1, key)',
+      SQLITE,
+      'invariant 8',
+    ],
+    ['sequences with a gap are counted on', ' === writes.length - 1\n', ' >= writes.length - 1\n', ROWS],
+    [
+      'only the first cursor of a page decides whether there are any',
+      'writes.some(({ landing }) => landing.cursor',
+      '[writes[0]!].some(({ landing }) => landing.cursor',
+      ROWS,
+    ],
+    [
+      'only the first record of a page decides whether values are left over',
+      'records.some(({ extra }) => extra',
+      '[records[0]!].some(({ extra }) => extra',
+    ],
+    [
+      'a contest outlives the update that ended it',
+      'if (row!.contestedBy !== null) forgetContest(session, table, landing.key)',
+      '',
+      SQLITE,
+      'contested anew',
+    ],
+    [
+      'an updated row keeps its old sequence time',
+      'landing.upstreamAt ?? row!.upstreamAt, syncedAt, landing.cursor',
+      'landing.upstreamAt ?? row!.upstreamAt, row!.upstreamAt ?? syncedAt, landing.cursor',
+      SQLITE,
+    ],
+  ]),
+  ...inFile('src/stores/sqlite/commits.ts', SQLITE, [
+    ['the range of a commit in the directory is off by one', 'range.last = sequence', 'range.last = sequence - 1'],
+    [
+      'the databases of a commit share a range',
+      'range?.table.database === landing.database',
+      'range !== undefined',
+      ROWS,
+    ],
+  ]),
+  ...inFile('src/stores/sqlite/log.ts', SQLITE, [
+    [
+      'the last entry of a commit is told of the next one',
+      'commits[at]!.last < version.sequence',
+      'commits[at]!.last <= version.sequence',
+    ],
+    [
+      'a page ends one commit too early',
+      'entries += commit.last - Math.max(commit.first - 1, after)',
+      'entries += commit.last - commit.first + 2',
+    ],
+  ]),
+  ...inFile('src/stores/sqlite/lookup.ts', SQLITE, [
+    [
+      'rows beyond a bounded look-up count as missing',
+      'as unknown as RowValues[]\n    if (rows.length <= 2 * stretch.count) {',
+      'as unknown as RowValues[]\n    if (rows.length > 0) {',
+      ROWS,
+    ],
+    [
+      'tombstones beyond a bounded look-up count as missing',
+      'as unknown as TombstoneValues[]\n    if (rows.length <= 2 * stretch.count) {',
+      'as unknown as TombstoneValues[]\n    if (rows.length > 0) {',
+      ROWS,
+    ],
+    ['rows of another owner count as unchanged', 'found.ours !== found.count || ', ''],
+    [
+      'a contested page counts as unchanged',
+      ' || readContests(session, table!) !== null',
+      '',
+      SQLITE,
+      'invariant 6|invariant 13',
+    ],
+    [
+      'keys above the surrogates are looked up in the wrong order',
+      '/[\\ud800-\\uffff]/',
+      '/[\\uffff]/',
+      SQLITE,
+      'XD21',
+    ],
+  ]),
+  ...inFile('src/stores/sqlite/encodings.ts', SQLITE, [
+    [
+      'values left over do not count as content',
+      'if (stored[0] === null) return',
+      'if (stored.length > 0) return',
+      ROWS,
+    ],
+    ['a member that was absent is the same as null', ' && row.sequence >= table.since', '', ROWS],
+  ]),
+  ...inFile('src/stores/sqlite/take-bytes.ts', SQLITE, [
+    ['a page has more bytes than it may', 'if (bytes >= bytesMax)', 'if (bytes >= 100 * bytesMax)', ROWS],
+  ]),
+  ...inFile('src/stores/sqlite/packing.ts', SQLITE, [
+    [
+      'rows of several databases land in the first',
+      'oneDatabase &&= landing.database === landings[0]!.database',
+      'oneDatabase &&= landings.length > 0',
+      ['test/stores/sqlite-thread.test.ts', 'test/stores/sqlite.test.ts'],
+    ],
+    [
+      'times are lost on the way to the thread',
+      'hasTimes ||= landing.upstreamAt !== null',
+      'hasTimes ||= landings.length < 0',
+      ['test/stores/sqlite-thread.test.ts', 'test/stores/sqlite.test.ts'],
+    ],
+  ]),
+  ...inFile('src/stores/sqlite/sequence-set.ts', SQLITE, [
+    ['a row between two that were seen counts as seen', 'sequence > last + 1', 'sequence > last + 2'],
+  ]),
+  ...inFile('src/stores/sqlite/reading.ts', SQLITE, [
+    [
+      'a page of rows begins with the last of the page before',
+      'where _key > ? order by _key',
+      'where _key >= ? order by _key',
+    ],
+    ['the history of a key lacks its replaced versions', '[table.history, table.name].flatMap', '[table.name].flatMap'],
+  ]),
+  ...inFile('src/stores/sqlite/migrate-log.ts', MOVED, [
+    [
+      'tombstones are left behind',
+      'from tidemark_rows where tenant_id = ? and database_id = ? and status <> 0',
+      'from tidemark_rows where tenant_id = ? and database_id = ? and status > 2',
+    ],
+    [
+      'an entry that was moved is moved again',
+      "connection.run('update tidemark_migration set moved = ? where database_id = ?', entries",
+      "connection.run('update tidemark_migration set moved = ? - 1 where database_id = ?', entries",
+    ],
+    [
+      'replaced versions are left behind',
+      'select ?, ?, ${all} from ${table.name} where _key = ?`',
+      'select ?, ?, ${all} from ${table.name} where _key = ? and false`',
+    ],
+  ]),
+  ...inFile('src/stores/postgres/table.ts', VALUES_PG, [
+    [
+      'a column is added to the table and not to its history',
+      '[table.name, table.history].map((name) => `alter',
+      '[table.name].map((name) => `alter',
+    ],
+    [
+      'the columns that were added are forgotten',
+      "transaction.send('update tidemark.databases set layout = $3",
+      "void ('update tidemark.databases set layout = $3",
+    ],
+    ['a timestamp loses its last zeros', "text.slice(20, end).padEnd(decimals, '0')", 'text.slice(20, end)'],
+    ['a timestamp loses its offset', '${fraction}${format.slice(1)}`', '${fraction}Z`'],
+    [
+      'a wide row does not fit its page',
+      'if (width * VALUE_BYTES_MAX <= ROW_BYTES_MAX) return encoded',
+      'if (width > 0) return encoded',
+      ROWS_PG,
+      'XD13',
+    ],
+    [
+      'what was left over is lost with what does not fit',
+      'values: { ...over, ...extra.values }',
+      'values: { ...over }',
+      ROWS_PG,
+      'XD13',
+    ],
+    [
+      'a number of many digits is refused',
+      'text.length > 100_000 && /',
+      'text.length > 100_000_000 && /',
+      ROWS_PG,
+      'XD17',
+    ],
+    [
+      'a column of the user’s is taken for one of the table',
+      '[...RESERVED, ...(await columnsThere(transaction, table))]',
+      '[...RESERVED]',
+      WALLS,
+    ],
+    ['a reader who holds the table fails the page', 'refusals: [LOCKED]', 'refusals: []', WALLS],
+  ]),
+  ...inFile('src/stores/postgres/rows.ts', POSTGRES, [
+    [
+      'a version ends one sequence too early',
+      'select w.until, to_timestamp',
+      'select w.until - 1, to_timestamp',
+      POSTGRES,
+      'invariant 8',
+    ],
+    [
+      'only the last record of a page decides whether there are new members',
+      'isNew ||= split.isNew',
+      'isNew = split.isNew',
+      VALUES_PG,
+    ],
+    [
+      'records are written with the columns of before',
+      'if (grown !== table) encoded =',
+      'if (grown === table) encoded =',
+      VALUES_PG,
+    ],
+    ['a deletion keeps no version', '    keepHistory(transaction, table, live, facts.committedAt)\n', '', VALUES_PG],
+    [
+      'a deleted row leaves no tombstone',
+      "STATUS.deleted) },\n    { name: 'upstream_at'",
+      "STATUS.live) },\n    { name: 'upstream_at'",
+      POSTGRES,
+      'invariant 6',
+    ],
+    [
+      'a contest outlives the write that ended it',
+      'endContests(transaction, table, writes.filter(({ row }) => row?.contestedBy != null)',
+      'endContests(transaction, table, writes.filter(({ row }) => row?.contestedBy === 0)',
+      POSTGRES,
+      'contested anew',
+    ],
+  ]),
+  ...inFile('src/stores/postgres/commits.ts', POSTGRES, [
+    [
+      'the databases of a commit share a range',
+      'range?.table.database === landing.database',
+      'range !== undefined',
+      ROWS_PG,
+      'thousands',
+    ],
+    [
+      'a sequence that was never given has a time',
+      'found.last < sequence ? null',
+      'found.last < 0 ? null',
+      POSTGRES,
+      'XA17|feed shows',
+    ],
+  ]),
+  ...inFile('src/stores/postgres/log.ts', POSTGRES, [
+    [
+      'a replaced version is left out',
+      '(live ? [table.name] : [table.name, table.history])',
+      '[table.name]',
+      VALUES_PG,
+    ],
+    [
+      'a deletion is left out',
+      '...(live ? [] : [readDeletions(',
+      '...(limit > 0 ? [] : [readDeletions(',
+      POSTGRES,
+      'XF6|feed shows|invariant 8',
+    ],
+    [
+      'the first entry after a place is skipped',
+      "where: '_sequence > $1 and",
+      "where: '_sequence > $1 + 1 and",
+      POSTGRES,
+      'above a place',
+    ],
+    [
+      'an update is called a creation',
+      "created === sequence ? 'created' : 'updated'",
+      "'created'",
+      POSTGRES,
+      'landing|feed shows|key is its entries',
+    ],
+    [
+      'the last entry of a commit is told of the next one',
+      'chunk[at]!.last < version.sequence',
+      'chunk[at]!.last <= version.sequence',
+      POSTGRES,
+      'feed shows|above a place',
+    ],
+    ['entries behind a cut are not held back', '.filter(({ sequence }) => sequence <= complete)', '', ROWS_PG, 'bytes'],
+    [
+      'a page has one commit too few',
+      'last - Math.max(first - 1, after)) >= limit',
+      'last - first + 2) >= limit',
+      POSTGRES,
+      'above a place|invariant 8',
+    ],
+  ]),
+  ...inFile('src/stores/postgres/copy.ts', VALUES_PG, [
+    ['the data of a COPY has no end', 'this.int16(-1)', 'this.int16(0)'],
+    ['the length of the data is wrong', 'this.#data.length + 4', 'this.#data.length'],
+    ['rows that are moved lose their last column', 'at < types.length; at++', 'at < types.length - 1; at++', MOVED_PG],
+  ]),
+  ...inFile('src/stores/postgres/binary-values.ts', VALUES_PG, [
+    ['a negative number beyond 64 bits becomes positive', 'negative ? 0x4000 : 0', '0'],
+    [
+      'a negative whole number becomes another one',
+      'this.#buffer.writeInt32BE(Math.floor(value',
+      'this.#buffer.writeInt32BE(Math.trunc(value',
+    ],
+    ['days are counted from the wrong day', '- 730_425', '- 730_424'],
+    ['January belongs to the year before and February does not', 'month <= 2 ? 1 : 0', 'month < 2 ? 1 : 0'],
+    ['every fourth year is a leap year', ' - Math.floor(yearOfEra / 100)', ''],
+    ['a long text with characters beyond ASCII is cut', 'this.#ensure(5 + length * 3)', 'this.#ensure(5 + length)'],
+    ['a leap second is the next minute', ' && value.charCodeAt(17) !== SIX', ''],
+    ['the seventh decimal of an instant is rounded up', 'value.length <= 27 && ', ''],
+    [
+      'the weight of a number beyond 64 bits is wrong',
+      'Math.ceil(whole.length / 4) - 1',
+      'Math.floor(whole.length / 4)',
+    ],
+    ['a small fraction becomes a large number', '`${sign}0.${', '`${sign}1.${'],
+    ['true is written as false', 'value === true ? 1 : 0', '0'],
+  ]),
+  ...inFile('src/stores/postgres/arrays.ts', POSTGRES, [
+    [
+      'sequences beyond 32 bits are cut',
+      'buffer.writeInt32BE(Math.floor(value / 2 ** 32), at + 4)',
+      'buffer.writeInt32BE(0, at + 4)',
+      ROWS_PG,
+      'beyond 32 bits',
+    ],
+    ['a NUL in a note fails the page', "text.replaceAll('\\0', '\\ufffd')", 'text', WALLS],
+  ]),
+  ...inFile('src/stores/postgres/insert-many.ts', POSTGRES, [
+    [
+      'all rows get the value of the first',
+      ' && values.every((value) => value === values[0])',
+      '',
+      POSTGRES,
+      'invariant 6|Z13',
+    ],
+    [
+      'rows beyond the first statement are inserted twice',
+      'to: from + ROWS_PER_STATEMENT }',
+      'to: count }',
+      ROWS_PG,
+      'thousands',
+    ],
+  ]),
+  ...inFile('src/stores/postgres/connection.ts', FAULTS, [
+    [
+      'COMMIT is sent although a statement could not be',
+      'if (transaction.failure !== undefined) {\n      await this.#rollback(client)', 'if (transaction === null) {\n      await this.#rollback(client)', FAULTS, 'cannot send',
+    ],
+    [
+      'a refused statement is taken for an unknown commit',
+      "if (sent.status === 'rejected' && isRefusal(sent.reason)) throw sent.reason\n",
+      '',
+      WALLS,
+    ],
+    [
+      'a column is added outside the transaction',
+      '`release savepoint attempt; set local',
+      '`release savepoint attempt; commit; begin; set local',
+      POSTGRES,
+      'XA3|fails half-way',
+    ],
+    [
+      'a client in an unknown state goes back to the pool',
+      'client.release(!clean)',
+      'client.release(false)',
+      FAULTS,
+      'XB4',
+    ],
+    [
+      'a transaction that the server undid is not run again',
+      'attempt === ATTEMPTS_MAX) throw error',
+      'attempt > 0) throw error',
+      ['test/stores/postgres-locks.pg.test.ts'],
+    ],
+    ['timestamps are read in the zone of the server', "['TimeZone', 'UTC'], ", '', VALUES_PG],
+  ]),
+  ...inFile('src/stores/postgres/commit.ts', POSTGRES, [
+    [
+      'a table that was dropped by an erasure is remembered',
+      '!session.connection.forgetTables(session.tenant)',
+      'session.tenant !== null',
+      POSTGRES,
+      'Z14',
+    ],
+    [
+      'rows of another owner count as unchanged',
+      ' && commit.owners === undefined',
+      '',
+      POSTGRES,
+      'two databases keeps',
+    ],
+    [
+      'rows are looked up in the table that was there before',
+      'const rows = isStale ? ',
+      'const rows = isStale && session === null ? ',
+      POSTGRES,
+      'Z14|invariant 10',
+    ],
+  ]),
+  ...inFile('src/stores/postgres/move-tables.ts', MOVED_PG, [
+    [
+      'tombstones are left behind',
+      'from tidemark.old_rows where tenant_id = $1 and status <> 0',
+      'from tidemark.old_rows where tenant_id = $1 and status > 2',
+    ],
+    [
+      'replaced versions are left behind',
+      'else if (entry.until_sequence !== null) replaced.push',
+      'else if (entry.until_sequence === 0) replaced.push',
+    ],
+    [
+      'an entry at the border of two steps is left behind',
+      'entries.length < chunk ? -1 : entries.at(-1)!.sequence',
+      'entries.length < chunk ? -1 : entries.at(-1)!.sequence + 1',
+    ],
+  ]),
+]
