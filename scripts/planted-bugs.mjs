@@ -90,13 +90,19 @@ async function judge({ file, text, replacement, tests, title }) {
   return 'UNSOUND'
 }
 
-/** Whether the test that failed passes now; one that needs the tests before it passes only with them. */
+/**
+ * Whether the test that failed passes now. Its whole file is run, once for all bugs that it notices, unless that takes minutes;
+ * a test that needs those before it passes only with them.
+ */
 async function passes({ file, name }, title) {
-  const id = JSON.stringify([file, name ?? title])
-  for (const only of new Set([name === null ? title : `^${escape(name)}$`, title])) {
-    if (!sound.has(id) && (await run([file], only)).length === 0) sound.add(id)
+  const id = (test) => JSON.stringify([file, test])
+  const exact = name === null ? title : `^${escape(name)}$`
+  for (const only of new Set(file.includes('.pg.') ? [exact, title] : [title, exact])) {
+    if (sound.has(id(name ?? title))) return true
+    const passed = await run([file], only, (tests) => tests.forEach((test) => sound.add(id(test))))
+    if (name === null && passed.length === 0) sound.add(id(title))
   }
-  return sound.has(id)
+  return sound.has(id(name ?? title))
 }
 
 function escape(text) {
@@ -107,7 +113,7 @@ function escape(text) {
  * Runs test files, or their tests of a title, and returns what failed; a failure without a name is one of a whole file.
  * In a process group of its own, so that a run that hangs is ended with its workers.
  */
-async function run(tests, title) {
+async function run(tests, title, onPassed = () => {}) {
   const report = join(copy, 'report.json')
   rmSync(report, { force: true })
   // Only suites named *.pg.test.ts need the server that a run otherwise starts.
@@ -131,15 +137,16 @@ async function run(tests, title) {
   clearTimeout(timer)
   process.off('exit', end)
   const results = existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')) : null
+  onPassed(results === null ? [] : namesIn(results, 'passed').map(({ name }) => name))
   if (code === 0 && results?.numPassedTests > 0) return []
-  const named = results === null ? [] : failuresIn(results)
+  const named = results === null ? [] : namesIn(results, 'failed')
   return named.length > 0 ? named : tests.map((file) => ({ file, name: null }))
 }
 
-function failuresIn({ testResults }) {
+function namesIn({ testResults }, wanted) {
   return testResults.flatMap(({ name: path, assertionResults }) => {
     const file = relative(copy, path)
-    return assertionResults.filter(({ status }) => status === 'failed').map(({ fullName }) => ({ file, name: fullName }))
+    return assertionResults.filter(({ status }) => status === wanted).map(({ fullName }) => ({ file, name: fullName }))
   })
 }
 
