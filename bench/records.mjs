@@ -1,8 +1,6 @@
 // About 350 bytes of JSON, different for every i; `version` changes the content.
 const NOTES = 'Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor incididunt ut labore et dolore'
 
-export const PAGE = 1_000
-
 export function recordOf(i, version = 0) {
   return {
     id: keyOf(i),
@@ -27,9 +25,23 @@ export function changeOf(i, version = 0) {
   return { type: 'upsert', key: record.id, record, upstreamUpdatedAt: record.updated_at }
 }
 
-/** Which version of a record a pass sees: everything as it was, or every tenth one changed. */
+/** The version of a record that a pass lists; null if the pass does not list the record. */
 export const PASSES = {
   first: () => 0,
   unchanged: () => 0,
-  changed: (i) => (i % 10 === 0 ? 1 : 0),
+  changed10: (i) => (i % 10 === 0 ? 1 : 0),
+  changed100: () => 2,
+  sweep1: (i) => (i % 100 === 99 ? null : 2),
+}
+
+/** The pages of a pass: each a list of [i, version]. */
+export function* pagesOf(pass, count, size) {
+  for (let from = 0; from < count; from += size) {
+    const page = []
+    for (let i = from; i < Math.min(from + size, count); i++) {
+      const version = PASSES[pass](i)
+      if (version !== null) page.push([i, version])
+    }
+    yield page
+  }
 }

@@ -11,15 +11,16 @@ export class MemoryStore {
   #clock
   #cycles = 0
 
-  constructor(clock) {
+  constructor(clock, fail) {
     this.#clock = clock
+    this.fail = fail
   }
 
   /** The store as one process reaches it; a dead process is never answered. */
   door(process, tenant = 'default') {
     const own = this.#tenant(tenant)
     const reach = (method) => (...args) => (process.dead ? new Promise(() => {}) : Promise.resolve(this[method](own, ...args)))
-    const methods = ['standings', 'acquire', 'renew', 'release', 'begin', 'commit', 'read', 'signal', 'position']
+    const methods = ['standings', 'acquire', 'renew', 'release', 'begin', 'commit', 'read', 'signal', 'position', 'pauses']
     return {
       ...Object.fromEntries(methods.map((method) => [method, reach(method)])),
       tenant,
@@ -90,10 +91,10 @@ export class MemoryStore {
     const row = this.#held(tenant, lease)
     if (row === null) return null
     const known = row.checkpoint.inflight
-    const inflight = known ?? { cycle: ++this.#cycles, mode, page: 0, state: null, startedAt: at, scope: null, tidemark: null, startSequence: 0 }
+    const inflight = known ?? { cycle: ++this.#cycles, mode, page: 0, state: null, startedAt: at, scope: null, tidemark: null, startSequence: 0, guard: null }
     if (known === null) row.recent = [{ worker: row.worker, sync: row.sync, cycle: inflight.cycle, mode, trigger, startedAt: at, endedAt: null, stopReason: null, counts: COUNTS }]
     this.#move(tenant, row, { inflight, triggeredAt: null })
-    return { inflight, resumed: known !== null, position: 0 }
+    return { inflight, resumed: known !== null, position: 0, columns: {} }
   }
 
   commit(tenant, { lease, version, move }) {
@@ -107,6 +108,8 @@ export class MemoryStore {
   release(tenant, lease, report) {
     const row = this.#held(tenant, lease)
     if (row === null) return
+    // No cycle of the simulation fails; one that does would be due again at once, without end.
+    if (report?.stopReason === 'error') this.fail(new Error(report.error.message))
     if (report !== undefined) row.recent = row.recent.map((cycle) => ({ ...cycle, endedAt: report.endedAt, stopReason: report.stopReason }))
     this.#move(tenant, row, { heldBy: null, heldSince: null, heldUntil: null, ...(report?.stopReason === 'complete' && { lastSuccessAt: report.endedAt, failures: 0 }) })
     this.#tell(tenant)
@@ -124,6 +127,10 @@ export class MemoryStore {
 
   position() {
     return 0
+  }
+
+  pauses() {
+    return { now: this.#clock.now(), pauses: [] }
   }
 }
 

@@ -12,7 +12,10 @@ const HOUR = 3_600_000
 const CYCLE_MS = 2_000
 const time = new VirtualTime()
 const start = time.now()
-const memory = new MemoryStore(time)
+const memory = new MemoryStore(time, (error) => {
+  console.error(error)
+  process.exit(1)
+})
 const running = new Map()
 const ran = new Map()
 const lags = { first: [], second: [] }

@@ -1,14 +1,14 @@
-// node bench/tables.mjs <url> <records>: a table of one PostgreSQL copied into another place of it, as one JSON line. The limit
-// is COPY out of the one and into the other, whose bytes nobody looks at. The same rows with an array beside them, which is empty,
-// have to be decoded; pages that are there already tell what could be gained at most if reading cost nothing.
+// node bench/programs/tables.mjs <url> <records> <turns>: a table of a PostgreSQL copied into the same server, as one JSON
+// line. The raw limit is COPY out of one table and into another; it takes its turn with each of the others. Rows with an empty
+// array beside them must be decoded. Pages read beforehand show the most that faster reading could gain.
 import { pipeline } from 'node:stream/promises'
 import pg from 'pg'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
-import { openStore, runCycle } from '../dist/index.js'
-import { sql } from '../dist/sources/sql/source.js'
-import { recordOf } from './records.mjs'
+import { openStore, runCycle } from '../../dist/index.js'
+import { sql } from '../../dist/sources/sql/source.js'
+import { recordOf } from '../records.mjs'
 
-const [url, count] = [process.argv[2], Number(process.argv[3])]
+const [url, count, turns] = [process.argv[2], Number(process.argv[3]), Number(process.argv[4])]
 const [reader, writer] = [new pg.Client(url), new pg.Client(url)]
 await Promise.all([reader.connect(), writer.connect()])
 await reader.query('create table accounts_there (id text collate "C" primary key, name text, email text, city text, country text, balance float8, active boolean, created_at timestamptz, updated_at timestamptz, notes text)')
@@ -23,23 +23,24 @@ await reader.query('analyze accounts_there, accounts_decoded')
 const { execute, mode } = sql({ url }).listing('public.accounts_there')
 const { execute: decoded } = sql({ url }).listing('public.accounts_decoded')
 const context = { signal: new AbortController().signal, log: { debug() {}, info() {}, warn() {}, error() {} }, clock: { now: Date.now }, cycle: { id: 0, mode: 'replace', startedAt: Date.now() }, secrets: {} }
-const results = { raw: [await copied()], reading: [], readingDecoded: [], cycle: [], decoded: [], given: [] }
+const results = { raw: [], reading: [], readingDecoded: [], cycle: [], decoded: [], given: [] }
 let pages = []
-for (let turn = 0; turn < 3; turn++) {
+const store = await openStore(url)
+for (let turn = 0; turn < turns; turn++) {
+  results.raw.push(await copied())
   results.reading.push(await rated(async () => void (pages = await readAll(execute))))
   results.readingDecoded.push(await rated(() => readAll(decoded)))
-}
-results.raw.push(await copied())
-const store = await openStore(url)
-for (let turn = 0; turn < 3; turn++) {
-  for (const [name, source] of Object.entries({ cycle: execute, decoded, given: async (_, { cycle }) => pages[cycle.page - 1] })) {
+  const sources = { cycle: execute, decoded, given: async (_, { cycle }) => pages[cycle.page - 1] }
+  for (const [name, source] of Object.entries(sources)) {
     results[name].push(await rated(async () => {
-      const result = await runCycle({ store, worker: 'bench', sync: { name: `${name}${turn}`, database: `${name}${turn}`, mode, execute: source } })
-      if (result.counts.created !== count) throw new Error(`${result.stopReason} ${result.error?.message ?? result.counts.created}`)
+      const sync = { name: `${name}${turn}`, database: `${name}${turn}`, mode, execute: source }
+      const result = await runCycle({ store, worker: 'bench', sync })
+      if (result.counts.created !== count) {
+        throw new Error(`${result.stopReason} ${result.error?.message ?? result.counts.created}`)
+      }
     }))
   }
 }
-results.raw.push(await copied())
 await store.close()
 await Promise.all([reader.end(), writer.end()])
 console.log(JSON.stringify(results))
@@ -60,7 +61,7 @@ async function readAll(execute) {
   return pages
 }
 
-/** Rows a second, and what of this process's time a row took: on a busy machine the steadier of the two. */
+/** Rows a second, and the processor time of this process for a row: on a busy machine the steadier of the two. */
 async function rated(act) {
   const [startedAt, before] = [performance.now(), process.cpuUsage()]
   await act()

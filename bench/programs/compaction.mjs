@@ -1,17 +1,19 @@
-// node bench/compaction.mjs <url> <entries>: a long log that is compacted while pages are landed, as one JSON line. One tenant,
-// and another beside it; before, during and after, so that what the compaction costs can be told from what the machine does.
+// node bench/programs/compaction.mjs <url> <entries> <seconds>: a long history that is compacted while pages are committed, by
+// its tenant and by another, before, during and after; as one JSON line.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { systemClock } from '../dist/platform/clock.js'
-import { keepLog } from '../dist/runner/keep-log.js'
-import { openPostgresStore } from '../dist/stores/postgres/store.js'
-import { landings, Lander } from './lander.mjs'
+import { systemClock } from '../../dist/platform/clock.js'
+import { keepLog } from '../../dist/runner/keep-log.js'
+import { openPostgresStore } from '../../dist/stores/postgres/store.js'
+import { landings, Lander } from '../lander.mjs'
 
-const [url, entries] = [process.argv[2], Number(process.argv[3])]
+const [url, entries, seconds] = [process.argv[2], Number(process.argv[3]), Number(process.argv[4])]
 const store = await openPostgresStore({ url })
 const lander = await Lander.take(store, 'load')
-// Each record ten times over: nine of ten entries stand under no row.
+// Each record in ten versions: nine of ten entries are in the history.
 const keys = entries / 10
-for (let version = 0; version < 10; version++) for (let from = 0; from < keys; from += 10_000) await lander.cycle(landings(from, Math.min(10_000, keys - from), version))
+for (let version = 0; version < 10; version++) {
+  for (let from = 0; from < keys; from += 10_000) await lander.cycle(landings(from, Math.min(10_000, keys - from), version))
+}
 const before = Date.now() + 1
 await sleep(10)
 
@@ -26,7 +28,7 @@ const landing = [['own', store], ['other', store.forTenant('other')]].map(async 
     noted.push(performance.now() - from)
   }
 })
-await sleep(10_000)
+await sleep(seconds * 10_000)
 phase = 'during'
 const [steps, compacted, silent] = [[], new AbortController(), () => {}]
 let removed = 0
@@ -39,10 +41,12 @@ const timed = async (request) => {
   if (!step.more) compacted.abort()
   return step
 }
-await keepLog({ ...store, compact: timed }, { clock: systemClock, log: { info: silent, warn: silent } }, Date.now() - before, compacted.signal)
+const quietPorts = { clock: systemClock, log: { info: silent, warn: silent } }
+await keepLog({ ...store, compact: timed }, quietPorts, Date.now() - before, compacted.signal)
 const tookMs = performance.now() - startedAt
+while (Object.values(commits).some(({ during }) => during.length === 0)) await sleep(1)
 phase = 'after'
-await sleep(10_000)
+await sleep(seconds * 10_000)
 ended.abort()
 await Promise.all(landing)
 await store.close()

@@ -1,17 +1,18 @@
-// node bench/scheduler.mjs <syncs per tenant> [postgres url]: one process with five tenants, as one JSON line. The store is in
-// memory and the source answers at once, so that what is measured is the scheduler and the engine around it.
-import { openSqliteStore } from '../dist/stores/sqlite/store.js'
-import { openPostgresStore } from '../dist/stores/postgres/store.js'
-import { Worker } from '../dist/index.js'
-import { systemClock } from '../dist/platform/clock.js'
-import { systemRandom } from '../dist/platform/random.js'
-import { syncsOf } from '../dist/runner/declared-sync.js'
-import { Runner } from '../dist/runner/runner.js'
+// node bench/programs/scheduler.mjs <syncs per tenant> <seconds> <postgres url>: one process with five tenants, as one JSON line.
+// The store is in memory and the source answers at once, so that the scheduler and the engine around it are measured.
+import { openSqliteStore } from '../../dist/stores/sqlite/store.js'
+import { openPostgresStore } from '../../dist/stores/postgres/store.js'
+import { Worker } from '../../dist/index.js'
+import { systemClock } from '../../dist/platform/clock.js'
+import { systemRandom } from '../../dist/platform/random.js'
+import { syncsOf } from '../../dist/runner/declared-sync.js'
+import { Runner } from '../../dist/runner/runner.js'
 
-const [count, url] = [Number(process.argv[2]), process.argv[3]]
+const [count, seconds, url] = [Number(process.argv[2]), Number(process.argv[3]), process.argv[4]]
 const TENANTS = ['large', 'small-1', 'small-2', 'small-3', 'small-4']
-const IDLE_MS = 10_000
+const IDLE_MS = seconds * 10_000
 const WORKER = 'bench'
+const SMALL = Math.min(count, 10)
 
 const worker = new Worker({ name: WORKER })
 const database = worker.database('rows')
@@ -39,9 +40,9 @@ const drainedMb = process.memoryUsage().rss / 2 ** 20
 
 started = []
 for (let i = 0; i < count; i++) await store.forTenant('large').signal({ worker: WORKER, sync: `s${i}` }, { kind: 'trigger', actor: 'bench', at: Date.now() })
-for (const tenant of TENANTS.slice(1)) for (let i = 0; i < 10; i++) await store.forTenant(tenant).signal({ worker: WORKER, sync: `s${i}` }, { kind: 'trigger', actor: 'bench', at: Date.now() })
+for (const tenant of TENANTS.slice(1)) for (let i = 0; i < SMALL; i++) await store.forTenant(tenant).signal({ worker: WORKER, sync: `s${i}` }, { kind: 'trigger', actor: 'bench', at: Date.now() })
 const fair = started.length
-await ended(count + 40)
+await ended(count + SMALL * 4)
 const lastSmall = started.findLastIndex((tenant) => tenant !== 'large') + 1 - fair
 
 const before = process.cpuUsage()
@@ -50,9 +51,9 @@ const { user, system } = process.cpuUsage(before)
 await runner.stop()
 await store.close()
 console.log(JSON.stringify({
-  jobs, cyclesPerSecond: jobs / (drainMs / 1_000), halfway, lastSmall, triggered: count + 40,
+  jobs, cyclesPerSecond: jobs / (drainMs / 1_000), halfway, lastSmall, triggered: count + SMALL * 4,
   idleUsPerSync: (user + system) / (IDLE_MS / 1_000) / jobs, bareMb, drainedMb, peakMb: process.resourceUsage().maxRSS / 1024,
-  ...(url === undefined ? {} : { postgres: { ...(await lookCost(url)), ...(await rates(url)) } }),
+  postgres: { ...(await lookCost(url)), ...(await rates(url)) },
 }))
 
 /** What it costs to ask PostgreSQL about ten thousand syncs of which none moved, and of which one did. */
@@ -85,21 +86,21 @@ async function lookCost(postgres) {
 /** How much of what a fleet does all the time one PostgreSQL takes, asked by sixteen at once; beside it the smallest transaction there is. */
 async function rates(postgres) {
   const { default: pg } = await import('pg')
-  const { runCycle } = await import('../dist/engine/cycle.js')
+  const { runCycle } = await import('../../dist/engine/cycle.js')
   const pool = new pg.Pool({ connectionString: postgres, max: 16 })
   const opened = await openPostgresStore({ url: postgres, poolMax: 16 })
   await pool.query('create table bare (n integer primary key, value integer)')
   await pool.query('insert into bare select n, 0 from generate_series(0, 15) n')
   const ports = { clock: systemClock, random: systemRandom, log: { debug: silent, info: silent, warn: silent, error: silent } }
-  const cycle = (tenant, i) => runCycle(worker.plan(`s${i}`), { store: opened.forTenant(tenant), ports, fetch, secrets: { get: String }, holder: `bench-${i}`, trigger: 'bench' })
+  const cycle = (tenant, i) => runCycle(worker.plan(`s${i % count}`), { store: opened.forTenant(tenant), ports, fetch, secrets: { get: String }, holder: `bench-${i}`, trigger: 'bench' })
   const rate = async (act) => {
     await Promise.all(Array.from({ length: 16 }, (_, i) => act(i)))
     let done = 0
-    const end = performance.now() + 5_000
+    const end = performance.now() + seconds * 5_000
     await Promise.all(Array.from({ length: 16 }, async (_, i) => {
       for (; performance.now() < end; done++) await act(i)
     }))
-    return done / 5
+    return done / (seconds * 5)
   }
   const barePerSecond = await rate((i) => pool.query('update bare set value = value + 1 where n = $1', [i]))
   const cyclesPerSecond = await rate((i) => cycle(`tenant-${i}`, i))

@@ -1,10 +1,10 @@
-// node bench/replica.mjs <primary url> <replica url>: what reading from a streaming replica is like, as one JSON line. Here and
-// there in turns, on one machine: what the replica takes off the primary does not show, only what it adds.
+// node bench/programs/replica.mjs <primary url> <replica url> <commits>: reading from a streaming replica and from its primary in
+// turns, as one JSON line. Both on one machine: the load that the replica takes off the primary does not show.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openPostgresStore } from '../dist/stores/postgres/store.js'
-import { landings, Lander } from './lander.mjs'
+import { openPostgresStore } from '../../dist/stores/postgres/store.js'
+import { landings, Lander } from '../lander.mjs'
 
-const [url, replicaUrl] = process.argv.slice(2)
+const [url, replicaUrl, commits] = [process.argv[2], process.argv[3], Number(process.argv[4])]
 const primary = await openPostgresStore({ url })
 const calm = await Lander.take(primary, 'calm')
 await calm.cycle(landings(0, 10_000))
@@ -18,7 +18,7 @@ async function seenAfter(store, position) {
 }
 
 const lag = { here: [], there: [], busy: [] }
-for (let n = 0; n < 200; n++) {
+for (let n = 0; n < commits; n++) {
   const position = await calm.cycle(landings(n, 1, n + 1))
   for (const [name, store] of n % 2 === 0 ? [['here', primary], ['there', replica]] : [['there', replica], ['here', primary]]) lag[name].push(await seenAfter(store, position))
   await sleep(10)
@@ -29,7 +29,7 @@ const writers = Array.from({ length: 4 }, async (_, w) => {
   for (let n = 0; !measured.signal.aborted; n++) await lander.cycle(landings(n * 1_000, 1_000))
   await lander.store.close()
 })
-for (let n = 200; n < 300; n++) lag.busy.push(await seenAfter(replica, await calm.cycle(landings(n, 1, n + 1))))
+for (let n = commits; n < commits * 1.5; n++) lag.busy.push(await seenAfter(replica, await calm.cycle(landings(n, 1, n + 1))))
 measured.abort()
 await Promise.all(writers)
 await seenAfter(replica, await primary.position())

@@ -1,4 +1,5 @@
-// Asks for pages over a few kept connections, as fast as they come. Bare sockets: whoever measures must not be the slow one.
+// node bench/programs/feed-load.mjs <port> <key> <seconds> walk|stay <queries…>: asks for pages over eight connections, as fast
+// as they come. Bare sockets, so that the client is not the slower part.
 import { connect } from 'node:net'
 
 const [port, key, seconds, mode, ...starts] = process.argv.slice(2)
@@ -11,12 +12,13 @@ let [pages, bytes] = [0, 0]
 await Promise.all(Array.from({ length: CONNECTIONS }, (_, n) => walk(starts[n % starts.length])))
 console.log(JSON.stringify({ pages: pages / Number(seconds), bytes: bytes / pages }))
 
-/** walk: from page to page by the cursor each carries, from the start again at the end. stay: the second page, again and again; packed: the same with gzip. */
+/** walk: from page to page by the cursor, and from the start again at the end. stay: the second page, again and again. */
 function walk(start) {
   return new Promise((resolve, reject) => {
     const socket = connect(Number(port), '127.0.0.1')
     let [pieces, have, want, headerLength, stays] = [[], 0, -1, 0, null]
-    const ask = (query) => socket.write(`GET /agents/v1/changes?limit=100${query} HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\nauthorization: Bearer ${key}\r\n${mode === 'packed' && stays !== null ? 'accept-encoding: gzip\r\n' : ''}\r\n`)
+    const headers = `host: 127.0.0.1:${port}\r\nauthorization: Bearer ${key}\r\n\r\n`
+    const ask = (query) => socket.write(`GET /agents/v1/changes?limit=100${query} HTTP/1.1\r\n${headers}`)
     socket.on('connect', () => ask(start)).on('error', reject).on('close', resolve)
     socket.on('data', (piece) => {
       pieces.push(piece)

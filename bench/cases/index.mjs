@@ -1,0 +1,20 @@
+import { compaction } from './compaction.mjs'
+import { disk } from './disk.mjs'
+import { feed } from './feed.mjs'
+import { fleet } from './fleet.mjs'
+import { http } from './http.mjs'
+import { postgres, sqlite } from './landing.mjs'
+import { long } from './long.mjs'
+import { queries } from './queries.mjs'
+import { replica } from './replica.mjs'
+import { scheduler } from './scheduler.mjs'
+import { tables } from './tables.mjs'
+import { tenants } from './tenants.mjs'
+
+/** By the name that `--only` takes. Each has a title and runs to `{ measures, … }`; see measures.mjs. */
+export const CASES = {
+  sqlite, postgres, tables, http, queries, feed, disk, long, scheduler, tenants, replica, compaction, fleet,
+}
+
+/** Run only when named: they take from minutes to a quarter of an hour. */
+export const SLOW = ['tenants', 'replica', 'compaction', 'fleet']

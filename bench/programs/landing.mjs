@@ -1,0 +1,67 @@
+// node bench/programs/landing.mjs <store url> <records> <page size>: the store's commit beside the raw limit, as one JSON
+// line. Pages alternate between the two, so that a busy machine slows both; the median ratio of ten parts counts. Pages come
+// serialised and hashed, and only the transaction is timed. Both work in this thread.
+import { Lander, landingOf, openBareStore } from '../lander.mjs'
+import { median } from '../measures.mjs'
+import { openRaw } from '../raw/open.mjs'
+import { keyOf, pagesOf, PASSES, recordOf } from '../records.mjs'
+
+const [url, count, size] = [process.argv[2], Number(process.argv[3]), Number(process.argv[4])]
+const store = await openBareStore(url)
+const raw = await openRaw(url)
+const lander = await Lander.take(store, 'landing')
+const results = {}
+for (const pass of Object.keys(PASSES)) results[pass] = await measure(pass)
+await lander.release()
+await store.close()
+await raw.close()
+console.log(JSON.stringify(results))
+
+async function measure(pass) {
+  await raw.recreate()
+  await lander.begin('replace')
+  const pages = [...pagesOf(pass, count, size)]
+  const times = []
+  for (const [at, page] of pages.entries()) {
+    const records = page.map(([i, version]) => recordOf(i, version))
+    const incoming = records.map((record) => landingOf(record))
+    const bare = raw.prepare(records)
+    const last = at === pages.length - 1
+    const commit = () => timed(() => (last ? lander.complete(incoming, { maxShare: 0.5, allowEmpty: false }) : lander.continue(incoming)))
+    const write = () => timed(() => raw.write(bare))
+    const [first, second] = at % 2 === 0 ? [write, commit] : [commit, write]
+    const [one, other] = [await first(), await second()]
+    times.push({ rows: page.length, raw: at % 2 === 0 ? one : other, ours: at % 2 === 0 ? other : one })
+  }
+  const ratios = parts(times, 10).map((part) => sum(part, 'raw') / sum(part, 'ours'))
+  const rows = sum(times, 'rows')
+  const result = { ratio: median(ratios), raw: rate(rows, sum(times, 'raw')), ours: rate(rows, sum(times, 'ours')) }
+  return pass === 'sweep1' ? { ...result, ...(await removal(times.at(-1))) } : result
+}
+
+/** The last page of the sweep deletes; the raw limit is a delete by keys in the bare table. */
+async function removal({ ours, raw: page }) {
+  const keys = Array.from({ length: count }, (_, i) => i).filter((i) => PASSES.sweep1(i) === null).map(keyOf)
+  await raw.write(raw.prepare(keys.map((_, n) => recordOf(n * 100 + 99))))
+  const rawMs = await timed(() => raw.remove(keys))
+  return { swept: keys.length, sweepMs: ours, rawSweepMs: page + rawMs }
+}
+
+async function timed(act) {
+  const startedAt = performance.now()
+  await act()
+  return performance.now() - startedAt
+}
+
+function parts(list, wanted) {
+  const length = Math.ceil(list.length / wanted)
+  return Array.from({ length: Math.ceil(list.length / length) }, (_, n) => list.slice(n * length, (n + 1) * length))
+}
+
+function sum(list, member) {
+  return list.reduce((total, entry) => total + entry[member], 0)
+}
+
+function rate(rows, ms) {
+  return rows / (ms / 1_000)
+}

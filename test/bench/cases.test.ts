@@ -1,0 +1,19 @@
+import { execFileSync } from 'node:child_process'
+import { resolve } from 'node:path'
+import { expect, test } from 'vitest'
+import { runCase } from './run-case.ts'
+import { CASES_WITH_POSTGRES, CASES_WITHOUT } from './case-names.ts'
+
+test.each(CASES_WITHOUT)('bench --only %s runs to its end and has its figures', async (name) => {
+  await runCase(name)
+})
+
+test('every case of the bench has a test', () => {
+  const help = execFileSync(process.execPath, [resolve(import.meta.dirname, '../../bench/run.mjs'), '--help'], { encoding: 'utf8' })
+  const listed = /^Cases: (.*)\.$/m.exec(help)![1]!.split(', ')
+  expect([...CASES_WITHOUT, ...CASES_WITH_POSTGRES].toSorted()).toEqual(listed.toSorted())
+})
+
+test('an unknown case ends with code 2 and the names there are', async () => {
+  await expect(runCase('sqlight')).rejects.toMatchObject({ code: 2, stderr: expect.stringContaining('sqlite, postgres') })
+})
