@@ -13,9 +13,11 @@ export interface PlantedBug {
   readonly title?: string
 }
 
-/** The bugs of one file, with the tests that all of them share unless a bug names its own. */
-export function inFile(file: string, tests: readonly string[], bugs: ReadonlyArray<BugInFile>): PlantedBug[] {
-  return bugs.map(([name, text, replacement, own, title]) => (
+/** The bugs of one file, with the tests and the title that all of them share unless a bug names its own tests. */
+export function inFile(
+  file: string, tests: readonly string[], bugs: ReadonlyArray<BugInFile>, shared?: string,
+): PlantedBug[] {
+  return bugs.map(([name, text, replacement, own, title = own === undefined ? shared : undefined]) => (
     { name, file, text, replacement, tests: own ?? tests, ...(title !== undefined && { title }) }
   ))
 }

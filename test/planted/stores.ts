@@ -231,10 +231,10 @@ export const STORE_BUGS: readonly PlantedBug[] = [
     ['only the first pacer is paused', ': pacers.toSorted()) {', ': pacers.slice(0, 1)) {'],
     ['a clock that was set back makes a stored pause longer', "'{least}(until_at, :now", "'{greatest}(until_at, :now"],
     ['a pause is stored too short', 'ms: Math.ceil(ms), at', 'ms: Math.floor(ms / 2), at'],
-  ]),
+  ], 'XD1|XC26|NX'),
   ...inFile('src/stores/kit/sql/dialect.ts', SQLITE, [
     ['requests of another process are forgotten', 'stored.${name} + excluded.${name}', 'excluded.${name}'],
-  ]),
+  ], 'Z43'),
   ...inFile('src/stores/sqlite/migrations/0017-typed-tables.ts', ['test/stores/migrations/sqlite.test.ts'], [
     ['the range of a migrated commit is off by one', 'max(position) %', '1 + max(position) %'],
   ]),
@@ -243,7 +243,7 @@ export const STORE_BUGS: readonly PlantedBug[] = [
   ]),
   ...inFile('src/stores/kit/roles/syncs.ts', SQLITE, [
     ['a resumed sync keeps its failures', "'paused = false, failures = 0, retry_at = null'", "'paused = false'"],
-  ]),
+  ], 'SX6'),
   ...inFile('src/stores/sqlite/tenants.ts', SQLITE, [
     [
       'a tenant with a running sync is erased',
@@ -255,13 +255,13 @@ export const STORE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/kit/roles/webhooks.ts', [...SQLITE, 'test/webhooks/claim.test.ts'], [
     ['a webhook is claimed by two', 'found.held_until! > found.now', 'found.held_until! < found.now'],
     ['deliveries of a lost claim are noted', 'disabled = :disabled where ${CLAIMED}`', 'disabled = :disabled where ${WEBHOOK} and :epoch > 0`'],
-  ]),
+  ], 'webhook|claim|delivers'),
   ...inFile('src/stores/kit/roles/inbound.ts', SQLITE, [
     ['an inbound message is acted on twice', "if (done && found.at >= forgetBefore) return 'done'", ''],
-  ]),
+  ], 'message'),
   ...inFile('src/stores/kit/roles/consumers.ts', [...SQLITE, 'test/server/consumer.test.ts'], [
     ['the limit of consumers is one too high', 'if (owned >= ownedMax) return false', 'if (owned > ownedMax) return false'],
-  ]),
+  ], 'AX9'),
   ...inFile('src/stores/postgres/commit.ts', POSTGRES, [
     ['a fenced commit lands', "if (entry === null) return rollback<CommitOutcome>({ kind: 'fenced' })\n", ''],
     ['a page lands twice', ' && entry.inflight_page === move.page - 1', ''],
@@ -281,7 +281,7 @@ export const STORE_BUGS: readonly PlantedBug[] = [
       "and inflight_mode = 'replace' and sync_id <> $2::int",
       "and inflight_mode = 'incremental' and sync_id <> $2::int",
     ],
-  ]),
+  ], 'invariant 5|F7|sweep|invariant 8'),
   ...inFile('src/stores/postgres/feed.ts', POSTGRES, [
     ['compaction passes the start of a cycle under way', 'Math.min(older, least ?? Infinity)', 'older'],
     [
@@ -293,14 +293,16 @@ export const STORE_BUGS: readonly PlantedBug[] = [
       'a page that was cut by its bytes leaves a gap',
       'entries.length === limit || isCut ?',
       'entries.length === limit ?',
+      ['test/stores/tables/rows.pg.test.ts'],
+      'bytes',
     ],
     ['compaction forgets versions that are replaced later', 'where _until_sequence <= $1', 'where _sequence <= $1'],
-  ]),
+  ], 'feed|XE13|compaction|invariant 8'),
   ...inFile('src/stores/postgres/rows.ts', POSTGRES, [
     [
       'the history is written after the row',
       '  keepHistory(transaction, table, writes, facts.committedAt)\n  const sets',
-      '  const sets',
+      '  void Promise.resolve().then(() => keepHistory(transaction, table, writes, facts.committedAt))\n  const sets',
     ],
     [
       'an update loses what its columns cannot hold',
@@ -323,17 +325,17 @@ export const STORE_BUGS: readonly PlantedBug[] = [
       '(select high from span), true) as is`',
       '(select high from span), true) or true as is`',
     ],
-  ]),
+  ], 'XD24|invariant 8|invariant 6|unchanged|older'),
   ...inFile('src/stores/postgres/commits.ts', POSTGRES, [
     ['the range of a commit in the directory is off by one', 'range.last = sequence', 'range.last = sequence - 1'],
-  ]),
+  ], 'above a place|feed shows|invariant 8'),
   ...inFile('src/stores/postgres/table.ts', POSTGRES, [
     [
       'a new column counts for rows that were there before',
       'growColumns(table.columns, records, since, { reserved: [',
       'growColumns(table.columns, records, 0, { reserved: [',
     ],
-  ]),
+  ], 'XD24'),
   ...inFile('src/stores/postgres/registry.ts', POSTGRES, [
     ['a held lease is taken over', 'entry.held_until! > entry.now', 'entry.held_until! < entry.now'],
     [
@@ -341,5 +343,5 @@ export const STORE_BUGS: readonly PlantedBug[] = [
       "'greatest(failures, 1)' : 'failures + 1'",
       "'failures + 1' : 'failures + 1'",
     ],
-  ]),
+  ], 'lease|XB1|XD1'),
 ]

@@ -5,6 +5,7 @@ const VALUES = ['test/stores/tables/typed-values.test.ts']
 const VALUES_PG = ['test/stores/tables/typed-values.pg.test.ts']
 const ROWS = ['test/stores/tables/rows.test.ts']
 const ROWS_PG = ['test/stores/tables/rows.pg.test.ts']
+const THREAD = ['test/stores/sqlite-thread.test.ts']
 const SQLITE = ['test/stores/sqlite.test.ts']
 const POSTGRES = ['test/stores/postgres.pg.test.ts']
 const FAULTS = ['test/stores/postgres-faults.pg.test.ts']
@@ -262,25 +263,40 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
       'rows of several databases land in the first',
       'oneDatabase &&= landing.database === landings[0]!.database',
       'oneDatabase &&= landings.length > 0',
-      ['test/stores/sqlite-thread.test.ts', 'test/stores/sqlite.test.ts'],
+      THREAD,
+      'XD25',
     ],
     [
       'times are lost on the way to the thread',
       'hasTimes ||= landing.upstreamAt !== null',
       'hasTimes ||= landings.length < 0',
-      ['test/stores/sqlite-thread.test.ts', 'test/stores/sqlite.test.ts'],
+      THREAD,
+      'invariant 6',
     ],
   ]),
   ...inFile('src/stores/sqlite/sequence-set.ts', SQLITE, [
-    ['a row between two that were seen counts as seen', 'sequence > last + 1', 'sequence > last + 2'],
+    [
+      'a row between two that were seen counts as seen',
+      'sequence > last + 1',
+      'sequence > last + 2',
+      SQLITE,
+      'invariant 5|F7',
+    ],
   ]),
   ...inFile('src/stores/sqlite/reading.ts', SQLITE, [
     [
       'a page of rows begins with the last of the page before',
       'where _key > ? order by _key',
       'where _key >= ? order by _key',
+      SQLITE,
+      'rows are read in pages|XD21',
     ],
-    ['the history of a key lacks its replaced versions', '[table.history, table.name].flatMap', '[table.name].flatMap'],
+    [
+      'the history of a key lacks its replaced versions',
+      '[table.history, table.name].flatMap',
+      '[table.name].flatMap',
+      VALUES,
+    ],
   ]),
   ...inFile('src/stores/sqlite/migrate-log.ts', MOVED, [
     [
