@@ -84,6 +84,24 @@ export const rowCases: readonly StoreCase[] = [
     assert.deepEqual((await backfill.cycle(contested, { listing })).counts, counts({ stale: 1, unchanged: 2 }))
     assert.deepEqual((await backfill.cycle(contested, { listing })).counts, counts({ updated: 1, unchanged: 2 }))
   }),
+  rule('XE13 pages of a log with gaps are as full as those of one without, and join', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    const keys = Array.from({ length: 30 }, (_, n) => `k${String(n).padStart(2, '0')}`)
+    // Each commit replaces all but two entries of the one before it.
+    for (let round = 0; round < 4; round++) await driver.cycle(keys.slice(2 * round).map((key) => upsert(key, { round })))
+    const all = await feed(store)
+    const current = all.filter(({ key, text }) => text === `{"round":${Math.min(3, Math.floor(keys.indexOf(key) / 2))}}`)
+    const live = await store.feed({ after: 0, limit: 5, live: true, scanMax: 1_000 })
+    assert.deepEqual(live.entries.map(({ sequence }) => sequence), current.slice(0, 5).map(({ sequence }) => sequence))
+    await store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 1_000 })
+    const joined: number[] = []
+    for (let after = 0; joined.length < current.length; after = joined.at(-1)!) {
+      const page = await store.changes({ after, limit: 5 })
+      assert.equal(page.length, Math.min(5, current.length - joined.length))
+      joined.push(...page.map(({ sequence }) => sequence))
+    }
+    assert.deepEqual(joined, current.map(({ sequence }) => sequence))
+  }),
   rule('creations between changes have the sequences of their entries', async ({ store }) => {
     const driver = await SyncDriver.take(store)
     const keys = Array.from({ length: 100 }, (_, n) => `k${String(n).padStart(2, '0')}`)
