@@ -275,13 +275,8 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
     ],
   ]),
   ...inFile('src/stores/sqlite/sequence-set.ts', SQLITE, [
-    [
-      'a row between two that were seen counts as seen',
-      'sequence > last + 1',
-      'sequence > last + 2',
-      SQLITE,
-      'invariant 5|F7',
-    ],
+    ['a row between two that were seen counts as seen', 'sequence > last + 1', 'sequence > last + 2', ROWS, 'invariant 5'],
+    ['chunks are read in the order of their making', '.toSorted((a, b) => a - b)', '', ['test/stores/sequence-set.test.ts']],
   ]),
   ...inFile('src/stores/sqlite/reading.ts', SQLITE, [
     [
@@ -289,7 +284,7 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
       'where _key > ? order by _key',
       'where _key >= ? order by _key',
       SQLITE,
-      'rows are read in pages|XD21',
+      'rows are read in pages',
     ],
     [
       'the history of a key lacks its replaced versions',

@@ -102,6 +102,15 @@ export const rowCases: readonly StoreCase[] = [
     }
     assert.deepEqual(joined, current.map(({ sequence }) => sequence))
   }),
+  rule('invariant 5: a sweep deletes one row between two that were listed, and no other', async ({ store }) => {
+    const driver = await SyncDriver.take(store, { mode: 'replace' })
+    const page = ['a', 'b', 'c', 'd', 'e', 'f'].map((key) => upsert(key, { n: 1 }))
+    await driver.cycle(page)
+    assert.deepEqual((await driver.cycle(page.filter(({ key }) => key !== 'c'))).counts, counts({ unchanged: 5, swept: 1 }))
+    assert.deepEqual((await store.rows({ database: DATABASE, limit: 10 })).map(({ key }) => key), ['a', 'b', 'd', 'e', 'f'])
+    assert.deepEqual((await driver.cycle([page[0]!, page[3]!, page[5]!])).counts, counts({ unchanged: 3, swept: 2 }))
+    assert.deepEqual((await store.rows({ database: DATABASE, limit: 10 })).map(({ key }) => key), ['a', 'd', 'f'])
+  }),
   rule('creations between changes have the sequences of their entries', async ({ store }) => {
     const driver = await SyncDriver.take(store)
     const keys = Array.from({ length: 100 }, (_, n) => `k${String(n).padStart(2, '0')}`)
