@@ -1,9 +1,9 @@
 import { accessSync, constants, existsSync, readFileSync, statfsSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { parseStoreUrl } from '../config/store-url.ts'
 import { isSyncError, type Store, type Webhook } from '../contract/index.ts'
 import { systemClock } from '../platform/clock.ts'
 import { PAUSED } from '../webhooks/manage.ts'
+import { locateStore } from '../stores/drivers.ts'
 import type { Cli } from './cli.ts'
 import { grouped } from './counts.ts'
 import { duration } from './duration.ts'
@@ -98,13 +98,13 @@ const DISK_WARN_BYTES = 1024 ** 3
 const DISK_FAIL_BYTES = 100 * 1024 ** 2
 
 function examinePlace({ settings, store }: Target): Finding[] {
-  const location = parseStoreUrl(settings.storeUrl, settings.folder)
-  if (location.kind !== 'sqlite' || location.file === ':memory:') return []
-  const place = nearestExisting(location.file)
+  const { storage } = locateStore(settings.storeUrl, settings.folder)
+  if (storage.kind !== 'file') return []
+  const place = nearestExisting(storage.path)
   const findings: Finding[] = []
   try {
     accessSync(place, constants.W_OK)
-    if (place === location.file) accessSync(dirname(place), constants.W_OK)
+    if (place === storage.path) accessSync(dirname(place), constants.W_OK)
     findings.push(ok('write access', `${store} can be written`))
   } catch {
     findings.push(fail('write access', `${place} cannot be written by this user`, `chmod u+w ${place}`))

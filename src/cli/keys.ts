@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { Command, InvalidArgumentError } from 'commander'
 import { addKeyToFile, keyFileOf, loadKeyRing, removeKeyFromFile } from '../config/load-key-ring.ts'
-import { parseStoreUrl } from '../config/store-url.ts'
 import { SyncError, type ApiKey, type Store } from '../contract/index.ts'
 import { systemClock } from '../platform/clock.ts'
 import { DataKeys } from '../registry/data-keys.ts'
 import { keyText, makeMasterKey, type KeyRing } from '../registry/key-ring.ts'
 import { DEFAULT_RATE_LIMIT, isScope, newApiKey } from '../server/api-key.ts'
 import { addApiKey } from '../server/seals.ts'
+import { locateStore } from '../stores/drivers.ts'
 import { actorName } from './actor.ts'
 import { countArgument, countOrZeroArgument } from './arguments.ts'
 import type { Act, Cli } from './cli.ts'
@@ -179,7 +179,7 @@ export const keysRetire: Act<[string, RevokeFlags]> = async (cli, id, flags) => 
 }
 
 function ringOf({ settings: { environment, folder, storeUrl } }: Target): { file: string | null; ring: KeyRing } {
-  const location = parseStoreUrl(storeUrl, folder)
+  const location = locateStore(storeUrl, folder)
   return { file: keyFileOf(location, environment, folder), ring: loadKeyRing(location, environment, folder) }
 }
 

@@ -1,4 +1,6 @@
 #!/usr/bin/env node
+import { loadStoreModule } from '../config/load-store-module.ts'
+import { withEnvFile } from '../config/settings.ts'
 import { classify } from '../engine/classify.ts'
 import { flushTelemetry } from '../platform/open-telemetry.ts'
 import { reportStrayException } from '../platform/stray-exceptions.ts'
@@ -29,6 +31,7 @@ let exitCode = 0
 const program = createProgram(cli, (code) => (exitCode = code))
 try {
   if (argv.length === 2) program.help()
+  await loadStoreModule(withEnvFile(env, cli.folder), cli.folder)
   await program.parseAsync(argv)
 } catch (error) {
   const verb = program.commands.find((command) => command.name() === argv[2])

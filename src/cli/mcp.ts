@@ -1,9 +1,9 @@
 import { Command } from 'commander'
-import { parseStoreUrl } from '../config/store-url.ts'
 import { isSyncError, type Store } from '../contract/index.ts'
 import type { Desk } from '../mcp/desk.ts'
 import { systemClock } from '../platform/clock.ts'
 import { syncsOf } from '../runner/declared-sync.ts'
+import { locateStore } from '../stores/drivers.ts'
 import { actorName } from './actor.ts'
 import type { Act, Cli } from './cli.ts'
 import { openForReading } from './open-for-reading.ts'
@@ -49,11 +49,11 @@ async function targetOf(cli: Cli, flags: McpFlags): Promise<Target | WorkerTarge
 }
 
 function deskOf(target: Target | WorkerTarget, stores: Stores): Desk {
-  const location = parseStoreUrl(target.settings.storeUrl, target.settings.folder)
+  const location = locateStore(target.settings.storeUrl, target.settings.folder)
   return {
     tenant: target.tenant, clock: systemClock, actor: `mcp:${actorName().replace(/^cli:/, '')}`,
     syncs: 'worker' in target ? syncsOf(target.worker) : [],
-    dialect: location.kind,
+    syntax: location.syntax,
     reading: () => stores.reading(),
     writing: () => stores.writing(),
     select: (sql, limit) => selectFrom(location, sql, { limit, tenant: target.tenant, deadlineMs: QUERY_MS }),

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import { Command, Option } from 'commander'
-import { parseStoreUrl } from '../config/store-url.ts'
 import { isSyncError, SyncError, type JsonValue } from '../contract/index.ts'
 import { stringifyJson } from '../values/json.ts'
+import { locateStore } from '../stores/drivers.ts'
 import { systemClock } from '../platform/clock.ts'
 import { countOrZeroArgument, timeArgument } from './arguments.ts'
 import type { Act, Cli } from './cli.ts'
@@ -33,8 +33,8 @@ export function queryVerb(): Command {
 export const query: Act<[string | undefined, QueryFlags]> = async (cli, sql, flags) => {
   const target = storeTarget(cli, flags)
   announce(cli, target)
-  const location = parseStoreUrl(target.settings.storeUrl, target.settings.folder)
-  if (location.kind === 'sqlite' && !existsSync(location.file)) {
+  const location = locateStore(target.settings.storeUrl, target.settings.folder)
+  if (location.storage.kind === 'file' && !existsSync(location.storage.path)) {
     throw new SyncError('STORE_UNAVAILABLE', `There is no store at ${target.store} yet. \`tidemark run\` makes it.`)
   }
   const { limit, asOf } = flags

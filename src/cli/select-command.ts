@@ -1,13 +1,12 @@
-import { parseStoreUrl } from '../config/store-url.ts'
+import { locateStore } from '../stores/drivers.ts'
 import type { Cli } from './cli.ts'
 import type { Target } from './target.ts'
 import { withTargetFlags } from './target-flags.ts'
 
 /** The shell command that shows a database, with the flags that lead to the same store and tenant. */
 export function selectCommand({ targetFlags }: Cli, { settings }: Target, table: string): string {
-  // PostgreSQL names its tables with their schema, quoted where they must be; SQLite gives the bare name.
-  const bare = parseStoreUrl(settings.storeUrl, settings.folder).kind === 'sqlite' && !/^[a-z_][a-z0-9_]*$/i.test(table)
-  const name = bare ? `"${table}"` : table
+  const isPlain = /^[a-z_][a-z0-9_]*$/i.test(table)
+  const name = isPlain ? table : locateStore(settings.storeUrl, settings.folder).syntax.relation(table)
   const sql = `select * from ${name} limit 5`
   return withTargetFlags(`npx tidemark query ${name.includes('"') ? `'${sql}'` : `"${sql}"`}`, targetFlags)
 }

@@ -1,13 +1,12 @@
 import { dirname, relative, resolve } from 'node:path'
 import type { Command } from 'commander'
-import { maskUrl } from '../redaction/mask-url.ts'
 import { loadWorker } from '../config/load-worker.ts'
 import { openStore } from '../config/open-store.ts'
 import { resolveSettings, type Settings } from '../config/settings.ts'
-import { parseStoreUrl } from '../config/store-url.ts'
 import type { NotRun, WorkerLike } from '../config/worker.ts'
 import type { Log, LogFields, Store } from '../contract/index.ts'
 import { createLog, type LogLevel } from '../platform/log.ts'
+import { locateStore } from '../stores/drivers.ts'
 import type { Cli } from './cli.ts'
 import { grouped } from './counts.ts'
 import { printable } from './printable.ts'
@@ -103,13 +102,6 @@ export function logOf({ terminal }: Cli, level: LogLevel, context?: () => LogFie
 
 function targetIn(cli: Cli, flags: TargetFlags, folder: string): Target {
   const settings = resolveSettings({ flags, environment: cli.environment, folder })
-  const location = parseStoreUrl(settings.storeUrl, folder)
-  const store = location.kind === 'sqlite' ? `sqlite:${nearby(cli.folder, location.file)}` : maskUrl(location.url)
+  const store = locateStore(settings.storeUrl, folder).describe(cli.folder)
   return { settings, store, tenant: settings.tenant, onMigration: showMigration(cli) }
-}
-
-function nearby(folder: string, file: string): string {
-  if (file === ':memory:') return file
-  const path = relative(folder, file)
-  return path.startsWith('..') ? file : path
 }

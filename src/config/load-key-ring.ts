@@ -1,29 +1,31 @@
 import { randomBytes } from 'node:crypto'
 import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, statSync, writeSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { SyncError } from '../contract/index.ts'
+import { SyncError, type StoreLocation } from '../contract/index.ts'
 import { KeyRing, keyText, makeMasterKey, parseKeyRing } from '../registry/key-ring.ts'
 import type { Environment } from './settings.ts'
-import type { StoreLocation } from './store-url.ts'
+
+type KeptLocation = Pick<StoreLocation, 'product' | 'storage'>
 
 /**
- * The keys that states are sealed with: from TIDEMARK_KEY_FILE, from TIDEMARK_KEY, or beside a SQLite file, where the first
- * use makes one; `isNew` when nothing is sealed yet. A PostgreSQL is shared by processes on many machines; a key made on one of them would lock the others out.
+ * The keys that states are sealed with: from TIDEMARK_KEY_FILE, from TIDEMARK_KEY, or beside the store's file, where the
+ * first use makes one; `isNew` when nothing is sealed yet. A server is shared by processes on many machines; a key made on one of
+ * them would lock the others out.
  */
-export function loadKeyRing(location: StoreLocation, environment: Environment, folder: string, isNew = true): KeyRing {
+export function loadKeyRing(location: KeptLocation, environment: Environment, folder: string, isNew = true): KeyRing {
   const file = keyFileOf(location, environment, folder)
   if (file !== null && environment['TIDEMARK_KEY_FILE']) return readKeyFile(file)
   const inline = environment['TIDEMARK_KEY']
   if (inline !== undefined && inline !== '') return parseKeyRing(inline, 'TIDEMARK_KEY')
-  if (location.kind === 'postgres') throw new SyncError('KEYS_MISSING', 'A PostgreSQL store needs a key to seal states with, the same for every process that uses it.')
+  if (location.storage.kind === 'server') throw new SyncError('KEYS_MISSING', `A ${location.product} store needs a key to seal states with, the same for every process that uses it.`)
   return file === null ? new KeyRing([makeMasterKey(randomBytes)]) : keyBeside(file, isNew)
 }
 
 /** The file that holds the keys; null when they are in the environment, or nowhere. */
-export function keyFileOf(location: StoreLocation, environment: Environment, folder: string): string | null {
+export function keyFileOf(location: KeptLocation, environment: Environment, folder: string): string | null {
   if (environment['TIDEMARK_KEY_FILE']) return resolve(folder, environment['TIDEMARK_KEY_FILE'])
-  if (environment['TIDEMARK_KEY'] || location.kind === 'postgres' || location.file === ':memory:') return null
-  return `${location.file}.key`
+  if (environment['TIDEMARK_KEY'] || location.storage.kind !== 'file') return null
+  return `${location.storage.path}.key`
 }
 
 /** Puts a new key in front of those in the file: it wraps from now on, and they still unwrap. */

@@ -104,8 +104,8 @@ function subpaths(): Record<string, string> {
       if (existsSync(file)) aliases[`tidemark/${folder}/${name}`] = file
     }
   }
-  for (const name of ['connector', 'testing']) {
-    const file = join(PACKAGE_ROOT, name, `index${extension}`)
+  for (const [name, folder] of [['connector', 'connector'], ['store', 'stores'], ['testing', 'testing']] as const) {
+    const file = join(PACKAGE_ROOT, folder, `index${extension}`)
     if (existsSync(file)) aliases[`tidemark/${name}`] = file
   }
   return aliases

@@ -87,7 +87,7 @@ export const ERROR_CODES = {
   ARGUMENT_INVALID: entry('fix', 'input', 'See `tidemark <verb> --help`.'),
   QUERY_TOO_LONG: entry('fix', 'input', 'Ask for less: conditions on `_key` are found by an index, all others look at every row.'),
   CONFIRMATION_NEEDED: entry('fix', 'input', 'Read the plan above and add --yes.'),
-  STORE_URL_INVALID: entry('fix', 'input', 'Use sqlite:path/to/file.db or postgres://user@host/database.'),
+  STORE_URL_INVALID: entry('fix', 'input', 'Use sqlite:path/to/file.db, postgres://user@host/database, or the scheme of a registered store.'),
   KEY_UNKNOWN: entry('fix', 'input', 'Run `tidemark keys list` to see the keys of this tenant.'),
   WEBHOOK_UNKNOWN: entry('fix', 'input', 'Run `tidemark webhooks list` to see the webhooks of this tenant.'),
   WEBHOOK_URL_REFUSED: entry('fix', 'input', 'Give a public https URL. `--allow http,private,port` permits what is otherwise refused.'),

@@ -23,6 +23,7 @@ export type { Signal, SyncDirectory } from './store/syncs.ts'
 export type { TenantDirectory } from './store/tenants.ts'
 export type { WebhookStore } from './store/webhooks.ts'
 export type { Consumer, ConsumerName } from './consumers.ts'
+export type { QuerySyntax, Selection, SelectOptions, StoreDriver, StoreLocation, StoreOpenOptions } from './store-driver.ts'
 export type {
   ApiKey, Compacted, CompactRequest, CursorSecret, CursorSecretOffer, FeedEntry, FeedPage, FeedQuery,
 } from './feed.ts'

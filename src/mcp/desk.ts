@@ -1,4 +1,4 @@
-import type { Clock, Store } from '../contract/index.ts'
+import type { Clock, QuerySyntax, Selection, Store } from '../contract/index.ts'
 import type { DeclaredSync } from '../runner/declared-sync.ts'
 
 /** What the tools work with: one tenant's store, and what the worker declares. */
@@ -11,15 +11,9 @@ export interface Desk {
   /** Empty without a worker file. */
   readonly syncs: readonly DeclaredSync[]
   /** One statement on a connection that cannot write. */
-  select(sql: string, limit: number): Promise<Selected>
-  readonly dialect: 'sqlite' | 'postgres'
+  select(sql: string, limit: number): Promise<Selection>
+  readonly syntax: QuerySyntax
   readonly clock: Clock
   /** Who a write is by, for the audit. */
   readonly actor: string
-}
-
-export interface Selected {
-  readonly columns: readonly string[]
-  readonly rows: readonly (readonly unknown[])[]
-  readonly truncated: boolean
 }

@@ -1,5 +1,5 @@
-import { SyncError } from '../contract/index.ts'
-import { quoteName, quoteText } from '../stores/kit/columns.ts'
+import { SyncError, type QuerySyntax } from '../contract/index.ts'
+import { quoteName } from '../stores/kit/columns.ts'
 import { fit } from './bounded.ts'
 import type { Desk } from './desk.ts'
 import { databaseIn, input, NAME, type Tool } from './tool.ts'
@@ -60,16 +60,16 @@ export const queryTool: Tool = {
   async run(desk, given) {
     const question = given as unknown as Question
     const { table } = await databaseIn(desk, question.database)
-    const relation = desk.dialect === 'sqlite' ? quoteName(table) : table
+    const relation = desk.syntax.relation(table)
     const { columns: known } = await desk.select(`select * from ${relation}`, 1)
-    const { columns, rows, truncated } = await desk.select(sqlOf(question, relation, known, desk.dialect), question.limit)
+    const { columns, rows, truncated } = await desk.select(sqlOf(question, relation, known, desk.syntax), question.limit)
     const fitting = fit(rows.map((row) => Object.fromEntries(columns.map((name, at) => [name, row[at]]))))
     return { database: question.database, rows: fitting.items, truncated: truncated || fitting.truncated }
   },
 }
 
 /** Every name is one of the table's columns, and every value is quoted. */
-export function sqlOf(question: Question, relation: string, known: readonly string[], dialect: Desk['dialect']): string {
+export function sqlOf(question: Question, relation: string, known: readonly string[], syntax: QuerySyntax): string {
   const { columns, where = [], group_by: groups = [], figures = [], order_by: order = [], limit } = question
   const column = (name: string): string => {
     if (known.includes(name)) return quoteName(name)
@@ -80,7 +80,7 @@ export function sqlOf(question: Question, relation: string, known: readonly stri
   const selected = told.length > 0
     ? [...groups.map(column), ...told.map(({ name, sql }) => `${sql} as ${quoteName(name)}`)]
     : columns?.map(column) ?? ['*']
-  const conditions = [...(dialect === 'sqlite' ? ['tidemark_in_time()'] : []), ...where.map((condition) => conditionSql(condition, column(condition.column), dialect))]
+  const conditions = [...(syntax.deadlineCheck === null ? [] : [syntax.deadlineCheck]), ...where.map((condition) => conditionSql(condition, column(condition.column), syntax))]
   const orders = order.map(({ column: name, descending = false }) => `${told.find((figure) => figure.name === name)?.sql ?? column(name)}${descending ? ' desc' : ''}`)
   return [
     `select ${selected.join(', ')} from ${relation}`,
@@ -101,20 +101,19 @@ function figureSql({ figure, column: name }: Figure, column: (name: string) => s
   return `${figure}(${name === undefined ? '*' : column(name)})`
 }
 
-function conditionSql({ is, value }: Condition, column: string, dialect: Desk['dialect']): string {
+function conditionSql({ is, value }: Condition, column: string, syntax: QuerySyntax): string {
   if (is === 'null' || is === 'not null') return `${column} is ${is}`
   if (value === undefined) throw new SyncError('ARGUMENT_INVALID', `A condition with ${JSON.stringify(is)} needs a value.`)
-  if (is === 'in') return `${column} in (${[value].flat().map((one) => literal(one, dialect)).join(', ')})`
+  if (is === 'in') return `${column} in (${[value].flat().map((one) => literal(one, syntax)).join(', ')})`
   if (Array.isArray(value)) throw new SyncError('ARGUMENT_INVALID', `Only "in" takes several values, not ${JSON.stringify(is)}.`)
-  if (is === 'contains') return dialect === 'sqlite' ? `instr(cast(${column} as text), ${literal(String(value), dialect)}) > 0` : `strpos(cast(${column} as text), ${literal(String(value), dialect)}) > 0`
-  return `${column} ${COMPARISONS[is]} ${literal(value, dialect)}`
+  if (is === 'contains') return syntax.contains(column, literal(String(value), syntax))
+  return `${column} ${COMPARISONS[is]} ${literal(value, syntax)}`
 }
 
-function literal(value: unknown, dialect: Desk['dialect']): string {
+function literal(value: unknown, syntax: QuerySyntax): string {
   if (typeof value === 'boolean') return String(value)
   if (typeof value === 'number') return Object.is(value, -0) ? '0' : String(value)
   const text = String(value)
   if (text.includes('\0')) throw new SyncError('ARGUMENT_INVALID', 'A value cannot contain NUL.')
-  // Whatever a server thinks of backslashes, in this form it thinks the same.
-  return dialect === 'postgres' && text.includes('\\') ? `E${quoteText(text.replaceAll('\\', '\\\\'))}` : quoteText(text)
+  return syntax.text(text)
 }

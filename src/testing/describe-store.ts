@@ -30,7 +30,7 @@ export function describeStore(name: string, open: () => Promise<StoreHarness>, o
       test(storeCase.name, async (context) => {
         const reason = await runStoreCase(storeCase, open)
         if (reason !== null) skip(context, `${storeCase.name}: ${reason}`)
-      }, options.timeoutMs ?? 30_000)
+      }, options.timeoutMs ?? 120_000)
     }
   })
 }

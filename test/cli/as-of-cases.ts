@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
-import type { StoreLocation } from '../../src/config/store-url.ts'
 import { selectFrom } from '../../src/cli/select-from.ts'
-import type { Store } from '../../src/contract/index.ts'
+import type { Store, StoreLocation } from '../../src/contract/index.ts'
 import { remove, START, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 
 export interface AsOfStore {

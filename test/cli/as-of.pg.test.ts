@@ -3,6 +3,7 @@ import { selectFrom } from '../../src/cli/select-from.ts'
 import { nameChains } from '../../src/stores/postgres/name-chains.ts'
 import { openPostgresStore } from '../../src/stores/postgres/store.ts'
 import { START, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
+import { locateStore } from '../../src/stores/drivers.ts'
 import { createDatabase, dropDatabase } from '../setup/postgres-server.ts'
 import { query } from '../stores/postgres-harness.ts'
 import { describeAsOf, type AsOfStore } from './as-of-cases.ts'
@@ -18,7 +19,7 @@ async function open(): Promise<AsOfStore> {
   })
   const table = (_tenant: string, database: string): string => (/^[a-z_]+$/.test(database) ? database : `"${database}"`)
   return {
-    store, location: { kind: 'postgres', url }, table,
+    store, location: locateStore(url, '/'), table,
     qualified: (tenant, database) => `${tenant === 'default' ? 'public' : tenant}.${table(tenant, database)}`,
     run: async (sql) => void (await query(url, `${sql}; grant select on all tables in schema public to public`)),
   }

@@ -6,6 +6,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { selectFrom } from '../../src/cli/select-from.ts'
 import { START, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
+import { locateStore } from '../../src/stores/drivers.ts'
 import { describeAsOf, type AsOfStore } from './as-of-cases.ts'
 import { people, Project } from './project.ts'
 
@@ -22,7 +23,7 @@ async function open(): Promise<AsOfStore> {
     return /^\w+$/.test(name) ? name : `"${name}"`
   }
   return {
-    store, location: { kind: 'sqlite', file }, table, qualified: (tenant, database) => `main.${table(tenant, database)}`,
+    store, location: locateStore(`sqlite:${file}`, '/'), table, qualified: (tenant, database) => `main.${table(tenant, database)}`,
     async run(sql) {
       const db = new DatabaseSync(file)
       db.exec(sql)

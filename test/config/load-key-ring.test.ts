@@ -2,6 +2,7 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, wri
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { locateStore } from '../../src/stores/drivers.ts'
 import { loadKeyRing } from '../../src/config/load-key-ring.ts'
 import { openStore } from '../../src/config/open-store.ts'
 import { SyncDriver } from '../../src/testing/store-cases/harness.ts'
@@ -14,7 +15,7 @@ beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), 'tidemark-keys-'))))
 afterEach(() => rmSync(folder, { recursive: true }))
 
 describe('the keys that states are sealed with', () => {
-  const sqlite = (): { kind: 'sqlite'; file: string } => ({ kind: 'sqlite', file: join(folder, 'app.db') })
+  const sqlite = () => ({ product: 'SQLite', storage: { kind: 'file', path: join(folder, 'app.db') } }) as const
 
   test('R43 Z3 are made on first use beside a SQLite file, for its owner alone, and stay the same', () => {
     const first = loadKeyRing(sqlite(), {}, folder)
@@ -28,7 +29,7 @@ describe('the keys that states are sealed with', () => {
     expect(file.keys).toHaveLength(2)
     expect(inline.current.id).toBe(file.keys[1]!.id)
     expect(existsSync(join(folder, 'app.db.key'))).toBe(false)
-    expect(() => loadKeyRing({ kind: 'postgres', url: 'postgres://x/y' }, {}, folder)).toThrow(expect.objectContaining({ code: 'KEYS_MISSING' }))
+    expect(() => loadKeyRing(locateStore('postgres://x/y', folder), {}, folder)).toThrow(expect.objectContaining({ code: 'KEYS_MISSING' }))
   })
 
   test('Z3 a lost key file is not replaced by a new one for a tenant that is new: the keys of another tenant are of the lost one', async () => {

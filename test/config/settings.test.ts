@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { maskUrl } from '../../src/redaction/mask-url.ts'
 import { openStore } from '../../src/config/open-store.ts'
 import { resolveSettings } from '../../src/config/settings.ts'
-import { parseStoreUrl } from '../../src/config/store-url.ts'
+import { locateStore } from '../../src/stores/drivers.ts'
 
 let folder: string
 beforeEach(() => {
@@ -63,11 +63,11 @@ describe('a store URL', () => {
     ['sqlite::memory:', ':memory:'],
     ['SQLITE:app.db', '/base/app.db'],
   ])('%s is the file %s', (url, file) => {
-    expect(parseStoreUrl(url, '/base')).toEqual({ kind: 'sqlite', file })
+    expect(locateStore(url, '/base').storage).toEqual(file === ':memory:' ? { kind: 'memory' } : { kind: 'file', path: file })
   })
 
   test('postgres and postgresql are the same', () => {
-    for (const url of ['postgres://u:p@h:5432/d', 'postgresql:///d?host=/run/postgresql']) expect(parseStoreUrl(url, '/base')).toEqual({ kind: 'postgres', url })
+    for (const url of ['postgres://u:p@h:5432/d', 'postgresql:///d?host=/run/postgresql']) expect(locateStore(url, '/base')).toMatchObject({ product: 'PostgreSQL', storage: { kind: 'server' } })
   })
 
   test.each(['', 'app.db', '/var/app.db', 'mysql://u:hunter2@h/d', 'postgres:d', 'postgres://u:hunter2@h:port/d', 'sqlite:', 'sqlite:dir/', 'file://host/x.db'])(
@@ -78,7 +78,7 @@ describe('a store URL', () => {
   )
 
   test('a bare path is told how to be written', () => {
-    expect(() => parseStoreUrl('data/app.db', '/base')).toThrow('sqlite:data/app.db')
+    expect(() => locateStore('data/app.db', '/base')).toThrow('sqlite:data/app.db')
   })
 
   test('XD26 a tenant is a name', async () => {

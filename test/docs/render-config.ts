@@ -38,6 +38,7 @@ export function renderConfig(): string {
     '',
     '| name | what it is |', '|---|---|',
     '| `TIDEMARK_STORE` | where the rows live: `sqlite:file.db` or `postgres://…`; `sqlite:.tidemark/tidemark.db` beside the worker unless given |',
+    '| `TIDEMARK_STORE_MODULE` | a module that exports a store driver as its default, for URLs of another scheme; see [the guide](../guides/write-a-store.md) |',
     '| `TIDEMARK_TENANT` | whose data it is; `default` unless given |',
     '| `TIDEMARK_LOG` | how much is told: `debug`, `info`, `warn`, `error`, `silent` |',
     '| `TIDEMARK_TRACEPARENT` | `send` tells vendors and webhooks the trace that asks them; see [the guide](../guides/observability.md) |',

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
-import type { Store } from '../../src/contract/index.ts'
+import type { Store, StoreLocation } from '../../src/contract/index.ts'
 import { selectFrom } from '../../src/cli/select-from.ts'
-import type { StoreLocation } from '../../src/config/store-url.ts'
 import { remove, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { blocksOf, commandsIn } from './blocks.ts'
 

@@ -1,5 +1,6 @@
 import { describe, inject, onTestFinished } from 'vitest'
 import { openPostgresStore } from '../../src/stores/postgres/store.ts'
+import { locateStore } from '../../src/stores/drivers.ts'
 import { createDatabase, dropDatabase } from '../setup/postgres-server.ts'
 import { describeTablesGuide } from './tables-cases.ts'
 
@@ -13,6 +14,6 @@ describe.skipIf(server === '')('on PostgreSQL', () => {
       await store.close()
       await dropDatabase(server, url)
     })
-    return { store, location: { kind: 'postgres', url } }
+    return { store, location: locateStore(url, '/') }
   })
 })

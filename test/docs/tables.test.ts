@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, onTestFinished } from 'vitest'
 import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
+import { locateStore } from '../../src/stores/drivers.ts'
 import { describeTablesGuide } from './tables-cases.ts'
 
 describe('on SQLite', () => {
@@ -14,6 +15,6 @@ describe('on SQLite', () => {
       await store.close()
       rmSync(folder, { recursive: true, force: true })
     })
-    return { store, location: { kind: 'sqlite', file } }
+    return { store, location: locateStore(`sqlite:${file}`, '/') }
   })
 })

@@ -11,6 +11,7 @@ import { fit } from '../../src/mcp/bounded.ts'
 import { readTools } from '../../src/mcp/read-tools.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
 import { SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
+import { locateStore } from '../../src/stores/drivers.ts'
 import { people, Project } from '../cli/project.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
 import { connect } from './agent.ts'
@@ -134,25 +135,28 @@ test('without the SDK the command says what to install', async () => {
   expect(JSON.parse(stdout.trim())).toMatchObject({ error: { code: 'PACKAGE_UNFIT', message: expect.stringContaining('npm install @modelcontextprotocol/sdk') as unknown } })
 })
 
+const SQLITE = locateStore('sqlite::memory:', '/').syntax
+const POSTGRES = locateStore('postgres://host/database', '/').syntax
+
 test('names come from the view and values are quoted, for both databases', () => {
   const known = ['_key', 'a"b', 'n']
   const question = { database: 'd', where: [{ column: 'a"b', is: '=', value: "x'y\\" }, { column: 'n', is: 'in', value: [1, true] }, { column: 'n', is: 'not null' }], order_by: [{ column: 'n', descending: true }], limit: 5 } as const
-  expect(sqlOf(question, '"d"', known, 'sqlite')).toBe(`select * from "d" where tidemark_in_time() and "a""b" = 'x''y\\' and "n" in (1, true) and "n" is not null order by "n" desc limit 6`)
-  expect(sqlOf(question, 's.d', known, 'postgres')).toBe(`select * from s.d where "a""b" = E'x''y\\\\' and "n" in (1, true) and "n" is not null order by "n" desc limit 6`)
-  expect(sqlOf({ database: 'd', group_by: ['n'], figures: [{ figure: 'count' }], order_by: [{ column: 'count', descending: true }], limit: 1 }, '"d"', known, 'sqlite')).toBe('select "n", count(*) as "count" from "d" where tidemark_in_time() group by "n" order by count(*) desc limit 2')
+  expect(sqlOf(question, '"d"', known, SQLITE)).toBe(`select * from "d" where tidemark_in_time() and "a""b" = 'x''y\\' and "n" in (1, true) and "n" is not null order by "n" desc limit 6`)
+  expect(sqlOf(question, 's.d', known, POSTGRES)).toBe(`select * from s.d where "a""b" = E'x''y\\\\' and "n" in (1, true) and "n" is not null order by "n" desc limit 6`)
+  expect(sqlOf({ database: 'd', group_by: ['n'], figures: [{ figure: 'count' }], order_by: [{ column: 'count', descending: true }], limit: 1 }, '"d"', known, SQLITE)).toBe('select "n", count(*) as "count" from "d" where tidemark_in_time() group by "n" order by count(*) desc limit 2')
   for (const wrong of [{ columns: ['x'] }, { group_by: ['n'] }, { figures: [{ figure: 'sum' }] }, { where: [{ column: 'n', is: '=' }] }, { where: [{ column: 'n', is: '<', value: [1] }] }, { where: [{ column: 'n', is: '=', value: 'a\0b' }] }]) {
-    expect(() => sqlOf({ database: 'd', limit: 1, ...wrong } as never, '"d"', known, 'sqlite'), JSON.stringify(wrong)).toThrow(expect.objectContaining({ code: 'ARGUMENT_INVALID' }))
+    expect(() => sqlOf({ database: 'd', limit: 1, ...wrong } as never, '"d"', known, SQLITE), JSON.stringify(wrong)).toThrow(expect.objectContaining({ code: 'ARGUMENT_INVALID' }))
   }
 })
 
 test('a question that would take for ever is given up, whatever it asks for', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'tidemark-mcp-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
-  const location = { kind: 'sqlite', file: join(folder, 'store.db') } as const
-  await (await openSqliteStore({ file: location.file })).close()
+  const location = locateStore('sqlite:store.db', folder)
+  await (await location.open({ tenant: 'default' })).close()
   const endless = '(with recursive n(i) as (select 1 union all select i + 1 from n where i < 1e12) select i as "_key" from n)'
   for (const question of [{ figures: [{ figure: 'count' }] }, { order_by: [{ column: '_key', descending: true }] }, { where: [{ column: '_key', is: '<', value: 0 }] }] as const) {
-    await expect(selectFrom(location, sqlOf({ database: 'd', limit: 1, ...question }, endless, ['_key'], 'sqlite'), { limit: 1, tenant: 'default', deadlineMs: 50 }))
+    await expect(selectFrom(location, sqlOf({ database: 'd', limit: 1, ...question }, endless, ['_key'], SQLITE), { limit: 1, tenant: 'default', deadlineMs: 50 }))
       .rejects.toMatchObject({ code: 'QUERY_TOO_LONG', message: 'The query took longer than 0.05 s.' })
   }
   expect(await selectFrom(location, 'select 1 as one where tidemark_in_time()', { limit: 1, tenant: 'default', deadlineMs: 50 })).toMatchObject({ rows: [[1]] })
@@ -177,7 +181,7 @@ function contentOf(project: Project): string {
 
 function deskOf(store: Store): Desk {
   return {
-    tenant: 'default', reading: async () => store, writing: async () => store, syncs: [], select: () => Promise.reject(new Error('not asked')), dialect: 'sqlite',
+    tenant: 'default', reading: async () => store, writing: async () => store, syncs: [], select: () => Promise.reject(new Error('not asked')), syntax: SQLITE,
     clock: { now: () => 0, sleep: async () => {} }, actor: 'mcp:test',
   }
 }

@@ -280,7 +280,7 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
     ['errors show secrets', '${maskSecrets(error.message)}', '${error.message}'],
   ]),
   ...inFile('src/mcp/query-tool.ts', ['test/mcp/mcp.test.ts'], [
-    ['a query has no time limit', "dialect === 'sqlite' ? ['tidemark_in_time()'] : []", '[]'],
+    ['a query has no time limit', 'syntax.deadlineCheck === null ? [] : [syntax.deadlineCheck]', '[]'],
   ]),
   ...inFile('src/export/export.ts', ['test/export/export.test.ts'], [
     [

@@ -232,6 +232,9 @@ export const STORE_BUGS: readonly PlantedBug[] = [
     ['a clock that was set back makes a stored pause longer', "'{least}(until_at, :now", "'{greatest}(until_at, :now"],
     ['a pause is stored too short', 'ms: Math.ceil(ms), at', 'ms: Math.floor(ms / 2), at'],
   ], 'XD1|XC26|NX'),
+  ...inFile('src/stores/drivers.ts', ['test/stores/drivers.test.ts'], [
+    ['the scheme of a store is read by its case', '?.[1]?.toLowerCase()', '?.[1]'],
+  ]),
   ...inFile('src/stores/kit/sql/dialect.ts', SQLITE, [
     ['requests of another process are forgotten', 'stored.${name} + excluded.${name}', 'excluded.${name}'],
   ], 'Z43'),

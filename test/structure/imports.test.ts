@@ -34,9 +34,10 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   'sources/postgres-cdc': { folders: ['redaction', 'contract', 'values', 'sources/kit', 'sources/kit/postgres'], packages: ['node:crypto', 'pg'] },
   'sources/files': { folders: ['contract', 'values'], packages: ['node:crypto', 'node:fs', 'node:fs/promises', 'node:path', 'node:stream', 'node:zlib', 'csv-parse', 'hyparquet', 'hyparquet-compressors', '@aws-sdk/client-s3'] },
   'sources/singer': { folders: ['redaction', 'contract', 'values', 'sources/kit'], packages: ['node:child_process', 'node:crypto', 'node:fs/promises', 'node:os', 'node:path', 'ajv'] },
-  'stores/kit': { folders: ['contract', 'values'], packages: ['node:crypto'] },
-  'stores/sqlite': { folders: ['contract', 'values', 'registry', 'stores/kit'], packages: ['node:crypto', 'node:fs', 'node:path', 'node:worker_threads', '@photostructure/sqlite'] },
-  'stores/postgres': { folders: ['contract', 'values', 'registry', 'stores/kit'], packages: ['node:crypto', 'pg'] },
+  stores: { folders: ['redaction', 'contract', 'values', 'registry', 'stores/kit', 'stores/sqlite', 'stores/postgres'], packages: [] },
+  'stores/kit': { folders: ['redaction', 'contract', 'values'], packages: ['node:crypto'] },
+  'stores/sqlite': { folders: ['contract', 'values', 'registry', 'stores/kit'], packages: ['node:crypto', 'node:fs', 'node:path', 'node:url', 'node:worker_threads', '@photostructure/sqlite'] },
+  'stores/postgres': { folders: ['redaction', 'contract', 'values', 'registry', 'stores/kit'], packages: ['node:crypto', 'pg'] },
   platform: { folders: ['redaction', 'contract', 'values'], packages: ['node:async_hooks', 'node:crypto', 'node:os', 'node:timers/promises', 'node:fs', 'node:process', 'node:stream', 'node:stream/web', 'node:zlib', 'node:dns', 'node:net', 'node:util', 'undici', '@opentelemetry/api'] },
   'config/manifest': {
     folders: [
@@ -46,7 +47,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
     packages: ['node:fs', 'node:path', 'ajv', 'yaml'],
   },
   config: {
-    folders: ['redaction', '.', 'contract', 'values', 'engine', 'registry', 'platform', 'config/manifest', 'stores/sqlite', 'stores/postgres', 'testing', 'webhooks', 'webhooks/verify'],
+    folders: ['redaction', '.', 'contract', 'values', 'engine', 'registry', 'platform', 'config/manifest', 'stores', 'testing', 'webhooks', 'webhooks/verify'],
     packages: ['node:async_hooks', 'node:crypto', 'node:fs', 'node:module', 'node:path', 'node:url', 'node:util', 'ajv', 'croner', 'jiti'],
   },
   runner: { folders: ['redaction', 'contract', 'values', 'engine', 'config', 'platform'], packages: [] },
@@ -73,8 +74,8 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   'testing/simulators/postgres': { folders: ['contract', 'testing', 'runner/restate'], packages: ['node:child_process', 'node:crypto', 'node:events', 'node:fs', 'node:module', 'node:os', 'node:path', 'node:timers/promises', 'node:url', '@photostructure/sqlite', 'pg'] },
   testing: { folders: ['contract', 'values', 'engine', 'registry', 'platform', 'config', 'stores/sqlite', 'stores/kit', 'runner', 'testing/simulation/vendors', 'testing/simulators/postgres'], packages: ['@photostructure/sqlite', 'node:assert/strict', 'node:crypto', 'node:http', 'node:net', 'node:stream', 'node:test', 'node:timers/promises', 'node:url', 'node:util'] },
   cli: {
-    folders: ['redaction', 'contract', 'values', 'strategies', 'engine', 'registry', 'config', 'config/manifest', 'platform', 'runner', 'runner/restate', 'server', 'webhooks', 'webhooks/verify', 'testing', 'testing/simulation/vendors', 'advisor', 'linter', 'mcp', 'typings', 'export', 'stores/sqlite', 'stores/postgres'],
-    packages: ['node:fs', 'node:fs/promises', 'node:http', 'node:net', 'node:path', 'node:process', 'node:readline/promises', 'node:stream', 'node:url', 'node:util', 'node:os', 'node:crypto', 'node:child_process', 'node:timers/promises', 'commander', '@clack/prompts', 'picocolors', 'pg', '@photostructure/sqlite'],
+    folders: ['redaction', 'contract', 'values', 'strategies', 'engine', 'registry', 'config', 'config/manifest', 'platform', 'runner', 'runner/restate', 'server', 'webhooks', 'webhooks/verify', 'testing', 'testing/simulation/vendors', 'advisor', 'linter', 'mcp', 'typings', 'export', 'stores'],
+    packages: ['node:fs', 'node:fs/promises', 'node:http', 'node:net', 'node:path', 'node:process', 'node:readline/promises', 'node:stream', 'node:url', 'node:util', 'node:os', 'node:crypto', 'node:child_process', 'node:timers/promises', 'commander', '@clack/prompts', 'picocolors'],
   },
   advisor: { folders: [], packages: [] },
   linter: { folders: ['contract', 'values', 'engine', 'config', 'stores/sqlite'], packages: ['node:crypto', 'node:fs', 'node:path', 'node:url'] },

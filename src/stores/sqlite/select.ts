@@ -1,7 +1,7 @@
 import { DatabaseSync } from '@photostructure/sqlite'
-import { SyncError } from '../contract/index.ts'
-import { showAsOf } from '../stores/sqlite/as-of.ts'
-import { tookTooLong, type Selection, type SelectOptions } from './select-from.ts'
+import { SyncError, type Selection, type SelectOptions } from '../../contract/index.ts'
+import { queryTooLong } from '../kit/query-too-long.ts'
+import { showAsOf } from './as-of.ts'
 
 export function selectFromSqlite(file: string, sql: string, { limit, tenant, deadlineMs = Infinity, asOf }: SelectOptions): Selection {
   const database = open(file)
@@ -28,7 +28,7 @@ export function selectFromSqlite(file: string, sql: string, { limit, tenant, dea
     }
     return { columns, rows, truncated: false }
   } catch (error) {
-    throw guard?.refusal ?? (isLate ? tookTooLong(deadlineMs) : translated(error))
+    throw guard?.refusal ?? (isLate ? queryTooLong(deadlineMs) : translated(error))
   } finally {
     database.close()
   }

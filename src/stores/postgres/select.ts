@@ -1,9 +1,9 @@
 import pg from 'pg'
-import { maskUrl } from '../redaction/mask-url.ts'
-import { SyncError } from '../contract/index.ts'
-import { statementAsOf } from '../stores/postgres/as-of.ts'
-import { parseJson } from '../values/json.ts'
-import { tookTooLong, type Selection, type SelectOptions } from './select-from.ts'
+import { SyncError, type Selection, type SelectOptions } from '../../contract/index.ts'
+import { maskUrl } from '../../redaction/mask-url.ts'
+import { parseJson } from '../../values/json.ts'
+import { queryTooLong } from '../kit/query-too-long.ts'
+import { statementAsOf } from './as-of.ts'
 
 export async function selectFromPostgres(url: string, sql: string, { limit, tenant, deadlineMs = 0, asOf }: SelectOptions): Promise<Selection> {
   const client = new pg.Client({
@@ -26,7 +26,7 @@ export async function selectFromPostgres(url: string, sql: string, { limit, tena
     const truncated = limit > 0 && rows.length > limit
     return { columns: fields.map(({ name }) => name), rows: truncated ? rows.slice(0, limit) : rows, truncated }
   } catch (error) {
-    if (error instanceof pg.DatabaseError && error.code === QUERY_CANCELED) throw tookTooLong(deadlineMs)
+    if (error instanceof pg.DatabaseError && error.code === QUERY_CANCELED) throw queryTooLong(deadlineMs)
     throw error instanceof pg.DatabaseError ? new SyncError('ARGUMENT_INVALID', `PostgreSQL: ${error.message} (${error.code ?? 'no code'}).`, { cause: error }) : error
   } finally {
     await client.end()

@@ -1,0 +1,31 @@
+import { createRequire } from 'node:module'
+import { resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { SyncError, type StoreDriver } from '../contract/index.ts'
+import { registerStore } from '../stores/drivers.ts'
+import type { Environment } from './settings.ts'
+
+/**
+ * Registers the store that the module named in TIDEMARK_STORE_MODULE exports as its default: a path relative to `folder`, or
+ * a package installed there. For commands that load no worker file, which could register it by itself.
+ */
+export async function loadStoreModule(environment: Environment, folder: string): Promise<void> {
+  const name = environment['TIDEMARK_STORE_MODULE']
+  if (name === undefined || name === '') return
+  let module: { readonly default?: unknown }
+  try {
+    const path = /^[./]/.test(name) ? resolve(folder, name) : createRequire(resolve(folder, 'package.json')).resolve(name)
+    module = (await import(pathToFileURL(path).href)) as { readonly default?: unknown }
+  } catch (cause) {
+    throw new SyncError('PACKAGE_UNFIT', `TIDEMARK_STORE_MODULE names ${name}, which cannot be loaded: ${cause instanceof Error ? cause.message : String(cause)}.`, { cause })
+  }
+  if (!isStoreDriver(module.default)) {
+    throw new SyncError('PACKAGE_UNFIT', `TIDEMARK_STORE_MODULE names ${name}, whose default export is no store driver: it needs \`schemes\` and \`locate\`.`)
+  }
+  registerStore(module.default)
+}
+
+function isStoreDriver(value: unknown): value is StoreDriver {
+  const { schemes, locate } = (value ?? {}) as Partial<StoreDriver>
+  return Array.isArray(schemes) && schemes.every((scheme) => typeof scheme === 'string') && typeof locate === 'function'
+}

@@ -1,0 +1,53 @@
+/** `tidemark/store`: everything that a store of your own is written with. `describeStore` of tidemark/testing is its test. */
+export { registerStore } from './drivers.ts'
+export type { QuerySyntax, Selection, SelectOptions, StoreDriver, StoreLocation, StoreOpenOptions } from '../contract/index.ts'
+
+// ── the contract ─────────────────────────────────────────────────────────────────────────────────────────────────────
+export { isSyncError, SyncError } from '../contract/index.ts'
+export type {
+  Acquired, AcquireRequest, Action, ApiKey, ApiKeyStore, AsOf, AuditEntry, AuditLog, BackfillNeed, BeginRequest, Begun, ChangesQuery, Checkpoint, Column,
+  ColumnKind, Commit, CommitOutcome, Compacted, CompactRequest, Consumer, ConsumerName, ConsumerStore, CursorSecret, CursorSecretOffer, CursorSecretStore,
+  CycleRecord, CycleReport, DatabaseInfo, DataKeyStore, Delivery, DeliveryNote, Ear, Erased, ErrorCode, FeedEntry, FeedPage, FeedQuery, Held, InboundClaim,
+  InboundMessage, InboundStore, Inflight, JsonObject, JsonValue, Kernel, KeptMessage, Landing, LandingCounts, LastError, Lease, Listening, Listing, LogEntry,
+  Mode, Move, Occupied, Outline, PacingStore, Pause, PauseRequest, Pauses, Quarantine, Quarantined, QuarantineEntry, Row, SealedText, Signal, SlotRequest,
+  Slots, Standing, Standings, StandingsQuery, StateText, StopReason, Store, Sweep, SyncDirectory, SyncErrorOptions, SyncRef, TenantDirectory, Trail,
+  TrailEntry, TrailQuery, Webhook, WebhookAllowance, WebhookClaim, WebhookEdit, WebhookPlace, WebhookSettings, WebhookStanding, WebhookStore, WrappedKey,
+} from '../contract/index.ts'
+
+// ── the roles that are written once, and the port they are written on ────────────────────────────────────────────────
+export { bindPlans, isRoleMethod, ROLES } from './kit/roles/roles.ts'
+export type { RoleMethod, RoleMethods } from './kit/roles/roles.ts'
+export { checkSealingKey } from './kit/roles/data-keys.ts'
+export { makeSql, native, runSteps, runStepsAsync } from './kit/sql/port.ts'
+export type { KernelSteps, NativeStep, Plan, Sql, SqlValue, SqlValues, Statement, Step, Steps } from './kit/sql/port.ts'
+export { StatementCompiler, upsertOnConflict } from './kit/sql/dialect.ts'
+export type { CompiledStatement, Dialect, DialectWord, Upsert } from './kit/sql/dialect.ts'
+
+// ── the rules of the kernel ──────────────────────────────────────────────────────────────────────────────────────────
+export { evenlySpaced, isBraked, mergeRanges, noCounts, planLanding, toRanges } from './kit/plan-landing.ts'
+export type { LandingFacts, LandingPlan, RowContest, RowTouch, RowWrite } from './kit/plan-landing.ts'
+export type { RowStatus, StoredRow } from './kit/judge.ts'
+export { checkBound, repaired } from './kit/check-bound.ts'
+export type { BoundRow } from './kit/check-bound.ts'
+export { NEVER_RUN, OUTLINE_COLUMNS, toCheckpoint, toCycleRecord, toInflight, toOutline } from './kit/registry-rows.ts'
+export type { CycleRow, OutlineEntry, RegistryEntry } from './kit/registry-rows.ts'
+export { joinStandings } from './kit/standings.ts'
+export { allowDeletesEntry, conflictEntry, eraseEntry } from './kit/audit-entries.ts'
+export { linkHash, linkText } from '../registry/chain.ts'
+export { sealingKeyOf } from './kit/sealed-texts.ts'
+export { identityOf } from './kit/quarantine-identity.ts'
+export { tenantErased } from './kit/tenant-erased.ts'
+export { CYCLES_KEPT } from './kit/cycles-kept.ts'
+export { storeUrlInvalid } from './kit/store-url-invalid.ts'
+export { queryTooLong } from './kit/query-too-long.ts'
+
+// ── tables of typed columns ──────────────────────────────────────────────────────────────────────────────────────────
+export { mergeColumns, nameColumn, quoteName, quoteText } from './kit/columns.ts'
+export type { ColumnDialect, ColumnType, TableColumn } from './kit/tables/column.ts'
+export { RecordDecoder } from './kit/tables/decode-record.ts'
+export { RecordEncoder } from './kit/tables/encode-record.ts'
+export type { ColumnValue, EncodedRecord } from './kit/tables/encode-record.ts'
+export { growColumns } from './kit/tables/grow-columns.ts'
+export { withoutNul } from './kit/without-nul.ts'
+export { canonicalInstant } from '../values/instant.ts'
+export { parseJson, sameJson, stringifyJson } from '../values/json.ts'

@@ -1,0 +1,36 @@
+import type { StoreDriver, StoreLocation } from '../../contract/index.ts'
+import { maskUrl } from '../../redaction/mask-url.ts'
+import { quoteText } from '../kit/columns.ts'
+import { storeUrlInvalid } from '../kit/store-url-invalid.ts'
+
+/** `postgres://user@host/database`. */
+export const postgresDriver: StoreDriver = {
+  schemes: ['postgres', 'postgresql'],
+  locate(url) {
+    if (!/^[a-z]+:\/\//i.test(url) || !URL.canParse(url)) throw storeUrlInvalid(url, 'is not a complete PostgreSQL URL')
+    return locationOf(url)
+  },
+}
+
+function locationOf(url: string): StoreLocation {
+  // The driver is loaded only when it is needed.
+  const select: StoreLocation['select'] = async (sql, options) => (await import('./select.ts')).selectFromPostgres(url, sql, options)
+  return {
+    product: 'PostgreSQL',
+    storage: { kind: 'server' },
+    describe: () => maskUrl(url),
+    open: async (options) => (await import('./store.ts')).openPostgresStore({ url, ...options }),
+    async findTenant(tenant) {
+      const { rows } = await select("select 1 where to_regprocedure('tidemark.schema_version()') is not null", { limit: 1, tenant })
+      return rows.length > 0 ? tenant : null
+    },
+    select,
+    syntax: {
+      relation: (table) => table,
+      // Whatever a server makes of backslashes, in this form it makes the same.
+      text: (value) => (value.includes('\\') ? `E${quoteText(value.replaceAll('\\', '\\\\'))}` : quoteText(value)),
+      contains: (column, text) => `strpos(cast(${column} as text), ${text}) > 0`,
+      deadlineCheck: null,
+    },
+  }
+}

@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest'
+import type { StoreDriver } from '../../src/contract/index.ts'
+import { openStore } from '../../src/config/open-store.ts'
+import { locateStore, registerStore } from '../../src/stores/drivers.ts'
+
+const custom: StoreDriver = {
+  schemes: ['my-db', 'mydb'],
+  locate: (url, folder) => ({ ...locateStore('sqlite::memory:', folder), product: 'MyDB', describe: () => url }),
+}
+
+test('a registered store is found by each of its schemes, and opened like those that are built in', async () => {
+  expect(() => locateStore('my-db://host/data', '/')).toThrow('names "my-db", which is no kind of store; there are sqlite, file, postgres, postgresql')
+  registerStore(custom)
+  expect(locateStore('MY-DB://host/data', '/').describe('/')).toBe('MY-DB://host/data')
+  const store = await openStore('mydb://host/data', { tenant: 'acme', environment: {} })
+  try {
+    expect(store.tenant).toBe('acme')
+    expect(await store.tenants()).toEqual(['acme'])
+  } finally {
+    await store.close()
+  }
+})
+
+test('a URL of no store is refused without its password', () => {
+  expect(() => locateStore('nodb://u:hunter2@host/data', '/')).toThrow(expect.objectContaining({ code: 'STORE_URL_INVALID', message: expect.not.stringContaining('hunter2') as unknown }))
+})
