@@ -11,6 +11,7 @@ import { openForReading } from './open-for-reading.ts'
 import { adviceFor } from './report-error.ts'
 import { standingsOf } from './standing.ts'
 import { describeNotRun, storeTarget, workerTarget, type Target, type TargetFlags, type WorkerTarget } from './target.ts'
+import { driftWords } from '../values/drift-words.ts'
 
 export interface Finding {
   readonly check: string
@@ -34,6 +35,7 @@ export async function examine(cli: Cli, flags: TargetFlags): Promise<Finding[]> 
     findings.push(await examineClock(store))
     if ('worker' in target) for (const { name } of target.worker.manifest.syncs) findings.push(...(await examineSync(store, target, name)))
     for (const webhook of (await store?.webhooks()) ?? []) findings.push(examineWebhook(webhook))
+    for (const drift of (await store?.schemaDrift()) ?? []) findings.push(warn(`columns of ${drift.database}`, driftWords(drift), `npx tidemark schema plan ${drift.database}`))
   } catch (error) {
     findings.push(troubleIn('store', error, `Check that the store runs and that --store or TIDEMARK_STORE is right: ${target.store}`))
   } finally {

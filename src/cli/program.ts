@@ -17,6 +17,7 @@ import { query, queryVerb } from './query.ts'
 import { restateRegister, restateUp, restateVerbs } from './restate.ts'
 import { resume, resumeVerb } from './resume.ts'
 import { run, runVerb } from './run.ts'
+import { schemaApply, schemaPlan, schemaShow, schemaVerbs } from './schema.ts'
 import { sim, simVerb } from './sim.ts'
 import { start, startVerb } from './start.ts'
 import { stateDiff, stateVerbs, stateGet, stateLog } from './state.ts'
@@ -88,6 +89,12 @@ export function createProgram(cli: Cli, onExit: (code: number) => void): Command
   quarantine.addCommand(does(quarantines.show, quarantineShow))
   quarantine.addCommand(does(quarantines.replay, quarantineReplay))
 
+  const schema = new Command('schema').summary('the columns of a table, and how to change them').description('Shows the columns of a database, and changes them while records land.')
+  const schemas = schemaVerbs()
+  schema.addCommand(does(schemas.show, schemaShow))
+  schema.addCommand(does(schemas.plan, schemaPlan))
+  schema.addCommand(does(schemas.apply, schemaApply))
+
   const restate = new Command('restate').summary('a Restate server for development, and the workers it calls').description('Starts a Restate server for development, and tells a Restate server which workers to call.')
   const restates = restateVerbs()
   restate.addCommand(does(restates.up, restateUp))
@@ -95,7 +102,7 @@ export function createProgram(cli: Cli, onExit: (code: number) => void): Command
 
   const verbs = [
     does(initVerb(), init), does(demoVerb(), demo), does(adviseVerb(), advise), does(checkVerb(), check), does(discoverVerb(), discover), does(previewVerb(), preview), does(runVerb(), run), does(startVerb(), start), does(statusVerb(), status),
-    does(queryVerb(), query), does(exportVerb(), exportRows), does(typesVerb(), types), does(whyVerb(), why), does(whyNotVerb(), whyNot), quarantine, state, does(pauseVerb(), pause), does(resumeVerb(), resume), does(triggerVerb(), trigger), keys, webhooks, tenants, restate,
+    does(queryVerb(), query), does(exportVerb(), exportRows), does(typesVerb(), types), does(whyVerb(), why), does(whyNotVerb(), whyNot), quarantine, schema, state, does(pauseVerb(), pause), does(resumeVerb(), resume), does(triggerVerb(), trigger), keys, webhooks, tenants, restate,
     does(mcpVerb(), mcp), does(doctorVerb(), doctor), does(simVerb(), sim),
   ]
   for (const verb of verbs) program.addCommand(verb)

@@ -1,7 +1,8 @@
 import { Command, Option } from 'commander'
-import type { Pause, Store, Webhook } from '../contract/index.ts'
+import type { Pause, SchemaDrift, Store, Webhook } from '../contract/index.ts'
 import { systemClock } from '../platform/clock.ts'
 import type { Health } from '../runner/health.ts'
+import { driftWords } from '../values/drift-words.ts'
 import { isKept } from '../runner/watch-tenants.ts'
 import { stateOf, webhookDocument } from '../webhooks/manage.ts'
 import { countArgument } from './arguments.ts'
@@ -87,12 +88,13 @@ function showOnce(cli: Cli, target: Target | WorkerTarget, view: View, flags: St
   terminal.document({ ...targetDocument(target), ...viewDocument(view, flags) })
 }
 
-function linesOf(cli: Cli, { now, standings, webhooks, position, pauses }: View, { all = false, reveal = false, watch }: StatusFlags): string[] {
+function linesOf(cli: Cli, { now, standings, webhooks, position, pauses, drift }: View, { all = false, reveal = false, watch }: StatusFlags): string[] {
   if (standings.length === 0) return [all ? 'Nothing has run in this store.' : 'This worker declares no syncs.']
   return [
     ...standingTable(cli, standings, now, { all, reveal, columns: watch !== undefined && cli.terminal.isLive ? WATCHED : COLUMNS }),
     ...standings.flatMap((standing) => remarksOn(cli, standing, now)),
     ...pauses.map((pause) => pauseLine(cli, pause, now)),
+    ...driftLines(cli, drift),
     ...webhooks.map((webhook) => webhookLine(cli, webhook, position)),
   ]
 }
@@ -105,6 +107,8 @@ interface View {
   readonly position: number
   /** The pauses that sources have asked for. */
   readonly pauses: readonly (Pause & { readonly worker: string })[]
+  /** What the columns of the tables do not show. */
+  readonly drift: readonly SchemaDrift[]
 }
 
 async function lookAt(target: Target | WorkerTarget): Promise<View> {
@@ -119,7 +123,7 @@ async function lookAt(target: Target | WorkerTarget): Promise<View> {
 async function lookInto(store: Store | null, target: Target | WorkerTarget): Promise<View> {
   const { now, standings } = await standingsOf(store, await syncsOf(store, target))
   const pauses = await pausesOf(store, [...new Set(standings.map(({ worker }) => worker))])
-  return { now, standings, webhooks: (await store?.webhooks()) ?? [], position: (await store?.position()) ?? 0, pauses }
+  return { now, standings, webhooks: (await store?.webhooks()) ?? [], position: (await store?.position()) ?? 0, pauses, drift: (await store?.schemaDrift()) ?? [] }
 }
 
 async function pausesOf(store: Store | null, workers: readonly string[]): Promise<View['pauses']> {
@@ -143,9 +147,10 @@ async function syncsOf(store: Store | null, target: Target | WorkerTarget): Prom
 
 // ── for programs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-function viewDocument({ now, standings, webhooks, position, pauses }: View, { reveal = false }: StatusFlags): object {
+function viewDocument({ now, standings, webhooks, position, pauses, drift }: View, { reveal = false }: StatusFlags): object {
   return { at: isoTime(now), syncs: standings.map((standing) => standingDocument(standing, reveal)), webhooks: webhooks.map((webhook) => webhookDocument(webhook, position)),
     pauses: pauses.map(({ worker, pacer, origin, until }) => ({ worker, pacer: pacer || null, origin: origin || null, until: isoTime(until) })),
+    ...(drift.length > 0 && { schemaDrift: drift.map(({ at, ...rest }) => ({ ...rest, at: isoTime(at) })) }),
   }
 }
 
@@ -254,6 +259,13 @@ function remarksOn({ terminal: { colors }, targetFlags }: Cli, standing: Standin
 function pauseLine({ terminal: { colors } }: Cli, { pacer, origin, until }: Pause, now: number): string {
   const account = [origin || 'the source', ...(pacer === '' ? [] : [`pacer ${pacer}`])].join(', ')
   return `${colors.yellow('•')} ${printable(account)}: asked for a pause until ${isoTime(until)}, ${ago(until, now)}. Nothing is sent before.`
+}
+
+const DRIFT_LINES_MAX = 10
+
+function driftLines({ terminal: { colors } }: Cli, drift: readonly SchemaDrift[]): string[] {
+  const lines = drift.slice(0, DRIFT_LINES_MAX).map((item) => `${colors.yellow('•')} ${printable(driftWords(item))}. \`tidemark schema plan ${printable(item.database)}\` makes room.`)
+  return drift.length > DRIFT_LINES_MAX ? [...lines, `${colors.yellow('•')} and ${grouped(drift.length - DRIFT_LINES_MAX)} more members.`] : lines
 }
 
 function webhookLine({ terminal: { colors } }: Cli, webhook: Webhook, position: number): string {

@@ -1,4 +1,4 @@
-import { SyncError, type Execute } from '../contract/index.ts'
+import { SyncError, type Execute, type SchemaMode } from '../contract/index.ts'
 import { retentionOf } from '../engine/history.ts'
 import type { DatabasePlan, Limits, PacerPlan, PairPlan, SyncPlan } from '../engine/sync-plan.ts'
 import { backfillNameOf, DEFAULT_LIMITS, DEFAULT_SWEEP } from '../engine/sync-plan.ts'
@@ -22,7 +22,15 @@ export interface DatabaseOptions {
   schema?: Schema
   /** What a row is on the wire: `person` for the database `people`. The singular of the database's name by default. */
   resourceType?: string
+  /**
+   * What a record does that the table's columns do not fit. `evolve` (the default): a new member gets a column, a value that its
+   * column cannot hold is kept in `_extra`. `freeze`: no column is added, both are kept in `_extra`. `quarantine`: the record is
+   * set apart until `tidemark schema apply` makes room.
+   */
+  schemaChanges?: SchemaMode
 }
+
+const SCHEMA_MODES: readonly SchemaMode[] = ['evolve', 'freeze', 'quarantine']
 
 /** At most `allowedRequests` in any `intervalMs`, evenly spaced, divided among the syncs that use it. */
 export interface PacerOptions {
@@ -129,11 +137,15 @@ export class Worker {
   database(name: string, options: DatabaseOptions = {}): DatabaseHandle {
     checkDatabaseName(name)
     this.#checkFree('database', name)
-    refuseUnknown('SCHEMA_INVALID', `Database "${name}"`, options, ['schema', 'resourceType'])
+    refuseUnknown('SCHEMA_INVALID', `Database "${name}"`, options, ['schema', 'resourceType', 'schemaChanges'])
     if (options.resourceType !== undefined) checkName('resource type', options.resourceType)
     const compiled = options.schema === undefined ? null : compileSchema(name, options.schema)
     const handle = Object.freeze({ kind: 'database', name } as const)
-    const plan = compiled === null ? { name } : { name, validate: compiled.validate }
+    const { schemaChanges } = options
+    if (schemaChanges !== undefined && !SCHEMA_MODES.includes(schemaChanges)) {
+      throw new SyncError('SCHEMA_INVALID', `Database "${name}": schemaChanges is ${shown(schemaChanges)}; it may be ${SCHEMA_MODES.join(', ')}.`)
+    }
+    const plan = { name, ...(compiled !== null && { validate: compiled.validate }), ...(schemaChanges !== undefined && { schemaChanges }) }
     this.#databases.set(name, { handle, plan, schema: compiled?.kind ?? null, declared: options.schema, resourceType: options.resourceType })
     this.#take('database', name)
     return handle

@@ -46,6 +46,7 @@ export const ERROR_CODES = {
   TEXT_UNSTORABLE: entry('fix', 'failed', 'Remove NUL characters and lone surrogates in the connector.'),
   TIMESTAMP_INVALID: entry('fix', 'failed', 'Give `upstreamUpdatedAt` as RFC 3339 with a zone, such as 2026-01-31T12:00:00.123456Z.'),
   SCHEMA_MISMATCH: entry('fix', 'failed', 'The record does not fit the declared schema of the database.'),
+  SCHEMA_CHANGE_INVALID: entry('fix', 'failed', 'See `tidemark schema show <database>` for the columns, and `tidemark schema plan <database>` for what can be changed.'),
   // The cycle
   LEASE_HELD: entry('wait', 'failed', 'Another runner is at work on this sync. Wait for it, or see `tidemark status`.'),
   LEASE_LOST: entry('retry', 'failed', 'Another runner took this sync over. Nothing of this one was landed after that.'),

@@ -22,6 +22,10 @@ export type { Quarantine, Quarantined, QuarantineEntry } from './store/quarantin
 export type { Signal, SyncDirectory } from './store/syncs.ts'
 export type { TenantDirectory } from './store/tenants.ts'
 export type { WebhookStore } from './store/webhooks.ts'
+export type { SchemaStore } from './store/schemas.ts'
+export type {
+  ColumnChange, SchemaChangeRequest, SchemaChangeState, SchemaColumn, SchemaDrift, SchemaInfo, SchemaMode, SchemaPhase, SchemaStep, WaitingMember,
+} from './schema.ts'
 export type { Consumer, ConsumerName } from './consumers.ts'
 export type { QuerySyntax, Selection, SelectOptions, StoreDriver, StoreLocation, StoreOpenOptions } from './store-driver.ts'
 export type {

@@ -13,6 +13,8 @@ import type { CursorSecretStore } from './store/cursor-secrets.ts'
 import type { ConsumerStore } from './store/consumers.ts'
 import type { WebhookStore } from './store/webhooks.ts'
 import type { InboundStore } from './store/inbound.ts'
+import type { SchemaMode } from './schema.ts'
+import type { SchemaStore } from './store/schemas.ts'
 
 /**
  * What a store promises. Bound to one tenant: no method takes a tenant, so none can take a wrong one (invariant 10).
@@ -23,7 +25,7 @@ import type { InboundStore } from './store/inbound.ts'
  */
 export interface Store extends
   Kernel, SyncDirectory, TenantDirectory, AuditLog, DataKeyStore, PacingStore,
-  Quarantine, ApiKeyStore, CursorSecretStore, ConsumerStore, WebhookStore, InboundStore {}
+  Quarantine, ApiKeyStore, CursorSecretStore, ConsumerStore, WebhookStore, InboundStore, SchemaStore {}
 
 export interface StandingsQuery {
   readonly at: number
@@ -158,6 +160,8 @@ export interface Commit {
   readonly listing?: Listing
   /** How the records differ from those before, in words: put on record with them. */
   readonly drift?: string
+  /** By database, where not `evolve`. */
+  readonly schemas?: Readonly<Record<string, SchemaMode>>
 }
 
 /**
@@ -283,6 +287,10 @@ export type CommitOutcome =
       readonly counts: LandingCounts
       /** Somebody paused the sync: let this page be the last for now. */
       readonly paused: boolean
+      /** What the tables do not show of these records and did not note before, in words: it is on record, and open. */
+      readonly drift?: readonly string[]
+      /** Records that the columns of their database refuse: they went to quarantine. */
+      readonly refused?: readonly Quarantined[]
     }
   /** A newer lease exists. Nothing was written. */
   | { readonly kind: 'fenced' }

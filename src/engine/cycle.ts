@@ -18,7 +18,7 @@ import { Pacer } from './pacer.ts'
 import { PageReader, type Reading, type ReadPage } from './page-reader.ts'
 import { cycleDelayMs, waitHintMs } from './retry.ts'
 import { StoreDoor } from './store-door.ts'
-import { ABSENT_LOOKUPS_MAX, listingsOf, ownersOf, type SyncPlan } from './sync-plan.ts'
+import { ABSENT_LOOKUPS_MAX, listingsOf, ownersOf, schemasIn, type SyncPlan } from './sync-plan.ts'
 import { noCounts, Tally } from './tally.ts'
 import { CycleTidemark, hasBackfill, type PageTimes } from './tidemark.ts'
 
@@ -378,6 +378,7 @@ class Cycle {
       upstreamToleranceMs: this.#plan.upstreamToleranceMs,
       ...(this.#plan.mode === 'replace' && { listing: this.#listingOf(checked) }),
       ...(text !== null && { drift: text }),
+      ...schemasIn(this.#plan),
     }
   }
 
@@ -414,7 +415,9 @@ class Cycle {
     const { checked, prepared } = read
     const text = this.#drift.textOf(drift)
     if (text !== null) this.#log.warn('the records are not as they were before; they have landed', { drift: text })
-    this.#drift.landed(prepared.columns, drift)
+    if (outcome.drift !== undefined) this.#log.warn('the columns do not show all of the records; they have landed', { drift: outcome.drift.join('; ') })
+    for (const { database, key, code, message } of outcome.refused ?? []) this.#log.warn('a record does not fit its columns and was quarantined', { database, key, code, message })
+    this.#drift.landed(prepared.columns, drift, outcome.drift)
     this.#reader.landed(read)
     this.#tally.landed(outcome.counts)
     this.#trace.landed(read.trace, checked.changes.length, outcome.counts)

@@ -45,9 +45,11 @@ export class Drift {
   }
 
   /** Only now: a page that is read again is looked at again. */
-  landed(columns: Columns, words: readonly string[]): void {
+  landed(columns: Columns, words: readonly string[], noted: readonly string[] = []): void {
     this.#learn(columns)
     for (const [database, seen] of Object.entries(columns)) this.#meet(database, seen)
+    // The store notes each once.
+    this.words.push(...noted.slice(0, WORDS_MAX))
     if (words.length === 0 || ++this.#pages > PAGES_MAX) return
     this.words.push(...words.slice(0, WORDS_MAX))
   }

@@ -1,9 +1,9 @@
-import { SyncError, type Change, type JsonObject, type JsonValue, type Landing, type Lease, type LogEntry, type Ports, type QuarantineEntry, type Store } from '../contract/index.ts'
+import { SyncError, type Change, type JsonObject, type JsonValue, type Landing, type Lease, type LogEntry, type Ports, type Quarantined, type QuarantineEntry, type Store } from '../contract/index.ts'
 import { canonicalInstant } from '../values/instant.ts'
 import { parseJson } from '../values/json.ts'
 import { PagePreparer, type PreparedPage } from './prepare-page.ts'
 import { StoreDoor } from './store-door.ts'
-import { ownersOf, type SyncPlan } from './sync-plan.ts'
+import { ownersOf, schemasIn, type SyncPlan } from './sync-plan.ts'
 import { Tally } from './tally.ts'
 
 export interface ReplayOptions {
@@ -116,25 +116,31 @@ class Replay {
     const prepared = await this.#preparer.prepare(told.map(({ change }) => change))
     const entryOf = (item: { database: string; key: string | null }): QuarantineEntry => told.find(({ entry }) => entry.key === item.key && entry.database === item.database)!.entry
     for (const item of prepared.quarantined) this.#tell(entryOf(item), 'refused', item.message)
-    const overlapping = this.#lease === null ? [] : await this.#commit(this.#lease, prepared, readFrom, (late) => [...superseded, ...late.map((landing) => entryOf(landing).id)])
+    const { late, refused } = this.#lease === null
+      ? { late: [], refused: [] }
+      : await this.#commit(this.#lease, prepared, readFrom, (overlapping) => [...superseded, ...overlapping.map((landing) => entryOf(landing).id)])
     for (const landing of prepared.landings) {
-      if (overlapping.includes(landing)) this.#tell(entryOf(landing), 'superseded', 'another sync wrote it since')
+      const refusal = refused.find(({ database, key }) => database === landing.database && key === landing.key)
+      if (late.includes(landing)) this.#tell(entryOf(landing), 'superseded', 'another sync wrote it since')
+      else if (refusal !== undefined) this.#tell(entryOf(landing), 'refused', refusal.message)
       else this.#tell(entryOf(landing), 'landed', '')
     }
   }
 
-  /** Gives those that cannot be ordered against what others wrote since: they are taken for older. */
-  async #commit(lease: Lease, { landings, quarantined, columns }: PreparedPage, readFrom: number, supersededBy: (late: readonly Landing[]) => number[]): Promise<Landing[]> {
+  /** `late` are those that cannot be ordered against what others wrote since: they are taken for older. */
+  async #commit(
+    lease: Lease, { landings, quarantined, columns }: PreparedPage, readFrom: number, supersededBy: (late: readonly Landing[]) => number[],
+  ): Promise<{ late: readonly Landing[]; refused: readonly Quarantined[] }> {
     const { ports, actor } = this.#options
     const late: Landing[] = []
     for (;;) {
       const rest = landings.filter((landing) => !late.includes(landing))
       const outcome = await this.#door.commit({
         lease, version: this.#version, at: ports.clock.now(), owner: this.#plan.owner, landings: rest, quarantined, columns, readFrom,
-        upstreamToleranceMs: this.#plan.upstreamToleranceMs, owners: ownersOf(this.#plan),
+        upstreamToleranceMs: this.#plan.upstreamToleranceMs, owners: ownersOf(this.#plan), ...schemasIn(this.#plan),
         move: { kind: 'replay', actor, reason: `${rest.length} out of quarantine`, superseded: supersededBy(late) },
       })
-      if (outcome.kind === 'landed') return late
+      if (outcome.kind === 'landed') return { late, refused: outcome.refused ?? [] }
       if (outcome.kind !== 'overlap') throw new SyncError('INTERNAL', `A replay was answered ${outcome.kind}.`)
       late.push(...rest.filter(({ key }) => outcome.keys.includes(key)))
     }

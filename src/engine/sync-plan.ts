@@ -1,4 +1,4 @@
-import type { Execute, JsonObject, Lookup, Mode, SyncContext } from '../contract/index.ts'
+import type { Commit, Execute, JsonObject, Lookup, Mode, SchemaMode, SyncContext } from '../contract/index.ts'
 
 /** A sync as the engine runs it: everything declared has become a value, nothing is looked up by name any more. */
 export interface SyncPlan {
@@ -46,6 +46,14 @@ export interface DatabasePlan {
   readonly owner?: string
   /** Null when the record fits, else what does not. Absent without a schema. */
   readonly validate?: (record: JsonObject) => string | null | Promise<string | null>
+  /** What happens to a record that its columns do not fit; `evolve` when absent. */
+  readonly schemaChanges?: SchemaMode
+}
+
+/** What a commit says of them; nothing when every database evolves. */
+export function schemasIn({ databases }: SyncPlan): Pick<Commit, 'schemas'> {
+  const modes = databases.flatMap(({ name, schemaChanges }) => (schemaChanges === undefined || schemaChanges === 'evolve' ? [] : [[name, schemaChanges] as const]))
+  return modes.length === 0 ? {} : { schemas: Object.fromEntries(modes) }
 }
 
 export interface PacerPlan {

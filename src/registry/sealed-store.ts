@@ -149,6 +149,10 @@ export const SEAL_RULES = {
   claimInbound: 'plain',
   keptInbound: 'plain',
   settleInbound: 'plain',
+  schemaDrift: 'plain',
+  schema: 'plain',
+  beginSchemaChange: 'plain',
+  advanceSchemaChange: 'plain',
 } satisfies SealRules<Store>
 
 function passOn(store: Store, method: string): unknown {

@@ -18,6 +18,10 @@ const STREAM = {
     cursor: { type: 'string', minLength: 1, description: 'The field that every change raises. Without one, all of the stream is read each time.' },
     schema_strategy: { enum: ['discovery', 'declared'], description: 'discovery: columns follow what lands. declared: records have to fit `schema`, and are put aside when they do not.' },
     schema: { type: 'object', description: 'A JSON Schema of the records.' },
+    schema_changes: {
+      enum: ['evolve', 'freeze', 'quarantine'],
+      description: 'What a record does that the columns do not fit. evolve: a new member gets a column. freeze: no column is added, new members are kept in `_extra`. quarantine: the record is set apart.',
+    },
     state_handling: { const: 'platform_registry', description: 'Where the position is kept: in the registry of the store, and nowhere else. A manifest never holds one.' },
     safety_window: { type: 'string', pattern: '^P(?:\\d+D)?(?:T(?:\\d+H)?(?:\\d+M)?(?:\\d+(?:\\.\\d+)?S)?)?(?<![PT])$', description: 'How much every cycle reads again, as an ISO 8601 duration such as PT5M.' },
     mode: { enum: ['incremental', 'full_refresh'], description: 'incremental where there is a cursor, unless given.' },

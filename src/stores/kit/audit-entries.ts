@@ -76,6 +76,14 @@ export function endApiKeyEntry(id: string, endsAt: number, { reason, ...by }: By
   return tenantEntry('end-api-key', `${id}: ends ${new Date(endsAt).toISOString()}${reason === undefined ? '' : `; ${reason}`}`, by)
 }
 
+export function beginSchemaChangeEntry(database: string, words: string, { reason, ...by }: By & { readonly reason: string }): AuditEntry {
+  return tenantEntry('begin-schema-change', `${database}: ${words}${reason === '' ? '' : `; ${reason}`}`, by)
+}
+
+export function endSchemaChangeEntry(database: string, words: string, rewritten: number, by: By): AuditEntry {
+  return tenantEntry('end-schema-change', `${database}: ${words}; ${rewritten} rows and versions rewritten`, by)
+}
+
 function tenantEntry(action: string, reason: string, { actor, at }: By): AuditEntry {
   return { version: 0, at, actor, action, reason, cycle: null, state: null }
 }

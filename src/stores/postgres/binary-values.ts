@@ -13,9 +13,19 @@ const OIDS = {
   timestamp: 1114, timestamptz: 1184, uuid: 2950,
 } as const
 
-const SQL_TYPES: Record<ScalarType, PlainSqlType> = {
+export const SQL_TYPES: Record<ScalarType, PlainSqlType> = {
   bigint: 'bigint', boolean: 'boolean', bytes: 'bytea', date: 'date', datetime: 'timestamp', decimal: 'numeric', double: 'double precision', json: 'jsonb',
   numeric: 'numeric', text: 'text', time: 'time', timestamp: 'timestamptz', uuid: 'uuid',
+}
+
+const ARRAY_OIDS: Record<PlainSqlType, number> = {
+  bigint: 1016, boolean: 1000, bytea: 1001, date: 1182, 'double precision': 1022, integer: 1007, json: 199, jsonb: 3807, numeric: 1231, text: 1009, time: 1183,
+  timestamp: 1115, timestamptz: 1185, uuid: 2951,
+}
+
+export function oidOf(type: SqlType): number {
+  const item = itemSqlTypeOf(type)
+  return item === null ? OIDS[type as PlainSqlType] : ARRAY_OIDS[item]
 }
 
 /** The type of a column in SQL. */

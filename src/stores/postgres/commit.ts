@@ -1,7 +1,8 @@
-import { SyncError, type BackfillNeed, type Column, type Commit, type CommitOutcome, type Landing, type LandingCounts, type Move, type SyncRef } from '../../contract/index.ts'
+import { SyncError, type BackfillNeed, type Column, type Commit, type CommitOutcome, type JsonObject, type Landing, type LandingCounts, type Move, type SyncRef } from '../../contract/index.ts'
 import { allowDeletesEntry } from '../kit/audit-entries.ts'
-import { sameJson } from '../../values/json.ts'
-import { noCounts, planLanding, type LandingPlan } from '../kit/plan-landing.ts'
+import { parseJson, sameJson } from '../../values/json.ts'
+import { noCounts, planLanding, type LandingFacts, type LandingPlan } from '../kit/plan-landing.ts'
+import { DriftNotes, refuseRecords, withRefused } from '../kit/tables/schema-drift.ts'
 import { identityOf } from '../kit/quarantine-identity.ts'
 import { sealingKeyOf } from '../kit/sealed-texts.ts'
 import { toCheckpoint, toInflight, type RegistryEntry } from '../kit/registry-rows.ts'
@@ -114,11 +115,21 @@ async function land(transaction: Transaction, commit: Commit, { entry, backfill,
   const owner = await ensureOwner(transaction, owners, commit.owner, sweeps)
   const others = await otherOwners(transaction, owners, commit)
   const sweeping = new Set(owners.filter((known) => known.sweeps).map(({ id }) => id))
-  const plan = rows.unchanged !== null ? planUnchanged(rows.unchanged, tenant.sequence) : planLanding(commit, {
+  const facing = async (): Promise<LandingFacts> => ({
     writer: entry.sync_id, owner, position: tenant.sequence, sweeps, cycle: inflight?.cycle ?? null, find: rows.find,
     isSame: sameAs(await readTexts(transaction, commit, known, rows.find)),
     ...(await readContestFacts(transaction, commit, rows.find, owner, sweeping)),
   })
+  const landing = rows.unchanged === null ? await facing() : null
+  let plan = landing === null ? planUnchanged(rows.unchanged!, tenant.sequence) : planLanding(commit, landing)
+  const refused = refuseRecords(commit, plan, {
+    tableOf: (database) => known.get(database),
+    encode: ({ database, text }) => {
+      const record = parseJson(text) as JsonObject
+      return { record, encoded: known.get(database)!.encode(record, text) }
+    },
+  })
+  if (refused.length > 0) plan = planLanding((commit = withRefused(commit, refused)), landing!)
   if (plan.overlap.length > 0) return rollback({ kind: 'overlap', keys: plan.overlap })
   if (plan.asked.length > 0) return rollback({ kind: 'contested', keys: plan.asked })
 
@@ -130,7 +141,8 @@ async function land(transaction: Transaction, commit: Commit, { entry, backfill,
   const ownerIn = (database: string): number => others.get(database) ?? owner
 
   // From here on statements are mostly only sent; whatever one of them meets, COMMIT is not reached.
-  await writeRows(transaction, plan, tables, { writer: entry.sync_id, committedAt, ownerIn, find: rows.find })
+  const notes = new DriftNotes(commit.schemas, commit.at)
+  await writeRows(transaction, plan, tables, { notes, writer: entry.sync_id, committedAt, ownerIn, find: rows.find })
   writeCommits(transaction, logged(plan, tables), { ...facts, committedAt })
   touchRows(transaction, plan, tables, rows.find)
   noteContests(transaction, plan, tables)
@@ -157,9 +169,16 @@ async function land(transaction: Transaction, commit: Commit, { entry, backfill,
     )
   }
   if (inflight !== null) addToCycle(transaction, inflight.cycle, plan.counts, commit.move)
-  if (commit.drift !== undefined) writeAudit(transaction, entry, { version: entry.version, at: commit.at, actor: 'engine', action: 'drift', reason: commit.drift, cycle: inflight?.cycle ?? null, state: null })
+  for (const { database, drift } of notes.stored()) {
+    transaction.send('update tidemark.databases set drift = $3 where tenant_id = $1 and database_id = $2', transaction.tenant, tables.get(database)!.id, drift)
+  }
+  const drift = [...(commit.drift === undefined ? [] : [commit.drift]), ...notes.words].join('; ')
+  if (drift !== '') writeAudit(transaction, entry, { version: entry.version, at: commit.at, actor: 'engine', action: 'drift', reason: drift, cycle: inflight?.cycle ?? null, state: null })
   const version = moveCheckpoint(transaction, { entry, backfill }, commit)
-  return { kind: 'landed', version, position, counts: plan.counts, paused: Boolean(entry.paused) }
+  return {
+    kind: 'landed', version, position, counts: plan.counts, paused: Boolean(entry.paused), ...(notes.words.length > 0 && { drift: notes.words }),
+    ...(refused.length > 0 && { refused }),
+  }
 }
 
 /** What `planLanding` plans when every landing is the same as its row, which belongs to the commit's owner. */

@@ -39,6 +39,11 @@ const LONG_MS = 24 * 3_600_000
 /** The SQLSTATE of a statement that names a table which is not there. */
 export const TABLE_MISSING = '42P01'
 
+const COLUMN_MISSING = '42703'
+
+/** A column is of another type than the reader was told. */
+export class ColumnsMoved extends Error {}
+
 /** A pool of connections that keep nothing between transactions: what a transaction needs, it sets for itself alone. */
 export class Connection {
   readonly #pool: pg.Pool
@@ -108,7 +113,38 @@ export class Connection {
       await transaction.settle()
       return result
     }
-    return this.#transact('repeatable read read only', tenant, settled, (client) => this.#rollback(client))
+    return this.#whileColumnsStay(() => this.#transact('repeatable read read only', tenant, settled, (client) => this.#rollback(client)))
+  }
+
+  /**
+   * A reader knows the columns from a row of its snapshot, but PostgreSQL finds a column by the newest name. One that was
+   * renamed, dropped or replaced between the two is read again.
+   */
+  async #whileColumnsStay<T>(run: () => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await run()
+      } catch (error) {
+        const isMoved = error instanceof ColumnsMoved || (error instanceof SyncError && sqlStateOf(error.cause) === COLUMN_MISSING)
+        if (!isMoved || attempt === ATTEMPTS_MAX) throw error
+      }
+    }
+  }
+
+  /** A statement that no transaction may contain, and that may take hours. */
+  async alone(sql: string): Promise<void> {
+    const client = await this.#checkOut()
+    let clean = false
+    try {
+      await client.query('set statement_timeout = 0')
+      await client.query({ text: sql, query_timeout: LONG_MS } as pg.QueryConfig)
+      await client.query('reset statement_timeout')
+      clean = true
+    } catch (error) {
+      throw queryFailure(error, this.#where)
+    } finally {
+      client.release(!clean)
+    }
   }
 
   async close(): Promise<void> {
@@ -246,6 +282,14 @@ export class Transaction {
   async texts(sql: string, ...parameters: Parameter[]): Promise<Array<Array<string | null>>> {
     const config = { text: sql, values: parameters, rowMode: 'array', types: { getTypeParser: () => asText } } as pg.QueryArrayConfig
     return (await this.#guard(() => this.#client.query(config))).rows as Array<Array<string | null>>
+  }
+
+  /** As `texts`, of columns that must have these types from a place on. */
+  async typedTexts(types: readonly number[], from: number, sql: string, ...parameters: Parameter[]): Promise<Array<Array<string | null>>> {
+    const config = { text: sql, values: parameters, rowMode: 'array', types: { getTypeParser: () => asText } } as pg.QueryArrayConfig
+    const { fields, rows } = await this.#guard(() => this.#client.query(config))
+    if (types.some((type, at) => fields[from + at]!.dataTypeID !== type)) throw new ColumnsMoved('A column was replaced while it was read.')
+    return rows as Array<Array<string | null>>
   }
 
   /** `COPY … FROM STDIN`, as `send` does. */

@@ -1,6 +1,6 @@
 import type { Action, LogEntry } from '../../contract/index.ts'
 import { textArray } from './arrays.ts'
-import { itemSqlTypeOf, type SqlType } from './binary-values.ts'
+import { itemSqlTypeOf, oidOf, type SqlType } from './binary-values.ts'
 import type { Parameter, Transaction } from './connection.ts'
 import { readTables, toInstant, type Table } from './table.ts'
 
@@ -151,12 +151,16 @@ export async function selectVersions(
 ): Promise<{ found: Array<Version & { readonly syncedAt: string }>; isCut: boolean }> {
   const isBounded = bytesMax < Infinity
   const members = table.members.map(({ name: column, type }, at) => (isBounded ? `${column}${isLong(type) && type !== 'text' ? '::text' : ''} as c${at}` : column))
-  const page = `select ${[...VERSION_COLUMNS, ...members].join(', ')} from ${name} where ${where} order by ${orderBy} limit ${limit}`
+  const page = `select ${[...VERSION_COLUMNS, ...members, ...probesOf(table, isBounded)].join(', ')} from ${name} where ${where} order by ${orderBy} limit ${limit}`
   // The server drops what is beyond the bound, so that it never reaches this process.
   const sizes = table.members.flatMap(({ type }, at) => (isLong(type) ? [` + coalesce(octet_length(c${at}), 0)`] : [])).join('')
   const columns = [...VERSION_COLUMNS, ...table.members.map((_, at) => `c${at}`)].join(', ')
-  const rows = await transaction.texts(isBounded
-    ? `select ${columns}, is_followed from (
+  // Of a column that is cast to text, a null of its own type tells which one it has.
+  const casts = isBounded ? table.members.filter(({ type }) => isLong(type) && type !== 'text') : []
+  const types = [...table.members.map(({ type }) => oidOf(isBounded && isLong(type) ? 'text' : type)), ...casts.map(({ type }) => oidOf(type))]
+  const probes = casts.map((_, at) => `, t${at}`).join('')
+  const rows = await transaction.typedTexts(types, VERSION_COLUMNS.length, isBounded
+    ? `select ${columns}${probes}, is_followed from (
          select *, sum(bytes) over (order by ${orderBy} rows unbounded preceding) - bytes as bytes_before, lead(_sequence) over (order by ${orderBy}) is not null as is_followed
          from (select *, coalesce(octet_length(_extra::text), 0)${sizes} as bytes from (${page} offset 0) p) sized
        ) bounded where bytes_before < ${Math.max(bytesMax, 1)} order by ${orderBy}`
@@ -207,6 +211,11 @@ export async function readHistory(transaction: Transaction, table: Table, key: s
 }
 
 /** Values of any length. */
+function probesOf({ members }: Table, isBounded: boolean): string[] {
+  if (!isBounded) return []
+  return members.filter(({ type }) => isLong(type) && type !== 'text').map(({ name }, at) => `case when false then ${name} end as t${at}`)
+}
+
 function isLong(type: SqlType): boolean {
   return type === 'text' || type === 'jsonb' || type === 'bytea' || itemSqlTypeOf(type) !== null
 }

@@ -3,6 +3,7 @@ import { parseJson } from '../../values/json.ts'
 import type { RowStatus, StoredRow } from '../kit/judge.ts'
 import type { LandingFacts, LandingPlan, RowWrite } from '../kit/plan-landing.ts'
 import type { ColumnValue, EncodedRecord } from '../kit/tables/encode-record.ts'
+import type { DriftNotes } from '../kit/tables/schema-drift.ts'
 import { withoutNul } from '../kit/without-nul.ts'
 import { bigintArray, textArray } from './arrays.ts'
 import { arrayText } from './array-text.ts'
@@ -210,6 +211,7 @@ export async function readTexts(
 // ── what is written ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 export interface WriteFacts {
+  readonly notes: DriftNotes
   readonly writer: number
   readonly committedAt: number
   ownerIn(database: string): number
@@ -255,10 +257,14 @@ async function writeBatch(
     upserts.push({ write, landing, record })
     encoded.push(split)
   }
-  if (isNew) {
-    const grown = await growTable(transaction, table, records(), upserts[0]!.write.sequence)
+  if (isNew && facts.notes.mayGrow(table)) {
+    const grown = await growTable(transaction, table, records(), upserts[0]!.write.sequence, facts.notes)
     if (grown !== table) encoded = upserts.map(({ record, landing }) => grown.encode(record, landing.text))
     table = grown
+  }
+  for (const [at, { record, write }] of upserts.entries()) {
+    const split = encoded[at]!
+    if (split.misfits !== null || split.isNew) facts.notes.note(table, record, split, write.sequence)
   }
   insertRows(transaction, table, upserts, encoded, facts)
   updateRows(transaction, table, upserts, encoded, facts)
@@ -355,7 +361,7 @@ function updateRows(transaction: Transaction, table: Table, upserts: readonly Up
 }
 
 /** Arrays travel as texts: an array of them would need all to be of one length. */
-function setOf(name: string, type: SqlType, values: ColumnValue[]): { name: string; type: PlainSqlType; values: ColumnValue[]; cast?: string } {
+export function setOf(name: string, type: SqlType, values: ColumnValue[]): { name: string; type: PlainSqlType; values: ColumnValue[]; cast?: string } {
   const item = itemSqlTypeOf(type)
   if (item === null) return { name, type: type as PlainSqlType, values }
   return { name, type: 'text', cast: `::${type}`, values: values.map((value) => (value === null ? null : arrayText(item, value as readonly JsonValue[]))) }

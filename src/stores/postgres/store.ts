@@ -8,6 +8,7 @@ import { migrate } from './migrate.ts'
 import type { MigrationProgress } from './move-tables.ts'
 import * as reading from './reading.ts'
 import * as registry from './registry.ts'
+import * as columns from './schema-change.ts'
 import { runPlan } from './sql.ts'
 import { standings } from './standings.ts'
 import { erase } from './tenants.ts'
@@ -52,6 +53,10 @@ function storeOf(session: Session, options: ConnectionOptions): Store {
     row: (database, key) => reading.row(session, database, key),
     history: (database, key) => reading.history(session, database, key),
     databases: () => reading.databases(session),
+    schemaDrift: () => columns.schemaDrift(session),
+    schema: (database) => columns.schema(session, database),
+    beginSchemaChange: (database, request) => columns.beginSchemaChange(session, database, request),
+    advanceSchemaChange: (database, step) => columns.advanceSchemaChange(session, database, step),
     feed: (query) => served.feed(session, query),
     sequenceBefore: (time) => served.sequenceBefore(session, time),
     compact: (request) => served.compact(session, request),

@@ -5,6 +5,7 @@ import { itemTypeOf, type ColumnDialect, type ColumnType, type TableColumn } fro
 import { RecordDecoder } from '../kit/tables/decode-record.ts'
 import { RecordEncoder, type EncodedRecord } from '../kit/tables/encode-record.ts'
 import { growColumns } from '../kit/tables/grow-columns.ts'
+import type { DriftNotes } from '../kit/tables/schema-drift.ts'
 import { textArray } from './arrays.ts'
 import { readArrayText } from './array-text.ts'
 import { sqlTypeOf, type SqlType } from './binary-values.ts'
@@ -20,9 +21,11 @@ export interface Table {
   /** The members its records have had, and of which kinds. */
   readonly kinds: readonly Column[]
   readonly columns: readonly TableColumn[]
+  /** What the columns do not show of the records; see `schema-drift.ts`. */
+  readonly drift: string
   /** The members' columns as SQL, in the order of `columns`; members without a column are left out. */
   readonly members: ReadonlyArray<{ readonly name: string; readonly type: SqlType; readonly at: number }>
-  encode(record: JsonObject, text: string): EncodedRecord
+  encode(record: JsonObject, text: string, sequence?: number): EncodedRecord
   /** The record of a row; `values` begins with the members' columns, as PostgreSQL writes them. */
   decode(sequence: number, extra: string | null, values: ReadonlyArray<string | null>): string
 }
@@ -33,16 +36,16 @@ export const OWN_TYPES: readonly SqlType[] = ['text', 'bigint', 'bigint', 'text'
 const OWN_SQL = `_key text collate "C" not null, _sequence bigint not null, _created_sequence bigint not null, _hash text collate "C" not null,
   _upstream_at timestamptz, _synced_at timestamptz not null, _cursor text, _writer integer not null, _owner integer not null, _extra json`
 /** What no member's column may be called: also names that a later setting adds, and those of PostgreSQL itself. */
-const RESERVED = [
+export const RESERVED = [
   ...OWN, '_until_sequence', '_until_at', '_deleted_at', 'tableoid', 'xmin', 'cmin', 'xmax', 'cmax', 'ctid', 'oid',
 ]
-const NAME_BYTES_MAX = 63
-const COLUMNS_MAX = 1_000
+export const NAME_BYTES_MAX = 63
+export const COLUMNS_MAX = 1_000
 const DIALECT: ColumnDialect = { keepsText: false, keepsJsonText: false }
 
 /** How long a new column may wait for somebody's query on the table; the page that brings it, and every other reader, wait meanwhile. */
-const LOCK_TIMEOUT_MS = 200
-const LOCKED = '55P03'
+export const LOCK_TIMEOUT_MS = 200
+export const LOCKED = '55P03'
 
 interface DatabaseRow {
   id: number
@@ -51,9 +54,10 @@ interface DatabaseRow {
   history: string
   columns: string
   layout: string
+  drift: string
 }
 
-const DATABASES = 'select database_id as id, name, table_name as "table", history_name as history, columns, layout from tidemark.databases where tenant_id = $1'
+const DATABASES = 'select database_id as id, name, table_name as "table", history_name as history, columns, layout, drift from tidemark.databases where tenant_id = $1'
 
 /** The tables of these databases by name; of all of them, in the order of their names, when none are given. */
 export async function readTables(transaction: Transaction, names?: readonly string[]): Promise<Map<string, Table>> {
@@ -86,26 +90,29 @@ export async function ensureTables(
  * The table with columns for what is new in these records, added in the transaction that writes them. When a reader
  * holds the table for too long it stays as it is: the values land in `_extra`, and the next page tries again.
  */
-export async function growTable(transaction: Transaction, table: Table, records: readonly JsonObject[], since: number): Promise<Table> {
+export async function growTable(transaction: Transaction, table: Table, records: readonly JsonObject[], since: number, notes?: DriftNotes): Promise<Table> {
   const limits = { nameBytesMax: NAME_BYTES_MAX, columnsMax: COLUMNS_MAX }
   // Asked without the names that are taken first: mostly there is nothing to add to a table that is full.
   if (growColumns(table.columns, records, since, { reserved: RESERVED, ...limits }) === table.columns) return table
-  const columns = growColumns(table.columns, records, since, { reserved: [...RESERVED, ...(await columnsThere(transaction, table))], ...limits })
+  const foreign = await foreignColumns(transaction, table)
+  const columns = growColumns(table.columns, records, since, { reserved: [...RESERVED, ...foreign], ...limits })
   const there = new Set(table.members.map(({ name }) => name))
   const added = columns.flatMap(({ name, type }) => (name === null || there.has(quoteName(name)) ? [] : [`add column ${quoteName(name)} ${sqlTypeOf(type)}`]))
   const change = [table.name, table.history].map((name) => `alter table ${name} ${added.join(', ')}`).join(';')
   if (added.length > 0 && !(await transaction.attempt(change, { lockTimeoutMs: LOCK_TIMEOUT_MS, refusals: [LOCKED] }))) return table
+  notes?.noteTaken(table, columns, foreign, since)
   const layout = JSON.stringify(columns)
   transaction.send('update tidemark.databases set layout = $3 where tenant_id = $1 and database_id = $2', transaction.tenant, table.id, layout)
   return { ...table, ...codecOf(layout) }
 }
 
-/** The user may have added columns of their own. */
-async function columnsThere(transaction: Transaction, { name, history }: Table): Promise<string[]> {
+/** The columns that are not ours. */
+export async function foreignColumns(transaction: Transaction, { name, history, columns }: Table): Promise<string[]> {
   const rows = await transaction.all<{ name: string }>(
-    'select attname as name from pg_attribute where attrelid in (to_regclass($1), to_regclass($2)) and attnum > 0 and not attisdropped', name, history,
+    'select distinct attname as name from pg_attribute where attrelid in (to_regclass($1), to_regclass($2)) and attnum > 0 and not attisdropped', name, history,
   )
-  return rows.map(({ name }) => name)
+  const ours = new Set([...RESERVED, ...columns.flatMap((column) => column.name ?? [])])
+  return rows.map((row) => row.name).filter((column) => !ours.has(column))
 }
 
 async function createTable(transaction: Transaction, database: string): Promise<Table> {
@@ -118,7 +125,7 @@ async function createTable(transaction: Transaction, database: string): Promise<
     transaction.tenant, database, name, history,
   ))!
   await transaction.run(tableSql(name, history, []))
-  return toTable({ id, name: database, table: name, history, columns: '[]', layout: '[]' })
+  return toTable({ id, name: database, table: name, history, columns: '[]', layout: '[]', drift: '[]' })
 }
 
 export function tableSql(name: string, history: string, columns: readonly TableColumn[]): string {
@@ -164,8 +171,8 @@ export function schemaOf(tenant: string): string {
 
 // ── records ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-function toTable({ id, name, table, history, columns, layout }: DatabaseRow): Table {
-  return { id, database: name, name: table, history, kinds: JSON.parse(columns) as Column[], ...codecOf(layout) }
+function toTable({ id, name, table, history, columns, layout, drift }: DatabaseRow): Table {
+  return { id, database: name, name: table, history, drift, kinds: JSON.parse(columns) as Column[], ...codecOf(layout) }
 }
 
 type Codec = Pick<Table, 'columns' | 'members' | 'encode' | 'decode'>
@@ -191,7 +198,7 @@ function makeCodec(columns: readonly TableColumn[]): Codec {
   const decoder = new RecordDecoder<string>(columns, writeValue)
   return {
     columns, members,
-    encode: (record, text) => fit(columns, isUnfit(text) ? everythingExtra(columns, record) : encoder.encode(record), record, members.length),
+    encode: (record, text, sequence) => fit(columns, isUnfit(text) ? everythingExtra(columns, record) : encoder.encode(record, sequence), record, members.length),
     decode: (sequence, extra, values) => decoder.decode(sequence, extra, (at) => values[places[at]!] ?? null),
   }
 }
@@ -203,7 +210,7 @@ function isUnfit(text: string): boolean {
 
 function everythingExtra(columns: readonly TableColumn[], record: JsonObject): EncodedRecord {
   const absent = columns.filter(({ member, none }) => none === 'null' && !Object.hasOwn(record, member)).map(({ member }) => member)
-  return { values: columns.map(() => null), extra: stringifyJson({ values: record, ...(absent.length > 0 && { absent }) }), isNew: false }
+  return { values: columns.map(() => null), extra: stringifyJson({ values: record, ...(absent.length > 0 && { absent }) }), isNew: false, misfits: null }
 }
 
 /** A row must fit into a page of 8 kB, where a long value takes at most 24 bytes: the rest of it is kept elsewhere. */

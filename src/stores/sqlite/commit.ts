@@ -1,6 +1,7 @@
 import type { BackfillNeed, Commit, CommitOutcome, LandingCounts, Move } from '../../contract/index.ts'
 import { allowDeletesEntry } from '../kit/audit-entries.ts'
-import { planLanding } from '../kit/plan-landing.ts'
+import { planLanding, type LandingFacts } from '../kit/plan-landing.ts'
+import { DriftNotes, refuseRecords, withRefused } from '../kit/tables/schema-drift.ts'
 import { identityOf } from '../kit/quarantine-identity.ts'
 import { sealingKeyOf } from '../kit/sealed-texts.ts'
 import { toCheckpoint, toInflight, type RegistryEntry } from '../kit/registry-rows.ts'
@@ -44,13 +45,19 @@ function land(session: Session, entry: RegistryEntry, commit: Commit): CommitOut
   const facts = { writer: entry.sync_id, owner, position: tenant.sequence, sweeps, cycle: inflight?.cycle ?? null }
   const encodings = new Encodings()
   const unchanged = commit.restateSince === undefined ? planUnchanged(session, tables, commit, facts) : null
-  const plan = unchanged ?? planLanding(commit, {
+  const landing = {
     ...facts,
     find: findRows(session, tables, commit),
     isSame: (landing, row) => encodings.isSame(session, tables.get(landing.database)!, landing, row),
     isShared: ({ database, key }, row) => isShared(session, tables.get(database)!.id, key, row.owner, owner),
     isComplete: (cycle) => connection.get("select 1 from tidemark_cycles where tenant_id = ? and cycle_id = ? and stop_reason = 'complete'", tenantId, cycle) !== undefined,
+  } satisfies LandingFacts
+  let plan = unchanged ?? planLanding(commit, landing)
+  const refused = refuseRecords(commit, plan, {
+    tableOf: (database) => tables.get(database),
+    encode: (upsert) => ({ encoded: encodings.of(upsert, tables.get(upsert.database)!), record: encodings.recordOf(upsert) }),
   })
+  if (refused.length > 0) plan = planLanding((commit = withRefused(commit, refused)), landing)
   if (plan.overlap.length > 0) return rollback({ kind: 'overlap', keys: plan.overlap })
   if (plan.asked.length > 0) return rollback({ kind: 'contested', keys: plan.asked })
 
@@ -60,7 +67,8 @@ function land(session: Session, entry: RegistryEntry, commit: Commit): CommitOut
   const limits = sweeps && commit.move.kind === 'complete' ? commit.move.sweep : null
   const commitFacts = { sync: entry.sync_id, cycle: inflight?.cycle ?? 0, page }
 
-  writeRows(session, plan, tables, { encodings, writer: entry.sync_id, owner, owners: otherOwners(session, commit), committedAt })
+  const notes = new DriftNotes(commit.schemas, commit.at)
+  writeRows(session, plan, tables, { encodings, notes, writer: entry.sync_id, owner, owners: otherOwners(session, commit), committedAt })
   writeCommits(session, logged(plan, tables), { ...commitFacts, committedAt })
   if (sweeps) rememberSeen(session, plan, tables, owner, inflight!.cycle, page)
   tellOtherSweeps(session, plan, entry.sync_id)
@@ -80,9 +88,16 @@ function land(session: Session, entry: RegistryEntry, commit: Commit): CommitOut
     connection.run('update tidemark_tenants set sequence = ?, committed_at = ? where tenant_id = ?', position, plan.counts.swept > 0 ? sweptAt : committedAt, tenantId)
   }
   if (inflight !== null) addToCycle(session, inflight.cycle, plan.counts, commit.move)
-  if (commit.drift !== undefined) writeAudit(session, entry, { version: entry.version, at: commit.at, actor: 'engine', action: 'drift', reason: commit.drift, cycle: inflight?.cycle ?? null, state: null })
+  for (const { database, drift } of notes.stored()) {
+    connection.run('update tidemark_databases set drift = ? where tenant_id = ? and database_id = ?', drift, tenantId, tables.get(database)!.id)
+  }
+  const drift = [...(commit.drift === undefined ? [] : [commit.drift]), ...notes.words].join('; ')
+  if (drift !== '') writeAudit(session, entry, { version: entry.version, at: commit.at, actor: 'engine', action: 'drift', reason: drift, cycle: inflight?.cycle ?? null, state: null })
   const version = moveCheckpoint(session, entry, commit)
-  return { kind: 'landed', version, position, counts: plan.counts, paused: Boolean(entry.paused) }
+  return {
+    kind: 'landed', version, position, counts: plan.counts, paused: Boolean(entry.paused), ...(notes.words.length > 0 && { drift: notes.words }),
+    ...(refused.length > 0 && { refused }),
+  }
 }
 
 function tablesOf(session: Session, commit: Commit): Map<string, Table> {

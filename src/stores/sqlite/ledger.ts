@@ -5,6 +5,7 @@ import type { Session } from './connection.ts'
 import * as served from './feed.ts'
 import * as reading from './reading.ts'
 import * as registry from './registry.ts'
+import * as columns from './schema-change.ts'
 import { runPlan } from './sql.ts'
 import { standings } from './standings.ts'
 import { erase } from './tenants.ts'
@@ -29,6 +30,10 @@ const KERNEL = {
   databases: inRead(reading.databases),
   feed: inRead(served.feed),
   sequenceBefore: inRead(served.sequenceBefore),
+  schemaDrift: inRead(columns.schemaDrift),
+  schema: inRead(columns.schema),
+  beginSchemaChange: columns.beginSchemaChange,
+  advanceSchemaChange: columns.advanceSchemaChange,
 }
 
 type KernelMethods = typeof KERNEL

@@ -5,7 +5,7 @@ import { parseJson } from '../../values/json.ts'
 import { growColumns } from '../kit/tables/grow-columns.ts'
 import type { Connection, Parameter, Session } from './connection.ts'
 import { POSITIONS_PER_TENANT } from './migrations/0001-tables.ts'
-import { alterTable, bindValues, findTable, freeTableName, LIMITS, OWN, tableSql, takenNames, type Table } from './table.ts'
+import { alterTable, bindValues, findTable, freeTableName, foreignColumns, LIMITS, OWN, RESERVED, tableSql, type Table } from './table.ts'
 
 /** Entries per transaction: after a crash, no more than these are moved again. */
 const CHUNK = 2_000
@@ -105,7 +105,7 @@ function moveEntries(session: Session, known: Table, entries: readonly Entry[]):
   const base = tenantId * POSITIONS_PER_TENANT
   const records = entries.map(({ record }) => (record === null ? null : (parseJson(record) as JsonObject)))
   const columns = growColumns(known.columns, records.filter((record) => record !== null), entries[0]!.position - base, {
-    reserved: takenNames(session, known), ...LIMITS,
+    reserved: [...RESERVED, ...foreignColumns(session, known)], ...LIMITS,
   })
   const table = columns === known.columns ? known : alterTable(session, known, columns)
   const all = [...OWN, ...table.members].join(', ')

@@ -1,16 +1,18 @@
 import type { Landing } from '../../contract/index.ts'
 import type { LandingPlan, RowContest, RowTouch, RowWrite } from '../kit/plan-landing.ts'
 import { growColumns } from '../kit/tables/grow-columns.ts'
+import type { DriftNotes } from '../kit/tables/schema-drift.ts'
 import type { Parameter, Session } from './connection.ts'
 import type { Encodings } from './encodings.ts'
 import { STATUS } from './encoding.ts'
-import { alterTable, bindValues, LIMITS, OWN, takenNames, type Table } from './table.ts'
+import { alterTable, bindValues, foreignColumns, LIMITS, OWN, RESERVED, type Table } from './table.ts'
 
 /** Rows per insert statement. One call per row spends half its time crossing into SQLite; past about twenty it no longer helps. */
 const BATCH = 20
 
 export interface WriteFacts {
   readonly encodings: Encodings
+  readonly notes: DriftNotes
   readonly writer: number
   readonly owner: number
   /** By database, where another. */
@@ -25,7 +27,7 @@ export function writeRows(session: Session, plan: LandingPlan, tables: ReadonlyM
   for (const known of tables.values()) {
     const writes = plan.writes.filter(({ landing }) => landing.database === known.database)
     const upserts = writes.filter((write): write is Upsert => write.landing.type === 'upsert')
-    const table = grow(session, known, upserts, facts.encodings)
+    const table = grow(session, known, upserts, facts)
     const owner = facts.owners.get(table.database) ?? facts.owner
     insertRows(session, table, upserts.filter(isCreated), { ...facts, owner, syncedAt })
     updateRows(session, table, upserts.filter((write) => !isCreated(write)), { ...facts, syncedAt })
@@ -43,13 +45,24 @@ function isCreated({ action }: RowWrite): boolean {
 }
 
 /** The table with a column for every member of these records. */
-function grow(session: Session, table: Table, writes: readonly Upsert[], encodings: Encodings): Table {
+function grow(session: Session, table: Table, writes: readonly Upsert[], { encodings, notes }: WriteFacts): Table {
   let isNew = false
   for (const { landing } of writes) isNew = encodings.of(landing, table).isNew || isNew
-  if (!isNew) return table
+  const grown = isNew && notes.mayGrow(table) ? addColumns(session, table, writes, { encodings, notes }) : table
+  for (const { landing, sequence } of writes) {
+    const encoded = encodings.of(landing, grown)
+    if (encoded.misfits !== null || encoded.isNew) notes.note(grown, encodings.recordOf(landing), encoded, sequence)
+  }
+  return grown
+}
+
+function addColumns(session: Session, table: Table, writes: readonly Upsert[], { encodings, notes }: Pick<WriteFacts, 'encodings' | 'notes'>): Table {
   const records = writes.map(({ landing }) => encodings.recordOf(landing))
-  const columns = growColumns(table.columns, records, writes[0]!.sequence, { reserved: takenNames(session, table), ...LIMITS })
-  return columns === table.columns ? table : alterTable(session, table, columns)
+  const foreign = foreignColumns(session, table)
+  const columns = growColumns(table.columns, records, writes[0]!.sequence, { reserved: [...RESERVED, ...foreign], ...LIMITS })
+  if (columns === table.columns) return table
+  notes.noteTaken(table, columns, foreign, writes[0]!.sequence)
+  return alterTable(session, table, columns)
 }
 
 /**

@@ -14,6 +14,8 @@ export interface Table {
   readonly name: string
   readonly history: string
   readonly columns: readonly TableColumn[]
+  /** What the columns do not show of the records; see `schema-drift.ts`. */
+  readonly drift: string
   readonly encoder: RecordEncoder
   /** The names of the members' columns as SQL, in the order of `columns`; members without a column are left out. */
   readonly members: readonly string[]
@@ -37,7 +39,7 @@ export const LIMITS = { nameBytesMax: 1_000, columnsMax: 1_000 }
 
 export const DIALECT: ColumnDialect = { keepsText: true, keepsJsonText: true }
 
-const SQL_TYPES: Record<ScalarType, string> = {
+export const SQL_TYPES: Record<ScalarType, string> = {
   bigint: 'integer', boolean: 'boolean', bytes: 'blob', date: 'date', datetime: 'datetime', decimal: 'text', double: 'real', json: 'json', numeric: 'text',
   text: 'text', time: 'time', timestamp: 'datetime', uuid: 'uuid',
 }
@@ -55,9 +57,10 @@ interface DatabaseRow {
   table_name: string
   columns: string
   layout: string
+  drift: string
 }
 
-const SELECT_DATABASE = 'select database_id, table_name, columns, layout from tidemark_databases where tenant_id = ? and name = ?'
+const SELECT_DATABASE = 'select database_id, table_name, columns, layout, drift from tidemark_databases where tenant_id = ? and name = ?'
 
 /** The table of a database; made, or told of members that are new in kind, on the way. */
 export function ensureTable(session: Session, name: string, seen: readonly Column[]): Table {
@@ -79,7 +82,7 @@ export function findTable({ connection, tenantId }: Session, name: string): Tabl
 /** By number, for readers of the log. */
 export function readTables({ connection, tenantId }: Session): Map<number, () => Table> {
   return new Map(connection.all<DatabaseRow & { name: string }>(
-    'select name, database_id, table_name, columns, layout from tidemark_databases where tenant_id = ? order by name', tenantId,
+    'select name, database_id, table_name, columns, layout, drift from tidemark_databases where tenant_id = ? order by name', tenantId,
   ).map((row) => [row.database_id, () => toTable(row.name, row)]))
 }
 
@@ -95,13 +98,14 @@ export function alterTable({ connection, tenantId }: Session, table: Table, colu
   return bindTable(table, layout)
 }
 
-/** Names that a new column may not have: those of the table's own columns, and of the columns that the user added. */
-export function takenNames({ connection }: Session, { name, history }: Table): string[] {
+/** The columns that are not ours. */
+export function foreignColumns({ connection }: Session, { name, history, columns }: Table): string[] {
   const there = [name, history].flatMap((table) => connection.all<{ name: string }>('select name from pragma_table_info(?)', unquoteName(table)))
-  return [...RESERVED, ...there.map((column) => column.name)]
+  const ours = new Set([...OWN, ...UNTIL, ...columns.flatMap((column) => column.name ?? [])].map((column) => column.toLowerCase()))
+  return [...new Set(there.map((column) => column.name))].filter((column) => !ours.has(column.toLowerCase()))
 }
 
-function unquoteName(quoted: string): string {
+export function unquoteName(quoted: string): string {
   return quoted.slice(1, -1).replaceAll('""', '"')
 }
 
@@ -156,8 +160,8 @@ export function freeTableName({ connection, tenant }: Pick<Session, 'connection'
   }
 }
 
-function toTable(database: string, { database_id: id, table_name: table, layout }: DatabaseRow): Table {
-  return bindTable({ id, database, name: quoteName(table), history: quoteName(`${table}_history`) }, layout)
+function toTable(database: string, { database_id: id, table_name: table, layout, drift }: DatabaseRow): Table {
+  return bindTable({ id, database, name: quoteName(table), history: quoteName(`${table}_history`), drift }, layout)
 }
 
 type Codec = Pick<Table, 'columns' | 'encoder' | 'members' | 'selected' | 'since' | 'holds' | 'decode'>
@@ -166,13 +170,13 @@ type Codec = Pick<Table, 'columns' | 'encoder' | 'members' | 'selected' | 'since
 const codecs = new Map<string, Codec>()
 const CODECS_MAX = 1_000
 
-function bindTable({ id, database, name, history }: Pick<Table, 'id' | 'database' | 'name' | 'history'>, layout: string): Table {
+function bindTable({ id, database, name, history, drift }: Pick<Table, 'id' | 'database' | 'name' | 'history' | 'drift'>, layout: string): Table {
   let codec = codecs.get(layout)
   if (codec === undefined) {
     if (codecs.size >= CODECS_MAX) codecs.clear()
     codecs.set(layout, (codec = makeCodec(JSON.parse(layout) as TableColumn[])))
   }
-  return { id, database, name, history, ...codec }
+  return { id, database, name, history, drift, ...codec }
 }
 
 function makeCodec(columns: readonly TableColumn[]): Codec {
@@ -186,7 +190,8 @@ function makeCodec(columns: readonly TableColumn[]): Codec {
   const decoder = new RecordDecoder<Exclude<StoredValue, null>>(columns, writeValue)
   return {
     columns, encoder: new RecordEncoder(columns, DIALECT), members, selected: selected.map((text) => `, ${text}`).join(''),
-    since: Math.max(0, ...columns.map(({ since }) => since)),
+    // While a schema change is under way a value may be in either of two columns: no row is compared by columns then.
+    since: columns.some(({ former }) => former === true) ? Infinity : Math.max(0, ...columns.map(({ since }) => since)),
     holds: (values, stored, from) => columns.every(({ name, type }, at) => (
       name === null ? values[at] === null : isSameValue(type, values[at]!, stored[from + places[at]!]!)
     )),
@@ -199,7 +204,7 @@ function isSameValue(type: ColumnType, value: EncodedRecord['values'][number], s
   if (typeof value === 'boolean') return stored === (value ? 1 : 0)
   if (type === 'bigint' || type === 'numeric' || type === 'decimal') return stored === String(value)
   if (type === 'bytes') return toBase64(stored as Uint8Array) === value
-  return value === stored || (isJson(type) && sameJson(value as string, stored as string))
+  return value === stored || (isJson(type) && sameJson(value as string, String(stored as string | number)))
 }
 
 function isJson(type: ColumnType): boolean {

@@ -71,7 +71,7 @@ describe.skipIf(server === '')('a PostgreSQL store of version 0.1.0', () => {
       } catch (error) {
         expect((error as Error).message).toBe('the process was killed')
         interrupted++
-        await query(`do $$ begin assert tidemark.schema_version() = ${interrupted === 1 ? 16 : 17}; end $$`)
+        await query(`do $$ begin assert tidemark.schema_version() = ${interrupted === 1 ? 16 : 18}; end $$`)
       } finally {
         Connection.prototype.write = write
       }

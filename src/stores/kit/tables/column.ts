@@ -22,10 +22,14 @@ export interface TableColumn {
   readonly wanted?: ColumnType
   /** The column is part of the key of the records: not null, and unique together with the others. */
   readonly isKey?: true
+  /** The column that a schema change under way replaces: written along, and read where the new one is null, until it is over. */
+  readonly former?: true
+  /** The member stays in `_extra` until a schema change promotes it. */
+  readonly held?: true
 }
 
-/** The declared schema of the database, or the metadata of the source. */
-export type TypeOrigin = 'schema' | 'source'
+/** The declared schema of the database, the metadata of the source, or a change that somebody asked for. */
+export type TypeOrigin = 'schema' | 'source' | 'change'
 
 export type { ColumnType, ScalarType }
 
@@ -143,12 +147,24 @@ export function isBase64(text: string): boolean {
 export function typeOfValues(values: Iterable<Exclude<JsonValue, null>>): ColumnType {
   const types = new Set<ColumnType>()
   for (const value of values) types.add(typeOfValue(value))
+  return commonType(types)
+}
+
+/** The type that holds values of all of these. */
+export function commonType(types: ReadonlySet<ColumnType>): ColumnType {
   if (types.size === 1) return [...types][0]!
   const only = (...among: ColumnType[]): boolean => [...types].every((type) => among.includes(type))
   if (only('bigint', 'double')) return 'double'
   if (only('bigint', 'numeric', 'double')) return 'numeric'
   // Everything has a text.
   return 'text'
+}
+
+/** The format of a column of this type; undefined for a type that has none. */
+export function formatFor(type: ColumnType, texts: readonly string[]): string | undefined {
+  const base = itemTypeOf(type) ?? type
+  if (base === 'timestamp') return commonFormat(texts)
+  return base === 'datetime' ? commonFormat(texts.map((text) => `${text}Z`)).slice(0, 1) : undefined
 }
 
 /** The format most of these timestamps have; of two that as many have, the one with a fixed number of decimals. */

@@ -11,11 +11,14 @@ export class RecordDecoder<Value> {
   readonly #columns: readonly TableColumn[]
   readonly #heads: readonly string[]
   readonly #write: WriteValue<Value>
+  /** By the place of a column, the place of the one it replaces; -1 for none. */
+  readonly #formers: readonly number[]
 
   constructor(columns: readonly TableColumn[], write: WriteValue<Value>) {
     this.#columns = columns
     this.#heads = columns.map(({ member }) => `${JSON.stringify(member)}:`)
     this.#write = write
+    this.#formers = columns.map(({ member, former }) => (former === true ? -1 : columns.findIndex((other) => other.former === true && other.member === member)))
   }
 
   /** `valueAt` is called with the place of a column that has a name in SQL. */
@@ -25,11 +28,15 @@ export class RecordDecoder<Value> {
     for (let at = 0; at < this.#columns.length; at++) {
       const column = this.#columns[at]!
       const { member } = column
+      if (column.former === true) continue
       let written: string | null = null
       if (extra?.values !== undefined && Object.hasOwn(extra.values, member)) written = stringifyJson(extra.values[member]!)
       else {
+        const former = this.#formers[at]!
         const value = column.name === null ? null : valueAt(at)
+        const earlier = value === null && former !== -1 ? valueAt(former) : null
         if (value !== null) written = this.#write(value, column)
+        else if (earlier !== null) written = this.#write(earlier, this.#columns[former]!)
         else if (column.none === 'null' && sequence >= column.since && extra?.absent?.includes(member) !== true) written = 'null'
       }
       if (written !== null) text += `${text.length > 1 ? ',' : ''}${this.#heads[at]!}${written}`

@@ -18,6 +18,8 @@ export interface EncodedRecord {
   readonly extra: string | null
   /** The record has members that need a new column. */
   readonly isNew: boolean
+  /** Members whose column cannot show their value. */
+  readonly misfits: readonly string[] | null
 }
 
 /** What `_extra` holds: values that override the columns, and members that the record does not have. */
@@ -40,10 +42,12 @@ export class RecordEncoder {
     this.#inherited = columns.map(({ member }) => member in Object.prototype)
   }
 
-  encode(record: JsonObject): EncodedRecord {
+  /** `sequence` is that of the row, where it is not a new one: what SQL null means in it depends on its age. */
+  encode(record: JsonObject, sequence = Infinity): EncodedRecord {
     const values: ColumnValue[] = []
     let extra: JsonObject | null = null
     let absent: string[] | null = null
+    let misfits: string[] | null = null
     let isNew = false
     let met = 0
     for (let at = 0; at < this.#columns.length; at++) {
@@ -51,21 +55,28 @@ export class RecordEncoder {
       const { member } = column
       const value = this.#inherited[at] === true && !Object.hasOwn(record, member) ? undefined : record[member]
       let held: ColumnValue = null
+      if (column.former === true) {
+        values.push(value === undefined || value === null ? null : this.#hold(column, value) ?? approximate(column, value))
+        continue
+      }
       if (value === undefined) {
-        if (column.none === 'null') (absent ??= []).push(member)
+        if (column.none === 'null' && sequence >= column.since) (absent ??= []).push(member)
       } else {
         met++
         if (value === null) {
           if (column.none === 'absent') define((extra ??= {}), member, null)
         } else if (column.name === null) {
           define((extra ??= {}), member, value)
-          isNew = true
-        } else if (this.#isExact(column.type, column.format, value)) {
-          held = typeof value === 'object' || column.type === 'json' ? this.#write(column.type, value) : value
-        }
-        else {
+          if (column.held !== true) isNew = true
+        } else {
+          held = this.#hold(column, value)
+          if (held !== null) {
+            values.push(held)
+            continue
+          }
           define((extra ??= {}), member, value)
-          held = this.#approximate(column, value)
+          held = approximate(column, value)
+          if (isMisfit(column, value)) (misfits ??= []).push(member)
         }
       }
       values.push(held)
@@ -78,7 +89,13 @@ export class RecordEncoder {
         isNew = true
       }
     }
-    return { values, extra: extra === null && absent === null ? null : writeExtra(extra, absent), isNew }
+    return { values, extra: extra === null && absent === null ? null : writeExtra(extra, absent), isNew, misfits }
+  }
+
+  /** The value as the column holds it; null when it would not give back this very value. */
+  #hold({ type, format }: TableColumn, value: Exclude<JsonValue, null>): ColumnValue {
+    if (!this.#isExact(type, format, value)) return null
+    return typeof value === 'object' || type === 'json' ? this.#write(type, value) : value
   }
 
   /** Whether the column gives back this very value. */
@@ -125,27 +142,33 @@ export class RecordEncoder {
     if (!this.#dialect.keepsJsonText && Array.isArray(value) && itemTypeOf(type) !== null) return value
     return stringifyJson(value)
   }
+}
 
-  /** The nearest value the column can show, for people who select it; the exact one is in `_extra`. */
-  #approximate({ type }: TableColumn, value: Exclude<JsonValue, null>): ColumnValue {
-    switch (type) {
-      case 'text':
-        return typeof value === 'object' ? null : String(value)
-      case 'timestamp':
-        return typeof value === 'string' && isTimestamp(value) ? value : null
-      case 'datetime':
-        return typeof value === 'string' && isDatetime(value) ? value : null
-      case 'double':
-        return typeof value === 'number' || typeof value === 'bigint' ? Number(value) : null
-      case 'numeric':
-      case 'decimal':
-        return typeof value === 'number' || typeof value === 'bigint' || (typeof value === 'string' && isDecimal(value)) ? value : null
-      case 'uuid':
-        return typeof value === 'string' && isUuid(value.toLowerCase()) ? value.toLowerCase() : null
-      default:
-        return null
-    }
+/** The nearest value the column can show, for people who select it; the exact one is in `_extra`. */
+function approximate({ type }: TableColumn, value: Exclude<JsonValue, null>): ColumnValue {
+  switch (type) {
+    case 'text':
+      return typeof value === 'object' ? null : String(value)
+    case 'timestamp':
+      return typeof value === 'string' && isTimestamp(value) ? value : null
+    case 'datetime':
+      return typeof value === 'string' && isDatetime(value) ? value : null
+    case 'double':
+      return typeof value === 'number' || typeof value === 'bigint' ? Number(value) : null
+    case 'numeric':
+    case 'decimal':
+      return typeof value === 'number' || typeof value === 'bigint' || (typeof value === 'string' && isDecimal(value)) ? value : null
+    case 'uuid':
+      return typeof value === 'string' && isUuid(value.toLowerCase()) ? value.toLowerCase() : null
+    default:
+      return null
   }
+}
+
+/** Whether the column cannot show a value that it does not hold exactly. It does show -0, or an instant in another form. */
+export function isMisfit(column: TableColumn, value: Exclude<JsonValue, null>): boolean {
+  if (column.type === 'json') return false
+  return (column.type === 'double' && typeof value === 'bigint') || approximate(column, value) === null
 }
 
 /** PostgreSQL's jsonb writes a large exponent out as digits, which read as an integer, and has no -0. */

@@ -17,13 +17,14 @@ export interface ColumnLimits {
 export function growColumns(
   columns: readonly TableColumn[], records: readonly JsonObject[], since: number, limits: ColumnLimits,
 ): readonly TableColumn[] {
-  const known = new Map(columns.map((column, at) => [column.member, at]))
+  const known = new Map(columns.flatMap(({ member, former }, at) => (former === true ? [] : [[member, at]])))
   const met = new Map<string, Array<Exclude<JsonValue, null>>>()
   const counts = new Map<string, number>()
   for (const record of records) {
     for (const name of Object.keys(record)) {
       const value = record[name]
-      if (value === undefined || columns[known.get(name) ?? -1]?.name != null) continue
+      const column = columns[known.get(name) ?? -1]
+      if (value === undefined || column?.name != null || column?.held === true) continue
       counts.set(name, (counts.get(name) ?? 0) + 1)
       let values = met.get(name)
       if (values === undefined) met.set(name, (values = []))

@@ -1,0 +1,152 @@
+import { SyncError, type ColumnChange, type SchemaColumn, type SchemaInfo } from '../contract/index.ts'
+import { didYouMean } from '../config/closest.ts'
+import { shown } from '../config/names.ts'
+
+export interface ChangeFlags {
+  readonly widen?: readonly string[]
+  readonly narrow?: readonly string[]
+  readonly promote?: readonly string[]
+  readonly rename?: readonly string[]
+  readonly drop?: readonly string[]
+}
+
+/** What a change of columns would do. */
+export interface SchemaPlan {
+  readonly changes: readonly ColumnChange[]
+  readonly actions: readonly PlannedAction[]
+  readonly statements: readonly string[]
+  /** Rows and versions that are rewritten, at most; an estimate where the store keeps statistics. */
+  readonly rowsMax: number
+  readonly locks: readonly string[]
+  readonly kept: readonly string[]
+  readonly lost: readonly string[]
+}
+
+export interface PlannedAction {
+  readonly member: string
+  readonly action: 'widen' | 'narrow' | 'promote' | 'rename' | 'drop'
+  readonly column: string | null
+  readonly from: string | null
+  readonly to: string | null
+}
+
+/** What was asked for; without anything, room for all that waits in `_extra`. */
+export function planSchema(info: SchemaInfo, flags: ChangeFlags): SchemaPlan {
+  const asked = askedFor(info, flags)
+  const changes: readonly ColumnChange[] = asked.length > 0 ? asked : info.waiting.flatMap(({ member, proposal }) => (proposal === null ? [] : [{ member, type: proposal }]))
+  const replaced = changes.filter(({ member, type, drop }) => columnOf(info, member)?.column != null && (type !== undefined || drop === true))
+  const dependents = replaced.flatMap(({ member, drop }) => columnOf(info, member)!.dependents.map(({ name, isKept }) => ({ name, isKept: isKept && drop !== true })))
+  const nameIf = (isKept: boolean): string[] => [...new Set(dependents.filter((dependent) => dependent.isKept === isKept).map(({ name }) => name))]
+  return {
+    changes, actions: changes.map((wanted) => actionOf(info, wanted)), statements: statementsOf(info, changes), rowsMax: rowsOf(info, changes),
+    locks: locksOf(info, changes), kept: nameIf(true), lost: nameIf(false),
+  }
+}
+
+function askedFor(info: SchemaInfo, { widen = [], narrow = [], promote = [], rename = [], drop = [] }: ChangeFlags): ColumnChange[] {
+  const changes = new Map<string, ColumnChange>()
+  const add = (wanted: ColumnChange): void => void changes.set(wanted.member, { ...changes.get(wanted.member), ...wanted })
+  for (const [texts, isWide] of [[widen, true], [narrow, false]] as const) {
+    for (const text of texts) {
+      const [name, type] = pairIn(text, 'a member and a type, such as age=text')
+      const { member, column, type: from } = find(info, name)
+      if (column === null) throw invalid(`${shown(name)} has no column yet; --promote ${name}=${type} gives it one.`)
+      if (isWider(from, type) !== isWide) throw invalid(`${type} is ${isWide ? 'not wider' : 'wider'} than ${from}: use --${isWide ? 'narrow' : 'widen'} ${text}.`)
+      add({ member, type })
+    }
+  }
+  for (const text of promote) {
+    const [name, given] = text.includes('=') ? pairIn(text, 'a member and a type') : [text, null]
+    const waiting = info.waiting.find(({ member }) => member === name)
+    const known = info.columns.find(({ member }) => member === name)
+    if (known !== undefined && known.column !== null) throw invalid(`${shown(name)} has the column ${shown(known.column)} already.`)
+    if (waiting === undefined && known === undefined) throw unknown(name, info.waiting.map(({ member }) => member))
+    add({ member: name, type: given ?? waiting?.proposal ?? known?.type ?? 'text' })
+  }
+  for (const text of rename) {
+    const [name, column] = pairIn(text, 'a member and a column, such as age=years')
+    add({ member: find(info, name).member, column })
+  }
+  for (const name of drop) add({ member: find(info, name).member, drop: true })
+  return [...changes.values()]
+}
+
+/** The last `=`: a type or a column's name has none, a member may. */
+function pairIn(text: string, what: string): [string, string] {
+  const at = text.lastIndexOf('=')
+  if (at < 1 || at === text.length - 1) throw invalid(`${shown(text)} is not ${what}.`)
+  return [text.slice(0, at), text.slice(at + 1)]
+}
+
+/** By the member's name, or that of its column. */
+function find({ columns }: SchemaInfo, name: string): SchemaColumn {
+  const found = columns.find(({ member }) => member === name) ?? columns.find(({ column }) => column === name)
+  if (found === undefined) throw unknown(name, columns.map(({ member }) => member))
+  return found
+}
+
+function columnOf({ columns }: SchemaInfo, member: string): SchemaColumn | undefined {
+  return columns.find((column) => column.member === member)
+}
+
+const WIDER: Readonly<Record<string, readonly string[]>> = { bigint: ['double', 'numeric'], double: ['numeric'], date: ['timestamp'] }
+
+function isWider(from: string, to: string): boolean {
+  return to === 'json' || (to === 'text' && from !== 'json') || (WIDER[from]?.includes(to) ?? false)
+}
+
+function actionOf(info: SchemaInfo, { member, type, column, drop }: ColumnChange): PlannedAction {
+  const known = columnOf(info, member)
+  const from = known === undefined || known.column === null ? null : known.type
+  if (drop === true) return { member, action: 'drop', column: known?.column ?? null, from, to: null }
+  if (type === undefined) return { member, action: 'rename', column: column!, from, to: from }
+  const action = from === null ? 'promote' : isWider(from, type) ? 'widen' : 'narrow'
+  return { member, action, column: column ?? known?.column ?? member, from, to: type }
+}
+
+function rowsOf({ rows, versions, waiting }: SchemaInfo, changes: readonly ColumnChange[]): number {
+  if (changes.every(({ type, drop }) => type === undefined && drop !== true)) return 0
+  const promoted = changes.every(({ member, type }) => type !== undefined && waiting.some((item) => item.member === member && item.rows === item.misfits))
+  return promoted ? Math.min(rows, Math.max(...changes.map(({ member }) => waiting.find((item) => item.member === member)!.rows))) + versions : rows + versions
+}
+
+/** As a person would write them; what is done in steps is said in a comment. */
+function statementsOf(info: SchemaInfo, changes: readonly ColumnChange[]): string[] {
+  const statements: string[] = []
+  const both = (sql: (table: string) => string): void => void statements.push(...[info.table, info.history].map(sql))
+  const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`
+  const swaps: Array<(table: string) => string> = []
+  for (const wanted of changes) {
+    const { action, column } = actionOf(info, wanted)
+    const before = columnOf(info, wanted.member)?.column ?? null
+    const name = quoted(column ?? wanted.member)
+    if (action === 'promote') both((table) => `alter table ${table} add column ${name} ${info.types[wanted.type!] ?? wanted.type!}`)
+    if (action === 'widen' || action === 'narrow') {
+      const beside = quoted(`${column!}__new`)
+      both((table) => `alter table ${table} add column ${beside} ${info.types[wanted.type!] ?? wanted.type!}`)
+      swaps.push((table) => `alter table ${table} drop column ${quoted(before!)}`, (table) => `alter table ${table} rename column ${beside} to ${name}`)
+    }
+    if (action === 'rename') swaps.push((table) => `alter table ${table} rename column ${quoted(before!)} to ${name}`)
+    if (action === 'drop') swaps.push((table) => `alter table ${table} drop column ${quoted(before!)}`)
+  }
+  if (changes.some(({ type, drop }) => type !== undefined || drop === true)) {
+    statements.push(`update ${info.table} set … where _key > … -- in batches, by _key`, `update ${info.history} set … where _until_sequence > … -- in batches, by _until_sequence`)
+  }
+  for (const swap of swaps) both(swap)
+  return statements
+}
+
+function locksOf({ style }: SchemaInfo, changes: readonly ColumnChange[]): string[] {
+  if (changes.length === 0) return []
+  const copies = changes.some(({ type, drop }) => type !== undefined || drop === true)
+  if (style === 'sqlite') return [...(copies ? ['one writer at a time, for a batch'] : []), 'one writer at a time, for the last step: it writes the table once more, and its indexes']
+  return ['ACCESS EXCLUSIVE for a moment, to add and to swap columns; given up after 200 ms and tried again', ...(copies ? ['ROW EXCLUSIVE, for a batch; commits of the tenant wait for a batch'] : [])]
+}
+
+function unknown(name: string, known: readonly string[]): SyncError {
+  return invalid(`There is no member ${shown(name)}.${didYouMean(name, known)}`)
+}
+
+function invalid(message: string): SyncError {
+  return new SyncError('SCHEMA_CHANGE_INVALID', message)
+}

@@ -1,0 +1,137 @@
+import type { SchemaColumn } from '../../contract/index.ts'
+import { quoteName, quoteText } from '../kit/columns.ts'
+import type { ColumnMove } from '../kit/tables/change-columns.ts'
+import type { Transaction } from './connection.ts'
+import type { Table } from './table.ts'
+
+/** What users made of the columns of a table: indexes, views, constraints, comments, grants. */
+
+export interface Dependents {
+  of(column: string): SchemaColumn['dependents']
+  readonly ownIndexes: readonly string[]
+}
+
+export async function readDependents(transaction: Transaction, { name, history }: Table): Promise<Dependents> {
+  const [found, indexes] = [await transaction.all<{ column: string; name: string; id: number; isIndex: boolean }>(
+    `select a.attname as "column", pg_describe_object(d.classid, d.objid, d.objsubid) as name, d.objid::bigint as id,
+       (d.classid = 'pg_class'::regclass and exists (select from pg_index i where i.indexrelid = d.objid)) as "isIndex"
+     from pg_depend d join pg_attribute a on a.attrelid = d.refobjid and a.attnum = d.refobjsubid
+     where d.refclassid = 'pg_class'::regclass and d.refobjid in (to_regclass($1), to_regclass($2)) and d.refobjsubid > 0 and not a.attisdropped
+     union all
+     select attname, format('the NOT NULL of column %s', attname), 0, false from pg_attribute
+     where attrelid in (to_regclass($1), to_regclass($2)) and attnum > 0 and attnotnull and not attisdropped`, name, history,
+  ), await plainIndexes(transaction, [name, history])]
+  const plain = new Set(indexes.map(({ id }) => id))
+  const own = await transaction.all<{ name: string }>(
+    `select c.relname as name from pg_index i join pg_class c on c.oid = i.indexrelid
+     where i.indrelid in (to_regclass($1), to_regclass($2)) and not i.indisprimary and c.relname not like 'tidemark\\_new\\_%'
+       and array(select attname::text from unnest(i.indkey) with ordinality k (n, at) join pg_attribute on attrelid = i.indrelid and attnum = k.n order by k.at)
+         not in (array['_sequence'], array['_key', '_sequence']) order by 1`, name, history,
+  )
+  return {
+    of: (column) => [...new Map(found.filter((item) => item.column === column).map((item) => [item.name, { name: item.name, isKept: item.isIndex && plain.has(item.id) }])).values()],
+    ownIndexes: own.map((index) => index.name),
+  }
+}
+
+interface PlainIndex {
+  readonly id: number
+  readonly table: string
+  readonly schema: string
+  readonly name: string
+  readonly method: 'btree' | 'hash'
+  readonly isUnique: boolean
+  readonly nullsNotDistinct: boolean
+  readonly options: string | null
+  /** In their order; those behind the keys are only included. */
+  readonly columns: ReadonlyArray<{ readonly name: string; readonly option: number | null }>
+}
+
+/** Indexes that can be made again on columns of another type: of columns alone, with the usual order and collation of their types. */
+async function plainIndexes(transaction: Transaction, tables: readonly string[]): Promise<PlainIndex[]> {
+  const found: PlainIndex[] = []
+  for (const table of tables) {
+    found.push(...(await transaction.all<PlainIndex>(
+      `select i.indexrelid::bigint as id, $1::text as "table", n.nspname as schema, c.relname as name, m.amname as method, i.indisunique as "isUnique",
+         i.indnullsnotdistinct as "nullsNotDistinct", array_to_string(c.reloptions, ', ') as options,
+         (select json_agg(json_build_object('name', a.attname, 'option', k.option) order by k.at)
+          from unnest(i.indkey::smallint[], i.indoption::smallint[]) with ordinality k (n, option, at) join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.n) as columns
+       from pg_index i join pg_class c on c.oid = i.indexrelid join pg_namespace n on n.oid = c.relnamespace join pg_am m on m.oid = c.relam
+       where i.indrelid = to_regclass($1) and not i.indisprimary and i.indisvalid and i.indexprs is null and i.indpred is null and m.amname in ('btree', 'hash')
+         and c.relname not like 'tidemark\\_new\\_%'
+         and not exists (select from pg_constraint o where o.conindid = i.indexrelid)
+         and not exists (
+           select from unnest(i.indkey::smallint[], i.indclass::oid[], i.indcollation::oid[]) k (n, class, locale)
+           join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.n join pg_opclass o on o.oid = k.class
+           where not o.opcdefault or k.locale <> a.attcollation
+         )`, table,
+    )))
+  }
+  return found
+}
+
+function moved(index: PlainIndex, moves: readonly ColumnMove[]): boolean {
+  return index.columns.some(({ name }) => moves.some(({ from, to }) => from === name && to !== null))
+}
+
+function newName({ id }: PlainIndex): string {
+  return `tidemark_new_${id}`
+}
+
+/** The next statement of those that build the indexes of the old columns on the new ones; null when all are there. */
+export async function nextIndex(transaction: Transaction, { name, history }: Table, moves: readonly ColumnMove[]): Promise<string | null> {
+  for (const index of await plainIndexes(transaction, [name, history])) {
+    if (!moved(index, moves)) continue
+    const there = await transaction.get<{ valid: boolean }>(
+      'select i.indisvalid as valid from pg_index i join pg_class c on c.oid = i.indexrelid join pg_namespace n on n.oid = c.relnamespace where c.relname = $1 and n.nspname = $2',
+      newName(index), index.schema,
+    )
+    if (there?.valid === true) continue
+    // A build that was cut off, or met a value that is there twice, leaves an index that is never used.
+    if (there !== undefined) return `drop index concurrently ${quoteName(index.schema)}.${quoteName(newName(index))}`
+    return indexSql(index, moves)
+  }
+  return null
+}
+
+function indexSql(index: PlainIndex, moves: readonly ColumnMove[]): string {
+  const columnOf = (name: string): string => quoteName(moves.find(({ from, to }) => from === name && to !== null)?.to ?? name)
+  const keys = index.columns.filter(({ option }) => option !== null)
+  const included = index.columns.filter(({ option }) => option === null)
+  const order = (option: number): string => (index.method === 'hash' ? '' : `${(option & 1) === 0 ? '' : ' desc'} nulls ${(option & 2) === 0 ? 'last' : 'first'}`)
+  return [
+    `create ${index.isUnique ? 'unique ' : ''}index concurrently ${quoteName(newName(index))} on ${index.table} using ${index.method}`,
+    `(${keys.map(({ name, option }) => `${columnOf(name)}${order(option!)}`).join(', ')})`,
+    ...(included.length === 0 ? [] : [`include (${included.map(({ name }) => columnOf(name)).join(', ')})`]),
+    ...(index.nullsNotDistinct ? ['nulls not distinct'] : []),
+    ...(index.options === null ? [] : [`with (${index.options})`]),
+  ].join(' ')
+}
+
+/** To be run after the old columns, and their indexes with them, are gone. */
+export async function renameIndexes(transaction: Transaction, { name, history }: Table, moves: readonly ColumnMove[]): Promise<string[]> {
+  const indexes = (await plainIndexes(transaction, [name, history])).filter((index) => moved(index, moves))
+  return indexes.map((index) => `alter index ${quoteName(index.schema)}.${quoteName(newName(index))} rename to ${quoteName(index.name)}`)
+}
+
+/** Statements that give the new columns the comments and the grants of the old ones. */
+export async function copyProperties(transaction: Transaction, { name, history }: Table, moves: readonly ColumnMove[]): Promise<string[]> {
+  const statements: string[] = []
+  for (const table of [name, history]) {
+    for (const { from, to } of moves) {
+      if (from === null || to === null) continue
+      const found = await transaction.get<{ comment: string | null; grants: Array<{ role: string | null; right: string; isGrantable: boolean }> }>(
+        `select col_description(a.attrelid, a.attnum) as comment, coalesce((
+           select json_agg(json_build_object('role', r.rolname, 'right', g.privilege_type, 'isGrantable', g.is_grantable))
+           from aclexplode(a.attacl) g left join pg_roles r on r.oid = g.grantee
+         ), '[]') as grants
+         from pg_attribute a where a.attrelid = to_regclass($1) and a.attname = $2`, table, from,
+      )
+      if (found!.comment !== null) statements.push(`comment on column ${table}.${quoteName(to)} is ${quoteText(found!.comment)}`)
+      for (const { role, right, isGrantable } of found!.grants) {
+        statements.push(`grant ${right} (${quoteName(to)}) on ${table} to ${role === null ? 'public' : quoteName(role)}${isGrantable ? ' with grant option' : ''}`)
+      }
+    }
+  }
+  return statements
+}

@@ -1,0 +1,5 @@
+/** What the tables do not show of the records, and the change of their columns that is under way. */
+export const SCHEMA_CHANGES = `
+alter table tidemark_databases add column drift text not null default '[]';
+alter table tidemark_databases add column change text;
+`

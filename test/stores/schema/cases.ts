@@ -1,0 +1,259 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { ColumnChange, JsonObject, LogEntry, Row, SchemaInfo, Store } from '../../../src/contract/index.ts'
+import { DATABASE, feed, live, remove, snapshot, START, SyncDriver, upsert } from '../../../src/testing/store-cases/harness.ts'
+import { parseJson } from '../../../src/values/json.ts'
+
+/** A store of one kind, empty, with a way for its user to speak SQL to it. */
+export interface SchemaHarness {
+  readonly store: Store
+  reopen(): Promise<Store>
+  close(): Promise<void>
+  sql<Found extends object = Record<string, unknown>>(text: string): Promise<Found[]>
+  /** The table as its user names it. */
+  readonly table: string
+  /** The next transaction dies before it is committed. */
+  killNext<T>(body: () => Promise<T>): Promise<T>
+}
+
+const BY = { actor: 'ana', reason: 'a test', at: START }
+const ROWS = 25
+
+/** The promises about columns that change while records land; the same for every store. */
+export function describeSchemaChanges(name: string, open: () => Promise<SchemaHarness>, skip = false): void {
+  describe.skipIf(skip)(`the columns of a ${name} store`, () => {
+    let harness: SchemaHarness
+    let store: Store
+    beforeEach(async () => {
+      harness = await open()
+      store = harness.store
+    })
+    afterEach(() => harness.close())
+
+    test('a value that its column cannot hold is put on record once, and is open until the column is changed', async () => {
+      const driver = await SyncDriver.take(store)
+      await driver.cycle([upsert('a', { age: 1, at: '2026-01-01T00:00:00Z' })])
+      const first = await driver.cycle([upsert('b', { age: 'old', at: '2026-01-01T00:00:00Z' })])
+      expect(first.drift).toEqual([`${DATABASE}.age: a value of type text does not fit the column of type bigint; it is kept in _extra`])
+      // Another way to write an instant is no conflict, and the same conflict is not told again.
+      const second = await driver.cycle([upsert('b', { age: 'older', at: '2026-01-01T00:00:00.5Z' }), upsert('c', { age: 'x', at: '2026-01-01T00:00:00+00:00' })])
+      expect(second.drift).toBeUndefined()
+      const told = (await store.audit(driver.ref)).filter(({ action }) => action === 'drift')
+      expect(told.map(({ reason }) => reason)).toEqual([first.drift![0]])
+      expect(await store.schemaDrift()).toMatchObject([{ database: DATABASE, member: 'age', kind: 'conflict', column: 'age', type: 'bigint', found: 'text', sequence: 2 }])
+      await change(store, [{ member: 'age', type: 'text' }])
+      expect(await store.schemaDrift()).toEqual([])
+      expect((await driver.cycle([upsert('d', { age: [1], at: '2026-01-01T00:00:00Z' })])).drift).toHaveLength(1)
+    })
+
+    test('the schema says what each column holds, what waits for one, and what is the user’s', async () => {
+      const driver = await SyncDriver.take(store)
+      await driver.cycle([upsert('a', { age: 1, name: 'Ann', gone: null }), upsert('b', { age: 2, name: 'Bob', gone: null })])
+      await driver.cycle([upsert('c', { age: 0.5, name: 'Cid' }), upsert('d', { age: 'x', name: 'Dan' })])
+      await harness.sql(`alter table ${harness.table} add column note text default 'mine'`)
+      await harness.sql(`create index by_name on ${harness.table} (name)`)
+      const info = (await store.schema(DATABASE))!
+      expect(info.columns.map(({ member, column, type, origin }) => [member, column, type, origin])).toEqual([
+        ['age', 'age', 'bigint', 'values'], ['name', 'name', 'text', 'values'], ['gone', null, 'text', 'values'],
+      ])
+      expect([info.rows, info.ownColumns, info.ownIndexes, info.isWaitingExact]).toEqual([4, ['note'], ['by_name'], true])
+      expect(info.waiting).toEqual([{ member: 'age', rows: 2, misfits: 2, types: { double: 1, text: 1 }, proposal: 'text' }])
+      expect(info.columns[1]!.dependents).toEqual([{ name: expect.stringContaining('by_name'), isKept: true }])
+      expect(await store.schema('nothing')).toBeNull()
+    })
+
+    test('frozen columns stay as they are: a new member waits in _extra, is put on record once, and gets its column by a change', async () => {
+      const driver = await SyncDriver.take(store)
+      const schemas = { [DATABASE]: 'freeze' } as const
+      // The first records make the columns.
+      await driver.cycle([upsert('a', { age: 1 })], { schemas })
+      expect((await driver.cycle([upsert('b', { age: 2, late: 'x' })], { schemas })).drift).toEqual([`${DATABASE}.late is new (text) and the columns are frozen; it is kept in _extra`])
+      expect((await driver.cycle([upsert('c', { age: 3, late: 'y' })], { schemas })).drift).toBeUndefined()
+      expect(columnsOf(await store.schema(DATABASE))).toEqual(['age'])
+      await change(store, [{ member: 'late', type: 'text' }])
+      expect(columnsOf(await store.schema(DATABASE))).toEqual(['age', 'late'])
+      expect((await harness.sql<{ late: string | null }>(`select late from ${harness.table} order by _key`)).map(({ late }) => late)).toEqual([null, 'x', 'y'])
+      expect(await live(store)).toEqual([['a', { age: 1 }], ['b', { age: 2, late: 'x' }], ['c', { age: 3, late: 'y' }]])
+    })
+
+    test('a database that quarantines keeps what its columns refuse out, never sweeps it, and lands it after a change', async () => {
+      const driver = await SyncDriver.take(store, { mode: 'replace' })
+      const schemas = { [DATABASE]: 'quarantine' } as const
+      await driver.cycle([upsert('a', { age: 1 }), upsert('b', { age: 2 })], { schemas })
+      const { refused, counts } = await driver.cycle([upsert('a', { age: 'one' }), upsert('b', { age: 2, late: 1 }), upsert('c', { age: 3 })], { schemas })
+      expect(counts).toMatchObject({ created: 1, updated: 0, swept: 0, quarantined: 2 })
+      expect(refused!.map(({ key, code, message }) => [key, code, message])).toEqual([
+        ['a', 'SCHEMA_MISMATCH', 'age is text, and its column bigint'], ['b', 'SCHEMA_MISMATCH', 'late is new'],
+      ])
+      expect(await live(store)).toEqual([['a', { age: 1 }], ['b', { age: 2 }], ['c', { age: 3 }]])
+      const kept = await store.quarantined()
+      expect(kept.map(({ text }) => parseJson(text))).toEqual([{ key: 'b', record: { age: 2, late: 1 } }, { key: 'a', record: { age: 'one' } }])
+      await change(store, [{ member: 'age', type: 'text' }])
+      expect((await driver.cycle([upsert('a', { age: 'one' }), upsert('b', { age: 2 }), upsert('c', { age: 3 })], { schemas })).counts)
+        .toMatchObject({ updated: 1, unchanged: 2, quarantined: 0 })
+      expect((await live(store))[0]).toEqual(['a', { age: 'one' }])
+    })
+
+    test('a record that is stored already is never quarantined, whatever its columns', async () => {
+      const driver = await SyncDriver.take(store)
+      await driver.cycle([upsert('a', { age: 1 })])
+      await driver.cycle([upsert('b', { age: 'x' })])
+      const again = await driver.cycle([upsert('b', { age: 'x' })], { schemas: { [DATABASE]: 'quarantine' } })
+      expect(again.counts).toMatchObject({ unchanged: 1, quarantined: 0 })
+    })
+
+    const CHANGES: Record<string, ColumnChange[]> = {
+      'an integer to text': [{ member: 'n', type: 'text' }],
+      'an integer to a larger one': [{ member: 'n', type: 'numeric' }],
+      'an integer to any JSON': [{ member: 'n', type: 'json' }],
+      'an integer to a number': [{ member: 'n', type: 'double' }],
+      'a timestamp to text': [{ member: 'at', type: 'text' }],
+      'text to a timestamp': [{ member: 'mixed', type: 'timestamp' }],
+      'text to an integer': [{ member: 'mixed', type: 'bigint' }],
+      'JSON to text': [{ member: 'list', type: 'text' }],
+      'another name': [{ member: 'n', column: 'amount' }],
+      'no column': [{ member: 'n', drop: true }],
+      'several at once': [{ member: 'n', type: 'text', column: 'amount' }, { member: 'at', drop: true }, { member: 'mixed', column: 'other' }, { member: 'rare', type: 'json' }],
+    }
+
+    test.each(Object.entries(CHANGES))('%s: records, feed and history are the same before, between any two steps and after, while records land', async (_, changes) => {
+      const driver = await seed(store)
+      const expected = new Map((await live(store)).map(([key, record]) => [key, record]))
+      const before = await shown(store)
+      await store.beginSchemaChange(DATABASE, { changes, ...BY })
+      let landings = 0
+      for (let done = false; !done; landings++) {
+        // Between the steps records land: new ones, changed ones, of the old type and of any other.
+        const record = recordOf(1_000 + landings)
+        const [fresh, changed] = [`new${landings}`, `key${String(landings % ROWS).padStart(3, '0')}`]
+        await driver.cycle([upsert(fresh, record), upsert(changed, { ...record, extra: landings }), remove(`new${landings - 3}`)])
+        expected.set(fresh, record).set(changed, { ...record, extra: landings }).delete(`new${landings - 3}`)
+        expect(new Map(await live(store))).toEqual(expected)
+        expect((await shown(store)).feed.slice(0, before.feed.length)).toEqual(before.feed)
+        const step = await store.advanceSchemaChange(DATABASE, { at: START, rowsMax: 7 })
+        expect(step).not.toBeNull()
+        expect(step!.isLocked).toBe(false)
+        done = step!.isDone
+        expect(new Map(await live(store))).toEqual(expected)
+      }
+      expect(landings).toBeGreaterThan(changes.some(({ type, drop }) => type !== undefined || drop) ? 5 : 1)
+      await driver.cycle([upsert('last', recordOf(7))])
+      expected.set('last', recordOf(7))
+      expect(new Map(await live(store))).toEqual(expected)
+      const after = await shown(store)
+      expect(after.feed.slice(0, before.feed.length)).toEqual(before.feed)
+      for (const [key, entries] of before.histories) expect(after.histories.get(key)!.slice(0, entries.length)).toEqual(entries)
+      const info = (await store.schema(DATABASE))!
+      for (const wanted of changes) expect(columnOf(info, wanted.member)).toMatchObject(wanted.drop === true ? { column: null, isHeld: true } : { ...(wanted.type && { type: wanted.type }), column: wanted.column ?? wanted.member })
+      expect(info.change).toBeNull()
+      expect((await store.trail({ before: Number.MAX_SAFE_INTEGER, limit: 100 })).entries.filter(({ action }) => action.endsWith('schema-change')).map(({ action, actor }) => [action, actor]))
+        .toEqual([['end-schema-change', 'ana'], ['begin-schema-change', 'ana']])
+      // A member that was dropped comes back by a change, too.
+      const dropped = changes.filter(({ drop }) => drop === true).map(({ member }) => ({ member, type: 'text' }))
+      if (dropped.length > 0) {
+        await change(store, dropped)
+        expect(new Map(await live(store))).toEqual(expected)
+      }
+    })
+
+    test('a process that is killed in any step loses nothing, and the next one goes on', async () => {
+      await seed(store)
+      const before = await shown(store)
+      const untouched = await snapshot(store)
+      const changes = CHANGES['several at once']!
+      let kills = 0
+      await expect(harness.killNext(() => store.beginSchemaChange(DATABASE, { changes, ...BY }))).rejects.toThrow('killed')
+      expect(await snapshot(store)).toEqual(untouched)
+      await store.beginSchemaChange(DATABASE, { changes, ...BY })
+      for (let done = false; !done;) {
+        const dying = await harness.reopen()
+        const { change: reached } = (await store.schema(DATABASE))!
+        await expect(harness.killNext(() => dying.advanceSchemaChange(DATABASE, { at: START, rowsMax: 7 }))).rejects.toThrow('killed')
+        kills++
+        expect((await store.schema(DATABASE))!.change).toEqual(reached)
+        expect(await shown(store)).toEqual(before)
+        done = (await (await harness.reopen()).advanceSchemaChange(DATABASE, { at: START, rowsMax: 7 }))!.isDone
+        expect(await shown(store)).toEqual(before)
+      }
+      expect(kills).toBeGreaterThan(8)
+      expect(await store.advanceSchemaChange(DATABASE, { at: START, rowsMax: 7 })).toBeNull()
+    })
+
+    test('what cannot be carried out is refused before anything is written', async () => {
+      await seed(store)
+      const refusals: Array<[ColumnChange[], string]> = [
+        [[], 'nothing to change'], [[{ member: 'n', type: 'money' }], 'no type'], [[{ member: 'n', type: 'bigint' }], 'already'],
+        [[{ member: 'n' }], 'Nothing is to be changed'], [[{ member: 'nothing', drop: true }], 'no column'], [[{ member: 'nothing', column: 'x' }], 'no column'],
+        [[{ member: 'n', column: 'at' }], 'already'], [[{ member: 'n', column: '_key' }], 'already'], [[{ member: 'n', column: 'x'.repeat(2_000) }], 'No column can be called'],
+        [[{ member: 'n', drop: true }, { member: 'n', type: 'text' }], 'twice'], [[{ member: 'n', drop: true, type: 'text' }], 'at once'],
+      ]
+      const before = await snapshot(store)
+      for (const [changes, words] of refusals) {
+        await expect(store.beginSchemaChange(DATABASE, { changes, ...BY })).rejects.toMatchObject({ code: 'SCHEMA_CHANGE_INVALID', message: expect.stringContaining(words) })
+      }
+      await expect(store.beginSchemaChange('nothing', { changes: [{ member: 'n', drop: true }], ...BY })).rejects.toMatchObject({ code: 'SCHEMA_CHANGE_INVALID' })
+      expect(await snapshot(store)).toEqual(before)
+      await store.beginSchemaChange(DATABASE, { changes: [{ member: 'n', type: 'text' }], ...BY })
+      await expect(store.beginSchemaChange(DATABASE, { changes: [{ member: 'at', type: 'text' }], ...BY })).rejects.toMatchObject({ message: expect.stringContaining('under way') })
+    })
+
+    test('a column of the user’s that has the name of a new member is put on record and left alone', async () => {
+      const driver = await SyncDriver.take(store)
+      await driver.cycle([upsert('a', { age: 1 })])
+      await harness.sql(`alter table ${harness.table} add column late text default 'mine'`)
+      const { drift } = await driver.cycle([upsert('a', { age: 2, late: 'theirs' })])
+      expect(drift).toEqual([`${DATABASE}.late: the table has a column of that name already; the member is in the column late_2`])
+      expect((await driver.cycle([upsert('a', { age: 3, late: 'again' })])).drift).toBeUndefined()
+      expect(await harness.sql(`select late, late_2 from ${harness.table}`)).toEqual([{ late: 'mine', late_2: 'again' }])
+    })
+  })
+}
+
+/** Rows with values that fit their columns and values that do not, and a history. */
+async function seed(store: Store): Promise<SyncDriver> {
+  const driver = await SyncDriver.take(store)
+  await driver.cycle([upsert('first', { n: 1, at: '2026-01-01T00:00:00.000Z', mixed: 'text', list: [1], flag: null })])
+  for (const round of [0, 1]) await driver.cycle(Array.from({ length: ROWS }, (_, at) => upsert(`key${String(at).padStart(3, '0')}`, recordOf(at + round * 3))))
+  await driver.cycle([remove('key001'), remove('key002')])
+  await driver.cycle([upsert('key001', recordOf(99))])
+  return driver
+}
+
+function recordOf(at: number): JsonObject {
+  const values = [at, 'text', 0.5, null, 2n ** 70n, true, { deep: [at] }, -(2n ** 62n), '12', 1e300, '2026-02-03']
+  const instants = ['2026-01-02T03:04:05.678Z', '2026-01-02T03:04:05Z', 'tomorrow', null, 5]
+  return {
+    n: values[at % values.length]!, at: instants[at % instants.length]!, mixed: values[(at + 3) % values.length]!, list: [at, 'x'],
+    ...(at % 4 === 0 && { rare: values[at % 7]! }), ...(at % 3 === 0 && { flag: at % 2 === 0 ? null : 'y' }),
+  }
+}
+
+interface Shown {
+  readonly feed: unknown[]
+  readonly rows: unknown[]
+  readonly histories: Map<string, unknown[]>
+}
+
+/** Records by their content: a change may give their members another order. */
+async function shown(store: Store): Promise<Shown> {
+  const content = ({ text, ...rest }: LogEntry | Row): unknown => ({ ...rest, record: text === null ? null : parseJson(text) })
+  const entries = await feed(store)
+  const histories = new Map<string, unknown[]>()
+  for (const key of ['first', 'key000', 'key001', 'key002', 'key007']) histories.set(key, (await store.history(DATABASE, key)).map(content))
+  return { feed: entries.map(content), rows: (await store.rows({ database: DATABASE, limit: 1_000 })).map(content), histories }
+}
+
+export async function change(store: Store, changes: readonly ColumnChange[], lose = false): Promise<void> {
+  await store.beginSchemaChange(DATABASE, { changes, ...BY, lose })
+  for (;;) {
+    const step = await store.advanceSchemaChange(DATABASE, { at: START, rowsMax: 100 })
+    if (step!.isDone) return
+  }
+}
+
+function columnOf({ columns }: SchemaInfo, member: string): unknown {
+  return columns.find((column) => column.member === member)
+}
+
+function columnsOf(info: SchemaInfo | null): string[] {
+  return info!.columns.flatMap(({ column }) => column ?? [])
+}
