@@ -253,7 +253,7 @@ describe('the horizon', () => {
   })
 
   test('XC18 where stamps are whole seconds, a position that was set back does not come after the rows of its second', async () => {
-    scene.clock.advance(15_947 - (scene.clock.now() % SECOND))
+    await scene.clock.advance(15_947 - (scene.clock.now() % SECOND))
     const second = (at: string): string => `${at.slice(0, 19)}Z`
     const read = async (query: KeysetQuery): Promise<KeysetAnswer<TableRow>> => {
       const after = query.after && { ...query.after, timestamp: second(query.after.timestamp) }
