@@ -82,8 +82,11 @@ export class AnswerLies {
 
   #noteAge(path: string, lie: Fault | null): void {
     const at = this.#now()
-    if (lie?.kind === 'page-repeated') this.#repeats.push({ at, ageMs: at - (this.#answeredAt.get(path) ?? at) })
-    else this.#answeredAt.set(path, at)
+    const answeredAt = this.#answeredAt.get(path)
+    // Without an answer before, there is none to repeat.
+    if (lie?.kind === 'page-repeated' && answeredAt !== undefined) this.#repeats.push({ at, ageMs: at - answeredAt })
+    // A page to sign in comes from a machine in front of the vendor, and is not what it repeats.
+    else if (lie?.kind !== 'login-page') this.#answeredAt.set(path, at)
   }
 
   /** What a proxy or a machine with a wrong clock says: hours off, or nothing at all. */
