@@ -89,6 +89,21 @@ describe.skipIf(server === '')('a PostgreSQL store of version 0.1.0', () => {
     for (const store of stores) await store.close()
   })
 
+  test('invariant 6: a key that was deleted before the migration does not come back by a page that was read earlier', async () => {
+    const store = await openPostgresStore({ url })
+    for (const tenant of Object.keys(expected)) {
+      const newest = new Map((await store.forTenant(tenant).changes({ after: 0, limit: 10_000 })).map((entry) => [`${entry.database}/${entry.key}`, entry]))
+      const deleted = [...newest.values()].filter(({ action }) => action === 'deleted')
+      if (tenant === 'default') expect(deleted.length).toBeGreaterThan(0)
+      const driver = await SyncDriver.take(store.forTenant(tenant), { sync: 'late' })
+      const late = deleted.map(({ database, key }) => upsert(key, { late: true }, { database }))
+      await driver.begin()
+      const outcome = await driver.send(await driver.draft(driver.lastPage(), late, { readFrom: 0 }))
+      expect(outcome.kind === 'overlap' ? outcome.keys.toSorted() : []).toEqual(late.map(({ key }) => key).toSorted())
+    }
+    await store.close()
+  })
+
   test('goes on from where it was: the unfinished cycle, unchanged records, the sweep', async () => {
     const store = (await openPostgresStore({ url })).forTenant('acme')
     const driver = await SyncDriver.take(store, { sync: 'list', mode: 'replace', evict: 'runner-1' })
