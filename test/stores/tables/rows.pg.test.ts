@@ -29,7 +29,9 @@ describe.skipIf(server === '')('tables of PostgreSQL', () => {
         [1, 'created', 'a', '{"n":1}'], [base + 1, 'updated', 'a', '{"n":2}'], [base + 2, 'created', 'b', '{"n":1}'],
         [base + 3, 'deleted', 'a', null], [base + 4, 'deleted', 'b', null], [base + 5, 'created', 'a', '{"n":3}'],
       ])
-      expect((await store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: Number.MAX_SAFE_INTEGER })).removed).toBe(5)
+      expect(
+        (await store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: Number.MAX_SAFE_INTEGER })).removed,
+      ).toBe(5)
       expect((await feed(store)).map(({ sequence }) => sequence)).toEqual([base + 5])
     } finally {
       await store.close()
