@@ -35,7 +35,8 @@ export class Bench {
     try {
       return await act(Object.assign(new URL(server), { pathname: `/${name}` }).href)
     } finally {
-      await query(server, `drop database ${name} with (force)`)
+      // A private server is removed with all its databases.
+      if (this.#server === null) await query(server, `drop database ${name} with (force)`)
     }
   }
 

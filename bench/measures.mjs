@@ -1,13 +1,14 @@
 /**
  * One line of the printed table: `figure` is a ratio to the raw limit of the same run (1 = as fast as the limit), or an amount
- * with a unit. `bar` is the least ratio, or the greatest amount, that is good enough; null where none is set.
+ * with a unit. `bar` is the least ratio, or the greatest amount, that is good enough; null where none is set. `cpu` is the same
+ * ratio by processor time, where that was taken.
  */
-export function ratio(work, limit, { ratio: figure, ours, raw }, unit, bar = null) {
-  return { work, limit, figure, unit: '×', ours, raw, of: unit, bar, met: bar === null ? null : figure >= bar }
+export function ratio(work, limit, { ratio: figure, ours, raw, cpuRatio: cpu = null }, unit, bar = null) {
+  return { work, limit, figure, unit: '×', ours, raw, of: unit, cpu, bar, met: bar === null ? null : figure >= bar }
 }
 
 export function amount(work, limit, { figure, raw = null }, unit, bar = null) {
-  return { work, limit, figure, unit, ours: figure, raw, of: unit, bar, met: bar === null ? null : figure <= bar }
+  return { work, limit, figure, unit, ours: figure, raw, of: unit, cpu: null, bar, met: bar === null ? null : figure <= bar }
 }
 
 export function median(values) {
@@ -24,10 +25,11 @@ export function compared(ours, raw) {
 }
 
 export function renderTable(measures) {
-  const head = ['work', 'raw limit in the same run', 'raw', 'Tidemark', 'figure', 'bar', '']
-  const lines = measures.map(({ work, limit, raw, ours, of, figure, unit, bar, met }) => [
+  const head = ['work', 'raw limit in the same run', 'raw', 'Tidemark', 'figure', 'by CPU', 'bar', '']
+  const lines = measures.map(({ work, limit, raw, ours, of, figure, unit, cpu, bar, met }) => [
     work, limit, raw === null ? '–' : `${short(raw)} ${of}`, `${short(ours)} ${of}`,
     unit === '×' ? `${figure.toFixed(2)} ×` : `${short(figure)} ${unit}`,
+    cpu === null ? '' : `${cpu.toFixed(2)} ×`,
     bar === null ? '–' : unit === '×' ? `≥ ${bar}` : `≤ ${bar} ${unit}`, met === null ? '' : met ? 'met' : 'MISSED',
   ])
   const widths = head.map((title, at) => Math.max(title.length, ...lines.map((line) => line[at].length)))

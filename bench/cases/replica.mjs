@@ -8,7 +8,8 @@ export const replica = {
     const primary = await startPostgres()
     const copy = await primary.replica()
     try {
-      const result = await bench.child('replica.mjs', primary.url, copy.url, bench.sizes.turns * 40)
+      const { turns, page } = bench.sizes
+      const result = await bench.child('replica.mjs', primary.url, copy.url, turns * 40, page)
       const { lag, pages } = result
       const delay = (work, ms) => [
         amount(`${work}, median`, '–', { figure: median(ms) }, 'ms'),

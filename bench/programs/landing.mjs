@@ -1,8 +1,10 @@
 // node bench/programs/landing.mjs <store url> <records> <page size>: the store's commit beside the raw limit, as one JSON
 // line. Pages alternate between the two, so that a busy machine slows both; the median ratio of ten parts counts. Pages come
-// serialised and hashed, and only the transaction is timed. Both work in this thread.
+// serialised and hashed, and only the transaction is timed. Both work in this thread. Processor time is taken beside the wall's:
+// on a busy machine it is the steadier of the two, but it does not count waiting for the disk.
 import { Lander, landingOf, openBareStore } from '../lander.mjs'
 import { median } from '../measures.mjs'
+import { connectionCpu } from '../connection-cpu.mjs'
 import { openRaw } from '../raw/open.mjs'
 import { keyOf, pagesOf, PASSES, recordOf } from '../records.mjs'
 
@@ -22,6 +24,7 @@ async function measure(pass) {
   await lander.begin('replace')
   const pages = [...pagesOf(pass, count, size)]
   const times = []
+  const before = await connectionCpu(raw)
   for (const [at, page] of pages.entries()) {
     const records = page.map(([i, version]) => recordOf(i, version))
     const incoming = records.map((record) => landingOf(record))
@@ -31,11 +34,17 @@ async function measure(pass) {
     const write = () => timed(() => raw.write(bare))
     const [first, second] = at % 2 === 0 ? [write, commit] : [commit, write]
     const [one, other] = [await first(), await second()]
-    times.push({ rows: page.length, raw: at % 2 === 0 ? one : other, ours: at % 2 === 0 ? other : one })
+    const [bareTime, ourTime] = at % 2 === 0 ? [one, other] : [other, one]
+    times.push({ rows: page.length, raw: bareTime.ms, ours: ourTime.ms, rawCpu: bareTime.cpu, oursCpu: ourTime.cpu })
   }
   const ratios = parts(times, 10).map((part) => sum(part, 'raw') / sum(part, 'ours'))
   const rows = sum(times, 'rows')
-  const result = { ratio: median(ratios), raw: rate(rows, sum(times, 'raw')), ours: rate(rows, sum(times, 'ours')) }
+  const after = await connectionCpu(raw)
+  const cpuOf = (whose) => sum(times, `${whose}Cpu`) + after[whose] - before[whose]
+  const result = {
+    ratio: median(ratios), raw: rate(rows, sum(times, 'raw')), ours: rate(rows, sum(times, 'ours')),
+    cpuRatio: cpuOf('raw') / cpuOf('ours'),
+  }
   return pass === 'sweep1' ? { ...result, ...(await removal(times.at(-1))) } : result
 }
 
@@ -43,14 +52,15 @@ async function measure(pass) {
 async function removal({ ours, raw: page }) {
   const keys = Array.from({ length: count }, (_, i) => i).filter((i) => PASSES.sweep1(i) === null).map(keyOf)
   await raw.write(raw.prepare(keys.map((_, n) => recordOf(n * 100 + 99))))
-  const rawMs = await timed(() => raw.remove(keys))
+  const { ms: rawMs } = await timed(() => raw.remove(keys))
   return { swept: keys.length, sweepMs: ours, rawSweepMs: page + rawMs }
 }
 
 async function timed(act) {
-  const startedAt = performance.now()
+  const [startedAt, before] = [performance.now(), process.cpuUsage()]
   await act()
-  return performance.now() - startedAt
+  const { user, system } = process.cpuUsage(before)
+  return { ms: performance.now() - startedAt, cpu: (user + system) / 1_000 }
 }
 
 function parts(list, wanted) {

@@ -1,13 +1,14 @@
-// node bench/programs/replica.mjs <primary url> <replica url> <commits>: reading from a streaming replica and from its primary in
+// node bench/programs/replica.mjs <primary url> <replica url> <commits> <page size>: reading from a streaming replica and from its primary in
 // turns, as one JSON line. Both on one machine: the load that the replica takes off the primary does not show.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openPostgresStore } from '../../dist/stores/postgres/store.js'
 import { landings, Lander } from '../lander.mjs'
 
-const [url, replicaUrl, commits] = [process.argv[2], process.argv[3], Number(process.argv[4])]
+const [url, replicaUrl] = process.argv.slice(2)
+const [commits, size] = process.argv.slice(4).map(Number)
 const primary = await openPostgresStore({ url })
 const calm = await Lander.take(primary, 'calm')
-await calm.cycle(landings(0, 10_000))
+await calm.cycle(landings(0, size * 10))
 const replica = await openPostgresStore({ url: replicaUrl })
 
 /** From the moment a commit was answered until a reader at the store sees it. */
@@ -26,7 +27,7 @@ for (let n = 0; n < commits; n++) {
 const measured = new AbortController()
 const writers = Array.from({ length: 4 }, async (_, w) => {
   const lander = await Lander.take(await openPostgresStore({ url, tenant: `busy-${w}` }), 'busy')
-  for (let n = 0; !measured.signal.aborted; n++) await lander.cycle(landings(n * 1_000, 1_000))
+  for (let n = 0; !measured.signal.aborted; n++) await lander.cycle(landings(n * size, size))
   await lander.store.close()
 })
 for (let n = commits; n < commits * 1.5; n++) lag.busy.push(await seenAfter(replica, await calm.cycle(landings(n, 1, n + 1))))
@@ -37,7 +38,7 @@ await seenAfter(replica, await primary.position())
 const pages = { here: [], there: [] }
 for (let turn = 0; turn < 20; turn++) for (const [name, store] of [['here', primary], ['there', replica]]) {
   const from = performance.now()
-  for (let n = 0; n < 50; n++) await store.feed({ after: (n * 7_919) % 9_900, limit: 101, scanMax: 1 })
+  for (let n = 0; n < 50; n++) await store.feed({ after: (n * 7_919) % (size * 9.9), limit: 101, scanMax: 1 })
   pages[name].push(50 / ((performance.now() - from) / 1_000))
 }
 await Promise.all([primary.close(), replica.close()])

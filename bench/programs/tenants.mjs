@@ -38,10 +38,10 @@ async function addTenants(until) {
   return ms
 }
 
-/** A page of 100 new rows for one database of each of the first tenants, in turns, 100 commits a turn. */
+/** A page of 100 new rows for one database of each of the first tenants, in turns, 40 commits a turn. */
 async function commits(tenants) {
   const ms = []
-  for (let n = 0; n < turns * 100; n++) {
+  for (let n = 0; n < turns * 40; n++) {
     const [lander, database] = [landers[(n * 7) % tenants], DATABASES[n % DATABASES.length]]
     const page = landings(commits.next += 100, 100, 0, database)
     await lander.begin('incremental', [database])
