@@ -54,7 +54,8 @@ export class Bench {
 
   /** A program that serves until `act` is done; its first line is JSON for `act`. */
   async withServer(script, args, act) {
-    const server = fork(join(HERE, 'programs', script), args.map(String), { stdio: ['ignore', 'pipe', 'inherit', 'ipc'] })
+    const stdio = ['ignore', 'pipe', 'inherit', 'ipc']
+    const server = fork(join(HERE, 'programs', script), args.map(String), { stdio })
     const exited = new Promise((resolve) => server.once('exit', resolve))
     try {
       const line = new Promise((resolve) => server.stdout.once('data', (data) => resolve(String(data))))

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 
 const MS_PER_TICK = 10
 
-/** Milliseconds of processor time that a local PostgreSQL has spent on the raw connection and on the others; 0 elsewhere. */
+/** Milliseconds of processor time that a local PostgreSQL spent on the raw connection and on the others; else 0. */
 export async function connectionCpu({ client }) {
   if (client === undefined) return { raw: 0, ours: 0 }
   const { rows } = await client.query(`select pid, pid = pg_backend_pid() as raw from pg_stat_activity

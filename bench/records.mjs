@@ -1,5 +1,6 @@
 // About 350 bytes of JSON, different for every i; `version` changes the content.
-const NOTES = 'Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor incididunt ut labore et dolore'
+const NOTES =
+  'Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor incididunt ut labore et dolore'
 
 export function recordOf(i, version = 0) {
   return {

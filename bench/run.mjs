@@ -23,7 +23,8 @@ if (values.help) {
   console.log(`Cases: ${Object.keys(CASES).join(', ')}.
 Without --only all of them are run except ${SLOW.join(', ')}.
 Sizes: ${Object.entries(DEFAULTS).map(([name, size]) => `--${name} ${size}`).join(', ')}; --small for a quick check.
---postgres <url> uses a server that is there, with a database of its own for each case; --json prints one JSON document.`)
+--postgres <url> uses a server that is there, with a database of its own for each case.
+--json prints one JSON document.`)
   process.exit(0)
 }
 const wanted = values.only?.split(',') ?? Object.keys(CASES).filter((name) => !SLOW.includes(name))
@@ -32,10 +33,13 @@ if (unknown.length > 0) {
   console.error(`No such case: ${unknown.join(', ')}. There are ${Object.keys(CASES).join(', ')}.`)
   process.exit(2)
 }
-const given = Object.entries(sizeFlags).filter(([name]) => values[name] !== undefined).map(([name]) => [name, Number(values[name])])
+const named = Object.keys(sizeFlags).filter((name) => values[name] !== undefined)
+const given = named.map((name) => [name, Number(values[name])])
 const sizes = { ...(values.small ? SMALL : DEFAULTS), ...Object.fromEntries(given) }
 process.env.TIDEMARK_KEY ??= randomBytes(32).toString('base64')
-if (!existsSync(join(HERE, '../dist/index.js'))) spawnSync('npm', ['run', 'build'], { cwd: join(HERE, '..'), stdio: 'inherit' })
+if (!existsSync(join(HERE, '../dist/index.js'))) {
+  spawnSync('npm', ['run', 'build'], { cwd: join(HERE, '..'), stdio: 'inherit' })
+}
 
 const say = values.json ? () => {} : console.log
 const machine = { node: process.version, cores: cpus().length, load: loadavg()[0], sizes }

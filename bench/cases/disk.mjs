@@ -9,7 +9,8 @@ export const disk = {
     for (const [kind, name, log] of [['sqlite', 'SQLite', 'bytes written'], ['postgres', 'PostgreSQL', 'WAL']]) {
       const result = await bench.store(kind, (url) => bench.child('disk.mjs', url, records, page))
       details[kind] = result
-      const compare = (work, ours, raw) => ratio(`${name}: ${work}`, 'bare keyed table', { ratio: ours / raw, ours, raw }, 'B/row')
+      const compare = (work, ours, raw) =>
+        ratio(`${name}: ${work}`, 'bare keyed table', { ratio: ours / raw, ours, raw }, 'B/row')
       measures.push(
         compare('disk after the first load', result.first.disk, result.raw.disk),
         compare('disk after 100 % changed', result.changed100.disk, result.raw.disk),

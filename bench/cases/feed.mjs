@@ -3,10 +3,11 @@ import { compared, median, ratio } from '../measures.mjs'
 
 const LIMIT = 'bare HTTP server, the same bytes'
 const PER_COMMIT = 100
+const PLACES = { head: 'the newest page', middle: 'a page in the middle', walk: 'page after page, from the store' }
 
 /**
- * A page of 100 changes beside a bare server that sends the same bytes, at the head and in the middle of the log, with one
- * database and with many. A page that was read before comes from memory; walking reads every page from the store.
+ * A page of 100 changes beside a bare server that sends the same bytes, at the head and in the middle of the log, with
+ * one database and with many. A page that was read before comes from memory; walking reads every page from the store.
  */
 export const feed = {
   title: 'The feed on loopback: pages of 100 changes',
@@ -16,15 +17,17 @@ export const feed = {
       const result = await measureStore(bench, kind)
       details[kind] = result
       for (const [databases, rates] of Object.entries(result.rates)) {
-        const places = { head: 'the newest page', middle: 'a page in the middle', walk: 'page after page, from the store' }
-        for (const [place, label] of Object.entries(places)) {
+        for (const [place, label] of Object.entries(PLACES)) {
           const work = `${name}, ${databases} database${databases === '1' ? '' : 's'}: ${label}`
           measures.push(ratio(work, LIMIT, compared(rates[place], rates.bare), 'pages/s', 0.5))
         }
       }
       const [one, many] = Object.values(result.readMs)
       measures.push(
-        ratio(`${name}: reading a page, ${bench.sizes.databases} databases`, 'with one database', { ratio: one / many, ours: many, raw: one }, 'ms'),
+        ratio(
+          `${name}: reading a page, ${bench.sizes.databases} databases`, 'with one database',
+          { ratio: one / many, ours: many, raw: one }, 'ms',
+        ),
       )
     }
     return { ...details, measures }
@@ -39,7 +42,8 @@ async function measureStore(bench, kind) {
     const page = bench.file('page.json')
     writeFileSync(page, await (await ask(one)).text())
     return bench.withServer('feed-bare.mjs', [page], async (bare) => {
-      const load = async ({ port, key = '-' }, mode, starts) => (await bench.child('feed-load.mjs', port, key, seconds, mode, ...starts)).pages
+      const load = async ({ port, key = '-' }, mode, starts) =>
+        (await bench.child('feed-load.mjs', port, key, seconds, mode, ...starts)).pages
       const rates = {}
       const servers = [[1, one], [databases, many]]
       for (const [count] of servers) rates[count] = { bare: [], head: [], middle: [], walk: [] }
@@ -51,7 +55,8 @@ async function measureStore(bench, kind) {
           rates[count].walk.push(await load(server, 'walk', server.starts.spread))
         }
       }
-      return { rates, readMs: { 1: median(one.readMs), [databases]: median(many.readMs) }, pageBytes: readFileSync(page).length }
+      const readMs = { 1: median(one.readMs), [databases]: median(many.readMs) }
+      return { rates, readMs, pageBytes: readFileSync(page).length }
     })
   }))
 }

@@ -9,7 +9,9 @@ export const http = {
     const limit = 'one-thread sum of fetch, parse, land'
     return {
       ...result,
-      measures: [ratio('HTTP API → SQLite, end to end', limit, compared(result.rates, result.oneThread), 'rows/s', 0.9)],
+      measures: [
+        ratio('HTTP API → SQLite, end to end', limit, compared(result.rates, result.oneThread), 'rows/s', 0.9),
+      ],
     }
   },
 }

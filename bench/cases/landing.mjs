@@ -1,7 +1,8 @@
 import { ratio } from '../measures.mjs'
 
 const NAMES = {
-  first: 'first load', unchanged: 'the same again, unchanged', changed10: '10 % changed', changed100: '100 % changed', sweep1: 'a listing without 1 %',
+  first: 'first load', unchanged: 'the same again, unchanged', changed10: '10 % changed', changed100: '100 % changed',
+  sweep1: 'a listing without 1 %',
 }
 const STORES = {
   sqlite: { name: 'SQLite', limit: 'keyed insert per page', bars: { first: 0.7, unchanged: 2.5, changed10: 1 } },
@@ -21,7 +22,8 @@ async function land(bench, kind) {
   return {
     landing, cycles,
     measures: [
-      ...Object.entries(NAMES).map(([pass, work]) => ratio(`${name}: ${work}`, limit, landing[pass], 'rows/s', bars[pass])),
+      ...Object.entries(NAMES).map(([pass, work]) =>
+        ratio(`${name}: ${work}`, limit, landing[pass], 'rows/s', bars[pass])),
       ratio(
         `${name}: the page that sweeps ${swept} rows`, 'the page, and delete by keys',
         { ratio: rawSweepMs / sweepMs, ours: sweepMs, raw: rawSweepMs }, 'ms',

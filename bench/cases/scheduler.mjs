@@ -9,10 +9,12 @@ export const scheduler = {
     const { idleUsPerSync, peakMb, drainedMb, postgres, lastSmall, triggered, halfway } = result
     const bare = (name, ours) => {
       const raw = postgres.barePerSecond
-      return ratio(`PostgreSQL, 16 at once: ${name}`, 'update of one row by key', { ratio: ours / raw, ours, raw }, '/s')
+      const figures = { ratio: ours / raw, ours, raw }
+      return ratio(`PostgreSQL, 16 at once: ${name}`, 'update of one row by key', figures, '/s')
     }
     bench.say(`  half-way, cycles of each tenant: ${Object.values(halfway).join(', ')}`)
-    bench.say(`  ${syncs} triggered for one tenant, few for four others: the last of the few was number ${lastSmall} of ${triggered}`)
+    bench.say(`  ${syncs} triggered for one tenant, few for four others:`)
+    bench.say(`  the last of the few was number ${lastSmall} of ${triggered}`)
     return {
       ...result,
       measures: [

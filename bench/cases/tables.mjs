@@ -6,10 +6,11 @@ export const tables = {
     const { records, turns } = bench.sizes
     const result = await bench.withDatabase((url) => bench.child('tables.mjs', url, records, turns))
     const rates = (name) => result[name].map(({ rate }) => rate)
+    const cpuUs = Object.entries(result).map(([name, runs]) => [name, median(runs.map(({ cpu }) => cpu))])
     const measure = (work, name, bar) => ratio(work, 'COPY | COPY', compared(rates(name), rates('raw')), 'rows/s', bar)
     return {
       ...result,
-      cpuUs: Object.fromEntries(Object.entries(result).map(([name, runs]) => [name, median(runs.map(({ cpu }) => cpu))])),
+      cpuUs: Object.fromEntries(cpuUs),
       measures: [
         measure('PostgreSQL table → PostgreSQL', 'cycle', 0.5),
         measure('… of rows that must be decoded', 'decoded'),

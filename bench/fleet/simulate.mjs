@@ -1,6 +1,6 @@
-// node bench/fleet/simulate.mjs [tenants] [syncs of each] [processes] [places in each] [minutes]: a fleet under virtual time, with the
-// real runner and engine, as one JSON line. Every sync is due every hour and takes two seconds. All are due at once at first,
-// as after a standstill; ten minutes in, one process dies.
+// node bench/fleet/simulate.mjs [tenants] [syncs of each] [processes] [places in each] [minutes]: a fleet under
+// virtual time, with the real runner and engine, as one JSON line. Every sync is due every hour and takes two
+// seconds. All are due at once at first, as after a standstill; ten minutes in, one process dies.
 import { Worker } from '../../dist/index.js'
 import { syncsOf } from '../../dist/runner/declared-sync.js'
 import { Runner } from '../../dist/runner/runner.js'

@@ -1,5 +1,5 @@
-// node bench/programs/compaction.mjs <url> <entries> <seconds>: a long history that is compacted while pages are committed, by
-// its tenant and by another, before, during and after; as one JSON line.
+// node bench/programs/compaction.mjs <url> <entries> <seconds>: a long history that is compacted while pages are
+// committed, by its tenant and by another, before, during and after; as one JSON line.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { systemClock } from '../../dist/platform/clock.js'
 import { keepLog } from '../../dist/runner/keep-log.js'

@@ -1,5 +1,5 @@
-// node bench/programs/disk.mjs <store url> <records> <page size>: bytes per row on disk and bytes per row written, of the bare
-// table and of the store, as one JSON line.
+// node bench/programs/disk.mjs <store url> <records> <page size>: bytes per row on disk and bytes per row written,
+// of the bare table and of the store, as one JSON line.
 import { readFileSync, statSync } from 'node:fs'
 import { DatabaseSync } from '@photostructure/sqlite'
 import pg from 'pg'
@@ -40,7 +40,7 @@ async function measure(pass) {
   return { disk: ((await meter.disk()) - empty) / count, written: (after - written) / count }
 }
 
-/** The database file after a checkpoint. The bytes this process handed to the kernel: the log, and the file at checkpoints. */
+/** The file after a checkpoint. The bytes this process handed to the kernel: the log, and the file at checkpoints. */
 function sqliteMeter(file) {
   return {
     disk: (suffix = '') => {

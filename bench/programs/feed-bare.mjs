@@ -1,4 +1,5 @@
-// node bench/programs/feed-bare.mjs <file>: the raw limit of serving a page: a bare server that sends its bytes from memory.
+// node bench/programs/feed-bare.mjs <file>: the raw limit of serving a page: a bare server that sends its bytes from
+// memory.
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 

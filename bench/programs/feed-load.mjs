@@ -1,5 +1,5 @@
-// node bench/programs/feed-load.mjs <port> <key> <seconds> walk|stay <queries…>: asks for pages over eight connections, as fast
-// as they come. Bare sockets, so that the client is not the slower part.
+// node bench/programs/feed-load.mjs <port> <key> <seconds> walk|stay <queries…>: asks for pages over eight
+// connections, as fast as they come. Bare sockets, so that the client is not the slower part.
 import { connect } from 'node:net'
 
 const [port, key, seconds, mode, ...starts] = process.argv.slice(2)
@@ -12,7 +12,7 @@ let [pages, bytes] = [0, 0]
 await Promise.all(Array.from({ length: CONNECTIONS }, (_, n) => walk(starts[n % starts.length])))
 console.log(JSON.stringify({ pages: pages / Number(seconds), bytes: bytes / pages }))
 
-/** walk: from page to page by the cursor, and from the start again at the end. stay: the second page, again and again. */
+/** walk: from page to page by the cursor, and from the start again at the end. stay: always the second page. */
 function walk(start) {
   return new Promise((resolve, reject) => {
     const socket = connect(Number(port), '127.0.0.1')

@@ -1,5 +1,5 @@
-// node bench/programs/feed-server.mjs <store url> <entries> <databases> <entries of a commit>: the feed over so many entries,
-// committed to the databases in turns. Prints its port, its key and queries that begin in several places.
+// node bench/programs/feed-server.mjs <store url> <entries> <databases> <entries of a commit>: the feed over so many
+// entries, committed to the databases in turns. Prints its port, its key and queries that begin in several places.
 import { newApiKey } from '../../dist/server/api-key.js'
 import { createServer } from '../../dist/server/server.js'
 import { Lander, landings, openBareStore } from '../lander.mjs'

@@ -1,4 +1,5 @@
-// node bench/programs/http-server.mjs <records> <page size>: an API on loopback that serves pages from memory; prints its port.
+// node bench/programs/http-server.mjs <records> <page size>: an API on loopback that serves pages from memory;
+// prints its port.
 import { createServer } from 'node:http'
 import { recordOf } from '../records.mjs'
 

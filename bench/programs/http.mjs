@@ -1,5 +1,5 @@
-// node bench/programs/http.mjs <port> <file> <records> <page size> <turns>: fetch, parse, hash and landing each alone, then an
-// API to SQLite end to end, in turns; as one JSON line.
+// node bench/programs/http.mjs <port> <file> <records> <page size> <turns>: fetch, parse, hash and landing each
+// alone, then an API to SQLite end to end, in turns; as one JSON line.
 import { openStore, runCycle } from '../../dist/index.js'
 import { systemFetch } from '../../dist/platform/fetch.js'
 import { Lander, landingOf, openBareStore } from '../lander.mjs'

@@ -1,7 +1,8 @@
-// node bench/programs/landing.mjs <store url> <records> <page size>: the store's commit beside the raw limit, as one JSON
-// line. Pages alternate between the two, so that a busy machine slows both; the median ratio of ten parts counts. Pages come
-// serialised and hashed, and only the transaction is timed. Both work in this thread. Processor time is taken beside the wall's:
-// on a busy machine it is the steadier of the two, but it does not count waiting for the disk.
+// node bench/programs/landing.mjs <store url> <records> <page size>: the store's commit beside the raw limit, as one
+// JSON line. Pages alternate between the two, so that a busy machine slows both; the median ratio of ten parts
+// counts. Pages come serialised and hashed, and only the transaction is timed. Both work in this thread. Processor
+// time is taken beside the wall's: on a busy machine it is the steadier of the two, but it does not count waiting
+// for the disk.
 import { Lander, landingOf, openBareStore } from '../lander.mjs'
 import { median } from '../measures.mjs'
 import { connectionCpu } from '../connection-cpu.mjs'
@@ -30,7 +31,8 @@ async function measure(pass) {
     const incoming = records.map((record) => landingOf(record))
     const bare = raw.prepare(records)
     const last = at === pages.length - 1
-    const commit = () => timed(() => (last ? lander.complete(incoming, { maxShare: 0.5, allowEmpty: false }) : lander.continue(incoming)))
+    const sweep = { maxShare: 0.5, allowEmpty: false }
+    const commit = () => timed(() => (last ? lander.complete(incoming, sweep) : lander.continue(incoming)))
     const write = () => timed(() => raw.write(bare))
     const [first, second] = at % 2 === 0 ? [write, commit] : [commit, write]
     const [one, other] = [await first(), await second()]

@@ -1,5 +1,5 @@
-// node bench/programs/queries.mjs <store url> <records> <page size> <turns>: queries on the copy and on a table of the user's
-// with the same columns, in turns; as one JSON line. The median of each counts.
+// node bench/programs/queries.mjs <store url> <records> <page size> <turns>: queries on the copy and on a table of
+// the user's with the same columns, in turns; as one JSON line. The median of each counts.
 import { DatabaseSync } from '@photostructure/sqlite'
 import pg from 'pg'
 import { Lander, landingOf, openBareStore } from '../lander.mjs'
@@ -48,8 +48,8 @@ async function load() {
 
 function openSqlite(file) {
   const opened = new DatabaseSync(file)
-  opened.exec(`create table own (id text not null primary key, name text, email text, city text, country text, balance real,
-      active boolean, created_at datetime, updated_at datetime, notes text);
+  opened.exec(`create table own (id text not null primary key, name text, email text, city text, country text,
+      balance real, active boolean, created_at datetime, updated_at datetime, notes text);
     insert into own select ${MEMBERS} from accounts;
     create index own_by_name on own (name); create index accounts_by_name on accounts (name);
     analyze; pragma wal_checkpoint(truncate)`)

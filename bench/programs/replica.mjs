@@ -1,5 +1,6 @@
-// node bench/programs/replica.mjs <primary url> <replica url> <commits> <page size>: reading from a streaming replica and from its primary in
-// turns, as one JSON line. Both on one machine: the load that the replica takes off the primary does not show.
+// node bench/programs/replica.mjs <primary url> <replica url> <commits> <page size>: reading from a streaming
+// replica and from its primary in turns, as one JSON line. Both on one machine: the load that the replica takes off
+// the primary does not show.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openPostgresStore } from '../../dist/stores/postgres/store.js'
 import { landings, Lander } from '../lander.mjs'

@@ -1,5 +1,6 @@
-// node bench/programs/scheduler.mjs <syncs per tenant> <seconds> <postgres url>: one process with five tenants, as one JSON line.
-// The store is in memory and the source answers at once, so that the scheduler and the engine around it are measured.
+// node bench/programs/scheduler.mjs <syncs per tenant> <seconds> <postgres url>: one process with five tenants, as
+// one JSON line. The store is in memory and the source answers at once, so that the scheduler and the engine around
+// it are measured.
 import { openSqliteStore } from '../../dist/stores/sqlite/store.js'
 import { openPostgresStore } from '../../dist/stores/postgres/store.js'
 import { Worker } from '../../dist/index.js'

@@ -2,8 +2,8 @@ import pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import { copyData } from '../../dist/stores/postgres/copy.js'
 
-const COLUMNS = `id text collate "C" primary key, name text, email text, city text, country text, balance double precision,
-  active boolean, created_at timestamptz, updated_at timestamptz, notes text`
+const COLUMNS = `id text collate "C" primary key, name text, email text, city text, country text,
+  balance double precision, active boolean, created_at timestamptz, updated_at timestamptz, notes text`
 const TYPES = [
   'text', 'text', 'text', 'text', 'text', 'double precision', 'boolean', 'timestamptz', 'timestamptz', 'text',
 ]

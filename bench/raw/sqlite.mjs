@@ -3,8 +3,8 @@ import { DatabaseSync } from '@photostructure/sqlite'
 const COLUMNS = `id text not null primary key, name text, email text, city text, country text, balance real,
   active boolean, created_at datetime, updated_at datetime, notes text`
 // The settings of the store.
-const SETTINGS = `pragma page_size = 8192; pragma journal_mode = wal; pragma synchronous = full; pragma cache_size = -8192;
-  pragma wal_autocheckpoint = 2000`
+const SETTINGS = `pragma page_size = 8192; pragma journal_mode = wal; pragma synchronous = full;
+  pragma cache_size = -8192; pragma wal_autocheckpoint = 2000`
 
 /** One prepared statement, a keyed table, a transaction per page. */
 export class RawSqlite {

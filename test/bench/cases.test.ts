@@ -9,11 +9,13 @@ test.each(CASES_WITHOUT)('bench --only %s runs to its end and has its figures', 
 })
 
 test('every case of the bench has a test', () => {
-  const help = execFileSync(process.execPath, [resolve(import.meta.dirname, '../../bench/run.mjs'), '--help'], { encoding: 'utf8' })
+  const program = resolve(import.meta.dirname, '../../bench/run.mjs')
+  const help = execFileSync(process.execPath, [program, '--help'], { encoding: 'utf8' })
   const listed = /^Cases: (.*)\.$/m.exec(help)![1]!.split(', ')
   expect([...CASES_WITHOUT, ...CASES_WITH_POSTGRES].toSorted()).toEqual(listed.toSorted())
 })
 
 test('an unknown case ends with code 2 and the names there are', async () => {
-  await expect(runCase('sqlight')).rejects.toMatchObject({ code: 2, stderr: expect.stringContaining('sqlite, postgres') })
+  const names = expect.stringContaining('sqlite, postgres') as string
+  await expect(runCase('sqlight')).rejects.toMatchObject({ code: 2, stderr: names })
 })

@@ -12,7 +12,8 @@ import { blocksOf } from './blocks.ts'
 
 const server = inject('postgresUrl')
 const run = promisify(execFile)
-const [worker, runSync, config, pull, shownColumns, query, indexSql, shownPlan, foreignKeySql, uniqueSql] = blocksOf('docs/guides/orm.md').map(({ text }) => text)
+const [worker, runSync, config, pull, shownColumns, query, indexSql, shownPlan, foreignKeySql, uniqueSql] =
+  blocksOf('docs/guides/orm.md').map(({ text }) => text)
 
 interface Customer {
   readonly id: number
@@ -63,7 +64,8 @@ describe.skipIf(server === '')('docs/guides/orm.md, block by block', () => {
     return (await run(process.execPath, args, { cwd: project.folder, env: { ...process.env, ...env } })).stdout
   }
 
-  const rows = async (sql: string): Promise<unknown[]> => (await client.query<unknown[]>({ text: sql, rowMode: 'array' })).rows.flat()
+  const rows = async (text: string): Promise<unknown[]> =>
+    (await client.query<unknown[]>({ text, rowMode: 'array' })).rows.flat()
 
   async function explain(): Promise<string> {
     const results = (await client.query<Record<string, string>>(indexSql!.split('\n').at(-2)!)).rows
@@ -78,16 +80,18 @@ describe.skipIf(server === '')('docs/guides/orm.md, block by block', () => {
     expect(schema).toContain(shownColumns)
     expect(schema).toMatch(/key: text\("_key"\)\.primaryKey\(\)\.notNull\(\)/)
     project.write('query.mjs', query!)
-    const script = `await (await import('jiti')).createJiti(import.meta.url).import(${JSON.stringify(join(project.folder, 'query.mjs'))})`
+    const file = JSON.stringify(join(project.folder, 'query.mjs'))
+    const script = `await (await import('jiti')).createJiti(import.meta.url).import(${file})`
     expect(JSON.parse(await node('--input-type=module', '-e', script))).toEqual([
-      { id: 7, name: 'Customer 7', signedUpAt: '2026-11-01 08:30:00+00' }, { id: 107, name: 'Customer 107', signedUpAt: '2026-11-01 08:30:00+00' },
+      { id: 7, name: 'Customer 7', signedUpAt: '2026-11-01 08:30:00+00' },
+      { id: 107, name: 'Customer 107', signedUpAt: '2026-11-01 08:30:00+00' },
     ])
   })
 
   test('an index of the user is used by the planner, and stays through commits and reopening', async () => {
     await client.query(indexSql!)
     expect(await explain()).toContain(shownPlan!.trim())
-    const changed = customers(5_100).map((customer) => (customer.id === 4_321 ? { ...customer, name: 'Renamed' } : customer))
+    const changed = customers(5_100).map((one) => (one.id === 4_321 ? { ...one, name: 'Renamed' } : one))
     expect(await sync(changed)).toMatchObject({ code: 0 })
     expect(await explain()).toContain(shownPlan!.trim())
     await client.query('set enable_seqscan = off')
@@ -100,17 +104,19 @@ describe.skipIf(server === '')('docs/guides/orm.md, block by block', () => {
     await client.query(uniqueSql!)
     const renamed = customers(5_000).map((customer) => ({ ...customer, name: `${customer.name} II` }))
     expect(await sync(renamed)).toMatchObject({ code: 0 })
-    expect(await rows('select name from customers join notes on customer = _key order by notes.id')).toEqual(['Customer 7 II', 'Customer 8 II'])
+    const noted = 'select name from customers join notes on customer = _key order by notes.id'
+    expect(await rows(noted)).toEqual(['Customer 7 II', 'Customer 8 II'])
     expect(await sync(renamed.filter(({ id }) => id !== 7))).toMatchObject({ code: 0 })
     expect(await rows('select customer from notes')).toEqual(['8'])
     expect(await rows('select customer_id from visits order by at')).toEqual([null, '8'])
   })
 
-  test('a foreign key that refuses the delete fails the commit, and the sync continues when the reference is gone', async () => {
+  test('a foreign key that refuses the delete fails the commit until the reference is gone', async () => {
     await client.query(foreignKeySql!.replace(' on delete cascade', ''))
     const { code, stdout, stderr } = await sync(customers(5_000).filter(({ id }) => id !== 7))
     expect(code).not.toBe(0)
     expect(stdout + stderr).toMatch(/foreign key/)
+    expect((await project.run('status', { env })).stdout).toMatch(/foreign key/)
     expect(await rows('select count(*)::int from customers')).toEqual([5_000])
     await client.query("delete from notes where customer = '7'")
     expect(await sync(customers(5_000).filter(({ id }) => id !== 7))).toMatchObject({ code: 0 })
