@@ -50,9 +50,10 @@ export function compileSchema(database: string, schema: unknown): CompiledSchema
 export function jsonSchemaOf(schema: Schema): JsonSchema | null {
   if (!isStandardSchema(schema)) return schema
   const { jsonSchema } = schema['~standard'] as { readonly jsonSchema?: { input(options: { target: string }): JsonSchema } }
-  const { toJsonSchema } = schema as { readonly toJsonSchema?: () => JsonSchema }
+  // The methods of arktype and of zod before it had the one above.
+  const { toJsonSchema, toJSONSchema } = schema as { readonly toJsonSchema?: () => JsonSchema; readonly toJSONSchema?: () => JsonSchema }
   try {
-    return jsonSchema?.input({ target: 'draft-2020-12' }) ?? toJsonSchema?.call(schema) ?? null
+    return jsonSchema?.input({ target: 'draft-2020-12' }) ?? toJsonSchema?.call(schema) ?? toJSONSchema?.call(schema) ?? null
   } catch {
     // It holds something that JSON has no word for.
     return null

@@ -8,6 +8,7 @@ import { ownerOf } from './owner.ts'
 import type { Schedule } from './schedule.ts'
 import { compileSchema, type Schema } from './schema.ts'
 import { declareSync, type SyncDeclaration, type SyncOptions } from './sync-options.ts'
+import { shapeOfSchema } from './table-shape.ts'
 import { anchorOf, checkTrackSource, type TrackOptions } from './track-options.ts'
 import { checkWebhookOptions, type WebhookOptions } from './webhook-options.ts'
 import type { DeclaredWebhook } from '../webhooks/inbound.ts'
@@ -28,6 +29,11 @@ export interface DatabaseOptions {
    * set apart until `tidemark schema apply` makes room.
    */
   schemaChanges?: SchemaMode
+  /**
+   * The members of the records that make up the key: their columns are not null and unique together. A record without one of them
+   * is quarantined. Where it is not given, the source may know.
+   */
+  key?: readonly string[]
 }
 
 const SCHEMA_MODES: readonly SchemaMode[] = ['evolve', 'freeze', 'quarantine']
@@ -137,15 +143,18 @@ export class Worker {
   database(name: string, options: DatabaseOptions = {}): DatabaseHandle {
     checkDatabaseName(name)
     this.#checkFree('database', name)
-    refuseUnknown('SCHEMA_INVALID', `Database "${name}"`, options, ['schema', 'resourceType', 'schemaChanges'])
+    refuseUnknown('SCHEMA_INVALID', `Database "${name}"`, options, ['schema', 'resourceType', 'schemaChanges', 'key'])
     if (options.resourceType !== undefined) checkName('resource type', options.resourceType)
+    if (options.key !== undefined) checkKey(name, options.key)
     const compiled = options.schema === undefined ? null : compileSchema(name, options.schema)
     const handle = Object.freeze({ kind: 'database', name } as const)
     const { schemaChanges } = options
     if (schemaChanges !== undefined && !SCHEMA_MODES.includes(schemaChanges)) {
       throw new SyncError('SCHEMA_INVALID', `Database "${name}": schemaChanges is ${shown(schemaChanges)}; it may be ${SCHEMA_MODES.join(', ')}.`)
     }
-    const plan = { name, ...(compiled !== null && { validate: compiled.validate }), ...(schemaChanges !== undefined && { schemaChanges }) }
+    const validate = options.key === undefined ? compiled?.validate : withKey(options.key, compiled?.validate)
+    const shape = shapeOfSchema(options.schema, options.key)
+    const plan: DatabasePlan = { name, ...(validate !== undefined && { validate }), ...(shape !== undefined && { shape }), ...(schemaChanges !== undefined && { schemaChanges }) }
     this.#databases.set(name, { handle, plan, schema: compiled?.kind ?? null, declared: options.schema, resourceType: options.resourceType })
     this.#take('database', name)
     return handle
@@ -336,6 +345,20 @@ export class Worker {
   #take(kind: string, name: string): void {
     const kinds = this.#names.get(name.toLowerCase()) ?? new Map<string, string>()
     this.#names.set(name.toLowerCase(), kinds.set(kind, `${kind} "${name}"`))
+  }
+}
+
+function checkKey(database: string, key: unknown): void {
+  const isKey = Array.isArray(key) && key.length > 0 && new Set(key).size === key.length && key.every((name) => typeof name === 'string' && name !== '')
+  if (!isKey) throw new SyncError('SCHEMA_INVALID', `Database "${database}": \`key\` is ${shown(key)}; it lists the members that make up the key.`)
+}
+
+/** A record without its key has no place among rows whose key columns are not null. */
+function withKey(key: readonly string[], validate: DatabasePlan['validate']): NonNullable<DatabasePlan['validate']> {
+  return (record) => {
+    const missing = key.find((name) => !Object.hasOwn(record, name) || record[name] === null || record[name] === undefined)
+    if (missing !== undefined) return `${missing}: it is part of the key, and the record has no value for it`
+    return validate?.(record) ?? null
   }
 }
 

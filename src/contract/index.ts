@@ -6,9 +6,9 @@ export type { AsOf, Change, CycleFacts, Execute, Lookup, Mode, Pacing, Page, Sec
 export { NEVER_RUN } from './checkpoint.ts'
 export type { BackfillNeed, Checkpoint, Inflight, LastError, Lease, Outline, StateText, SyncRef } from './checkpoint.ts'
 export type {
-  Acquired, AcquireRequest, Action, BeginRequest, Begun, ChangesQuery, Column, ColumnKind, ColumnType, Commit,
+  Acquired, AcquireRequest, Action, BeginRequest, Begun, ChangesQuery, Column, ColumnKind, Commit,
   CommitOutcome, CycleRecord, CycleReport, DatabaseInfo, Ear, Erased, Held, Landing, LandingCounts, Listening, Listing, LogEntry, Move, Occupied,
-  Row, ScalarType, Standing, Standings, StandingsQuery, StopReason, Store, Sweep,
+  Row, Standing, Standings, StandingsQuery, StopReason, Store, Sweep,
 } from './store.ts'
 export type { ApiKeyStore } from './store/api-keys.ts'
 export type { AuditEntry, AuditLog, Trail, TrailEntry, TrailQuery } from './store/audit.ts'
@@ -26,6 +26,8 @@ export type { SchemaStore } from './store/schemas.ts'
 export type {
   ColumnChange, SchemaChangeRequest, SchemaChangeState, SchemaColumn, SchemaDrift, SchemaInfo, SchemaMode, SchemaPhase, SchemaStep, WaitingMember,
 } from './schema.ts'
+export { SCALAR_TYPES } from './table-shape.ts'
+export type { ColumnType, CommitShape, ScalarType, ShapeColumn, TableShape, TypeOrigin } from './table-shape.ts'
 export type { Consumer, ConsumerName } from './consumers.ts'
 export type { QuerySyntax, Selection, SelectOptions, StoreDriver, StoreLocation, StoreOpenOptions } from './store-driver.ts'
 export type {

@@ -1,5 +1,6 @@
 import type { JsonObject } from './json.ts'
 import type { Clock, Log, Random } from './ports.ts'
+import type { TableShape } from './table-shape.ts'
 
 /** An upsert or a delete of one key. */
 export type Change =
@@ -54,6 +55,11 @@ export interface Page<State = unknown> {
    * the engine. In replace mode only the last page's counts.
    */
   tidemark?: string | null | undefined
+  /**
+   * Types of the records' members as the source's metadata tells them, by database. They count where no schema is declared.
+   * Set it on every page where they are at hand: metadata is read at most once per cycle for it.
+   */
+  tables?: readonly TableShape[] | undefined
   /** How many records follow this page, where the source counts them: only to say how long it will take. */
   left?: number
 }

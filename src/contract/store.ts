@@ -15,6 +15,7 @@ import type { WebhookStore } from './store/webhooks.ts'
 import type { InboundStore } from './store/inbound.ts'
 import type { SchemaMode } from './schema.ts'
 import type { SchemaStore } from './store/schemas.ts'
+import type { CommitShape } from './table-shape.ts'
 
 /**
  * What a store promises. Bound to one tenant: no method takes a tenant, so none can take a wrong one (invariant 10).
@@ -141,6 +142,8 @@ export interface Commit {
   readonly quarantined: readonly Quarantined[]
   /** Top-level members seen in the landings' records, by database; the store adds what is new to its view. */
   readonly columns: Readonly<Record<string, readonly Column[]>>
+  /** Types and keys that are declared, or known from the source: on the first page of a cycle and where they change. */
+  readonly shapes?: readonly CommitShape[]
   /**
    * The tenant's sequence known before this page was asked for. A row another sync wrote later than that was written
    * while the page was being read, so the two cannot be ordered by reading time.
@@ -255,23 +258,6 @@ export type Landing =
 
 /** `bigint`: an integer beyond 64 bits. */
 export type ColumnKind = 'bigint' | 'boolean' | 'integer' | 'json' | 'number' | 'string'
-
-/**
- * The type of a column of the copy.
- *
- *   bigint, double, numeric   a JSON number: an integer of 64 bits, a double, any other number with all its digits
- *   decimal                   a text of digits such as "1.50", as databases and APIs write exact numbers
- *   timestamp, datetime       a text: an instant with a zone (RFC 3339), or a date and time without one
- *   date, time                a text: `2026-01-31`, `12:00:00`
- *   uuid                      a text, in small letters
- *   bytes                     a text in base64
- *   json                      an object, a list, or any other value
- *   text[], bigint[], …       a list of values of that type and of nulls
- */
-export type ColumnType = ScalarType | `${ScalarType}[]`
-
-export type ScalarType =
-  | 'bigint' | 'boolean' | 'bytes' | 'date' | 'datetime' | 'decimal' | 'double' | 'json' | 'numeric' | 'text' | 'time' | 'timestamp' | 'uuid'
 
 export interface Column {
   readonly name: string

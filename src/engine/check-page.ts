@@ -1,5 +1,6 @@
-import { SyncError, type Change, type JsonValue, type Page, type StateText } from '../contract/index.ts'
+import { SyncError, type Change, type JsonValue, type Page, type StateText, type TableShape } from '../contract/index.ts'
 import { canonicalInstant } from '../values/instant.ts'
+import { findShapeFault } from './table-shapes.ts'
 
 /** A page whose shape is sound; its records are looked at later, one by one. */
 export interface CheckedPage {
@@ -14,6 +15,7 @@ export interface CheckedPage {
   readonly tidemark: string | null | undefined
   /** Null when the source does not count. */
   readonly left: number | null
+  readonly tables: readonly TableShape[]
 }
 
 export function checkPage(sync: string, page: Page, stateBytesMax: number): CheckedPage {
@@ -25,6 +27,8 @@ export function checkPage(sync: string, page: Page, stateBytesMax: number): Chec
     throw invalid(sync, 'returned a page whose `stopWord` is not a word of small letters, digits and `_`')
   }
   if (page.left !== undefined && !(Number.isSafeInteger(page.left) && page.left >= 0)) throw invalid(sync, `returned a page whose \`left\` is no whole number from 0 up`)
+  const shapeFault = page.tables === undefined ? null : findShapeFault(page.tables)
+  if (shapeFault !== null) throw invalid(sync, `returned a page whose \`tables\` ${shapeFault}`)
   const tidemark = page.tidemark === undefined || page.tidemark === null ? page.tidemark : tidemarkOf(sync, page.tidemark)
   if (page.hasMore && page.nextState === undefined) {
     throw new SyncError('STATE_MISSING', `${sync}: the page says \`hasMore: true\` but has no \`nextState\` to ask the next one with.`)
@@ -32,7 +36,7 @@ export function checkPage(sync: string, page: Page, stateBytesMax: number): Chec
   const state = page.nextState === undefined ? null : stateText(sync, page.nextState, stateBytesMax)
   return {
     changes: page.changes, hasMore: page.hasMore, state, scope: page.scope ?? null, tidemark,
-    stopWord: page.hasMore ? null : (page.stopWord ?? null), isLog: page.isLog === true, left: page.left ?? null,
+    stopWord: page.hasMore ? null : (page.stopWord ?? null), isLog: page.isLog === true, left: page.left ?? null, tables: page.tables ?? [],
   }
 }
 

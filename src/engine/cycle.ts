@@ -374,6 +374,7 @@ class Cycle {
       landings: prepared.landings,
       quarantined: prepared.quarantined,
       columns: prepared.columns,
+      ...(prepared.shapes.length > 0 && { shapes: prepared.shapes }),
       readFrom: request.readFrom,
       upstreamToleranceMs: this.#plan.upstreamToleranceMs,
       ...(this.#plan.mode === 'replace' && { listing: this.#listingOf(checked) }),

@@ -151,7 +151,7 @@ export class PageReader {
 
   async #take(request: PageRequest, trace: PageTrace, page: Page, times: AnswerTimes | null): Promise<ReadPage> {
     const checked = checkPage(this.#plan.sync, page, this.#plan.limits.stateBytesMax)
-    return { request, trace, checked, prepared: await this.#preparer.prepare(checked.changes), times }
+    return { request, trace, checked, prepared: await this.#preparer.prepare(checked.changes, checked.tables), times }
   }
 
   #context(asking: Asking, signal: AbortSignal): SyncContext {

@@ -1,5 +1,7 @@
 import { hash } from 'node:crypto'
-import { SyncError, type Change, type Column, type ErrorCode, type JsonObject, type Landing, type Quarantined } from '../contract/index.ts'
+import {
+  SyncError, type Change, type Column, type CommitShape, type ErrorCode, type JsonObject, type Landing, type Quarantined, type TableShape,
+} from '../contract/index.ts'
 import { maskSecrets } from '../redaction/known-secrets.ts'
 import { canonicalInstant } from '../values/instant.ts'
 import { stringifyJson } from '../values/json.ts'
@@ -8,12 +10,15 @@ import { nameOf } from './check-page.ts'
 import { findKeyFault, findRecordFault, findTextFault, writeRecord } from './inspect-record.ts'
 import { RecordShapes } from './record-shapes.ts'
 import type { DatabasePlan, Limits } from './sync-plan.ts'
+import { TableShapes } from './table-shapes.ts'
 
 /** A page ready for the door: every record serialised and hashed once, what cannot be landed set apart with the reason. */
 export interface PreparedPage {
   readonly landings: Landing[]
   readonly quarantined: Quarantined[]
   readonly columns: Record<string, Column[]>
+  /** Those that are not committed yet. */
+  readonly shapes: CommitShape[]
   /** The newest source time among the upserts on this page. */
   readonly newest: string | null
   readonly lastCursor: string | null
@@ -26,15 +31,17 @@ export class PagePreparer {
   readonly #home: string
   readonly #limits: Limits
   readonly #landed = new RecordShapes()
+  readonly #shapes: TableShapes
 
   constructor(sync: string, databases: readonly DatabasePlan[], limits: Limits) {
     this.#sync = sync
     this.#databases = new Map(databases.map((database) => [database.name, database]))
     this.#home = databases[0]!.name
     this.#limits = limits
+    this.#shapes = new TableShapes(sync, databases)
   }
 
-  async prepare(changes: readonly Change[]): Promise<PreparedPage> {
+  async prepare(changes: readonly Change[], tables: readonly TableShape[] = []): Promise<PreparedPage> {
     const landings: Array<Landing | null> = []
     const quarantined: Quarantined[] = []
     const met = new RecordShapes()
@@ -75,12 +82,15 @@ export class PagePreparer {
       const bad = quarantined.findIndex((item) => item.key === prepared.key && item.database === prepared.database)
       if (bad !== -1) quarantined.splice(bad, 1)
     }
-    return { landings: landings.filter((landing) => landing !== null), quarantined, columns: met.columns(), newest, lastCursor }
+    const columns = met.columns()
+    const shapes = this.#shapes.with(tables, columns)
+    return { landings: landings.filter((landing) => landing !== null), quarantined, columns, shapes, newest, lastCursor }
   }
 
   /** Only now: a page that is read again reports its members again. */
-  landed({ columns }: PreparedPage): void {
+  landed({ columns, shapes }: PreparedPage): void {
     this.#landed.add(columns)
+    this.#shapes.committed(shapes)
   }
 
   /** What came written, and of which nothing but its text can be at fault. */

@@ -1,4 +1,4 @@
-import type { Commit, Execute, JsonObject, Lookup, Mode, SchemaMode, SyncContext } from '../contract/index.ts'
+import type { Commit, Execute, JsonObject, Lookup, Mode, SchemaMode, SyncContext, TableShape } from '../contract/index.ts'
 
 /** A sync as the engine runs it: everything declared has become a value, nothing is looked up by name any more. */
 export interface SyncPlan {
@@ -46,6 +46,8 @@ export interface DatabasePlan {
   readonly owner?: string
   /** Null when the record fits, else what does not. Absent without a schema. */
   readonly validate?: (record: JsonObject) => string | null | Promise<string | null>
+  /** The types of the columns as they are declared. */
+  readonly shape?: TableShape
   /** What happens to a record that its columns do not fit; `evolve` when absent. */
   readonly schemaChanges?: SchemaMode
 }

@@ -3,6 +3,7 @@ import { inFile, type PlantedBug } from './planted-bug.ts'
 const JUDGE = ['test/values/judge.test.ts', 'test/stores/sqlite.test.ts']
 const SQLITE = ['test/stores/sqlite.test.ts']
 const POSTGRES = ['test/stores/postgres.pg.test.ts']
+const SHAPES = ['test/stores/tables/shapes.pg.test.ts']
 
 export const STORE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/kit/judge.ts', JUDGE, [
@@ -335,10 +336,20 @@ export const STORE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/postgres/table.ts', POSTGRES, [
     [
       'a new column counts for rows that were there before',
-      'growColumns(table.columns, records, since, { reserved: [',
-      'growColumns(table.columns, records, 0, { reserved: [',
+      'growColumns(table.columns, records, since, { reserved: [...RESERVED, ...foreign]',
+      'growColumns(table.columns, records, 0, { reserved: [...RESERVED, ...foreign]',
     ],
   ], 'XD24'),
+  ...inFile('src/stores/kit/tables/encode-record.ts', SHAPES, [
+    ['a uuid in capital letters is taken for one in small letters', 'isUuid(keepsText ? value.toLowerCase() : value)', 'isUuid(value.toLowerCase())'],
+    ['a number near zero is bound as zero', 'value >= doubleMin', 'value >= 0'],
+  ]),
+  ...inFile('src/stores/kit/tables/key-columns.ts', SHAPES, [
+    ['a key is enforced on a table that has rows', 'if (!isEmpty) return', 'if (isEmpty && !isEmpty) return'],
+  ]),
+  ...inFile('src/stores/kit/tables/grow-columns.ts', SHAPES, [
+    ['a declared type that the column does not have is reported with every cycle', '&& column.wanted !== before?.wanted', ''],
+  ]),
   ...inFile('src/stores/postgres/registry.ts', POSTGRES, [
     ['a held lease is taken over', 'entry.held_until! > entry.now', 'entry.held_until! < entry.now'],
     [

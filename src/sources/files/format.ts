@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../contract/index.ts'
+import type { JsonObject, ShapeColumn } from '../../contract/index.ts'
 import type { OpenFile } from './folder.ts'
 import type { Place } from './state.ts'
 
@@ -11,8 +11,11 @@ export interface FileRow {
   readonly bytes: number
 }
 
-/** Reads rows from a place on. Throws UnreadableFile when what follows cannot be trusted. */
-export type ReadRows = (file: OpenFile, from: Place, rowsMax: number) => AsyncIterable<FileRow>
+/**
+ * Reads rows from a place on. Throws UnreadableFile when what follows cannot be trusted. A format that tells the types of its
+ * columns calls `onColumns` before the first row.
+ */
+export type ReadRows = (file: OpenFile, from: Place, rowsMax: number, onColumns?: (columns: readonly ShapeColumn[]) => void) => AsyncIterable<FileRow>
 
 /** The file itself is at fault, and reading it again would not help. Messages name the place, never a value. */
 export class UnreadableFile extends Error {

@@ -1,14 +1,19 @@
 import { parquetMetadataAsync, parquetReadObjects, parquetSchema, type AsyncBuffer, type Compressors, type FileMetaData, type SchemaElement, type SchemaTree } from 'hyparquet'
-import { SyncError, type JsonObject, type JsonValue } from '../../contract/index.ts'
+import { SyncError, type ColumnType, type JsonObject, type JsonValue } from '../../contract/index.ts'
 import { parseJson } from '../../values/json.ts'
 import type { OpenFile } from './folder.ts'
 import { setMember, UnreadableFile, type FileRow, type ReadRows } from './format.ts'
 
 /** Rows are found by their number; one row group is held in memory. */
-export const parquetRows: ReadRows = async function* rows(file, from, rowsMax) {
+export const parquetRows: ReadRows = async function* rows(file, from, rowsMax, onColumns) {
   const buffer = bufferOf(file)
   const metadata = await understood(() => parquetMetadataAsync(buffer))
   const compressors = await compressorsFor(metadata)
+  const shape = parquetSchema(metadata).children.flatMap(({ element, children }) => {
+    const type = children.length > 0 ? null : columnTypeOf(element)
+    return type === null ? [] : [{ name: element.name, type }]
+  })
+  onColumns?.(shape)
   const columns = columnsOf(metadata)
   const total = Number(metadata.num_rows)
   for (let row = from.row; row < total; row += rowsMax) {
@@ -78,6 +83,39 @@ function columnsOf(metadata: FileMetaData): ParquetColumn[] {
     const { logical_type } = element
     return { name: element.name, scale: null, isLocal: logical_type?.type === 'TIMESTAMP' && !logical_type.isAdjustedToUTC }
   })
+}
+
+/** Null where only the values tell: lists, groups, and intervals. */
+function columnTypeOf(element: SchemaElement): ColumnType | null {
+  const { type, converted_type: converted, logical_type: logical, repetition_type: repetition } = element
+  if (repetition === 'REPEATED') return null
+  if (isDecimal(element)) return 'decimal'
+  if (logical?.type === 'TIMESTAMP') return logical.isAdjustedToUTC ? 'timestamp' : 'datetime'
+  switch (converted) {
+    case 'UTF8':
+    case 'ENUM':
+      return 'text'
+    case 'JSON':
+    case 'BSON':
+      return 'json'
+    case 'DATE':
+      return 'date'
+    case 'TIMESTAMP_MILLIS':
+    case 'TIMESTAMP_MICROS':
+      return 'timestamp'
+    case 'UINT_64':
+      return 'numeric'
+    case 'INTERVAL':
+    case 'TIME_MILLIS':
+    case 'TIME_MICROS':
+      return null
+    default:
+      return logical === undefined || logical.type === 'INTEGER' ? (PHYSICAL_TYPES[type ?? ''] ?? null) : logical.type === 'DATE' ? 'date' : logical.type === 'STRING' ? 'text' : null
+  }
+}
+
+const PHYSICAL_TYPES: Readonly<Record<string, ColumnType>> = {
+  BOOLEAN: 'boolean', BYTE_ARRAY: 'bytes', DOUBLE: 'double', FIXED_LEN_BYTE_ARRAY: 'bytes', FLOAT: 'double', INT32: 'bigint', INT64: 'bigint', INT96: 'timestamp',
 }
 
 function isDecimal({ converted_type, logical_type }: SchemaElement): boolean {

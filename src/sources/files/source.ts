@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { isSyncError, SyncError, type Change, type Execute, type JsonObject, type Page, type SyncContext } from '../../contract/index.ts'
+import { isSyncError, SyncError, type Change, type Execute, type JsonObject, type Page, type ShapeColumn, type SyncContext } from '../../contract/index.ts'
 import { csvReader, type CsvOptions } from './csv.ts'
 import { chunksOf, type Folder, type ListedFile, type OpenFile } from './folder.ts'
 import { UnreadableFile, type ReadRows } from './format.ts'
@@ -84,6 +84,7 @@ class PageOfFiles {
   readonly #manifest: Map<string, KnownFile>
   readonly #pageSize: number
   readonly #until: number
+  #columns: readonly ShapeColumn[] | null = null
   readonly #changes: Change[] = []
   /** By path; null where nothing has to be remembered. */
   readonly #keys: Map<string, Set<string>> | null
@@ -187,7 +188,7 @@ class PageOfFiles {
     let place = { row, offset }
     const cursor = checkpointOf(path, sha256)
     try {
-      for await (const read of readerOf(path, this.#options)(file, place, this.#pageSize)) {
+      for await (const read of readerOf(path, this.#options)(file, place, this.#pageSize, (columns) => (this.#columns = columns))) {
         this.#context.signal.throwIfAborted()
         this.#changes.push(this.#changeOf(read.record, path, read.place.row, cursor))
         this.#bytes += read.bytes
@@ -290,6 +291,7 @@ class PageOfFiles {
     return {
       changes: this.#changes,
       hasMore,
+      ...(this.#columns !== null && { tables: [{ columns: this.#columns, ...(this.#options.key !== undefined && { key: [this.#options.key].flat() }) }] }),
       nextState: {
         cursorField: '_file_checkpoint', cursorValue: this.#cursorValue, manifest: packManifest(this.#manifest),
         ...(this.#keys !== null && this.#keys.size > 0 && { keys: packKeys(this.#keys) }),

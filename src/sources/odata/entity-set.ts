@@ -38,6 +38,11 @@ export class EntitySet {
     return this.#plan.plan
   }
 
+  /** The plan that a cycle has asked for; null before the first. */
+  get knownPlan(): SetPlan | null {
+    return this.#plan?.plan ?? null
+  }
+
   async ask(plan: SetPlan, question: Question, context: SyncContext): Promise<RowPage> {
     const page = await this.service.page(targetOf(plan, question), plan.metadata.version, context, { prefer: [`odata.maxpagesize=${this.limit}`] })
     return rowPage(page!, plan)

@@ -6,6 +6,7 @@ import { EntitySet } from './entity-set.ts'
 import { list } from './list.ts'
 import { Service } from './service.ts'
 import { strictly } from './strictly.ts'
+import { withShape } from './table-shape.ts'
 import { trackChanges } from './track-changes.ts'
 
 export { apiKey, basic, bearer, type Auth } from '../kit/auth.ts'
@@ -74,21 +75,26 @@ export interface ODataSource {
 /** Entity sets of OData services, versions 4 and 2. */
 export function odata(options: ODataOptions): ODataSource {
   const service = new Service(options)
+  /** Each half of a sync reads by a plan of its own. */
+  const shaped = <Read extends Execute<any>>(name: string, given: SetOptions & Partial<CursorOptions>, make: (set: EntitySet) => Read): Read => {
+    const set = new EntitySet(service, name, given)
+    return withShape(set, make(set))
+  }
   function entitySet(name: string, given: CursorOptions & { readonly strict: true }): StrictStream
   function entitySet(name: string, given: CursorOptions): ODataStream
   function entitySet(name: string, given: CursorOptions): ODataStream | StrictStream {
-    const backfill = list(new EntitySet(service, name, given))
+    const backfill = shaped(name, given, list)
     const { lagMs = LAG_MS } = given
-    if (given.strict === true) return { backfill, delta: strictly(new EntitySet(service, name, given), given), lagMs }
-    const delta = byCursor(new EntitySet(service, name, given), given)
+    if (given.strict === true) return { backfill, delta: shaped(name, given, (set) => strictly(set, given)), lagMs }
+    const delta = shaped(name, given, (set) => byCursor(set, given))
     return { backfill, delta, anchor: delta.anchor, lagMs }
   }
   return {
     entitySet,
     tracked(name, given = {}) {
-      const delta = trackChanges(new EntitySet(service, name, given))
-      return { backfill: list(new EntitySet(service, name, given)), delta, anchor: delta.anchor }
+      const delta = shaped(name, given, trackChanges)
+      return { backfill: shaped(name, given, list), delta, anchor: delta.anchor }
     },
-    listing: (name, given = {}) => ({ mode: 'replace', execute: list(new EntitySet(service, name, given)) }),
+    listing: (name, given = {}) => ({ mode: 'replace', execute: shaped(name, given, list) }),
   }
 }

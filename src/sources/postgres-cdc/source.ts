@@ -7,7 +7,7 @@ import { readTable } from './read-table.ts'
 import { ReplicationStream, type Publisher } from './replication.ts'
 import { acknowledge, createSlot, examineSlot, isSnapshotTaken, requireLogicalLog } from './slot.ts'
 import { checkState, Landed, type CdcState, type SnapshotState } from './state.ts'
-import { followTables, type CdcTable, type FollowedTable } from './tables.ts'
+import { followTables, shapesOf, type CdcTable, type FollowedTable } from './tables.ts'
 
 export type { CdcTable } from './tables.ts'
 export type { CdcState, SnapshotState } from './state.ts'
@@ -82,7 +82,8 @@ export function postgresCdc({ url, tables, slot = 'tidemark', publication = 'tid
         const { changes, after } = await readTable(session, followed[at]!, state?.after ?? null, pageSize * TABLE_PAGES)
         const next: SnapshotState | null = after !== null ? { table: followed[at]!.id, after } : at + 1 < followed.length ? { table: followed[at + 1]!.id, after: null } : null
         if (next === null && held !== null) await held.close()
-        return next === null ? { changes, hasMore: false } : { changes, hasMore: true, nextState: next }
+        const shapes = shapesOf(followed)
+        return next === null ? { changes, hasMore: false, tables: shapes } : { changes, hasMore: true, nextState: next, tables: shapes }
       } catch (error) {
         reader.snapshot = null
         await held?.close()
@@ -112,7 +113,7 @@ export function postgresCdc({ url, tables, slot = 'tidemark', publication = 'tid
         const page = await (link.state.reread !== undefined && link.hasArrived ? link.rereadPage(pageSize * TABLE_PAGES) : link.changesPage(confirmed, pageSize, context))
         link.expected = JSON.stringify(page.nextState)
         isKept = page.hasMore
-        return page.hasMore ? page : { ...page, tidemark: startOf(context) }
+        return { ...page, tables: shapesOf(link.followed), ...(!page.hasMore && { tidemark: startOf(context) }) }
       } finally {
         if (!isKept) {
           link.close()
@@ -178,7 +179,7 @@ function begin(state: CdcState, followed: readonly FollowedTable[], flushed: Lsn
 class Link {
   readonly #stream: ReplicationStream
   readonly #session: PostgresSession
-  readonly #followed: readonly FollowedTable[]
+  readonly followed: readonly FollowedTable[]
   readonly #relations: Relations
   readonly #until: Lsn
   /** Of the transaction that is being read: how many of its changes have been taken. */
@@ -190,7 +191,7 @@ class Link {
   constructor(stream: ReplicationStream, session: PostgresSession, followed: readonly FollowedTable[], state: CdcState, until: Lsn) {
     this.#stream = stream
     this.#session = session
-    this.#followed = followed
+    this.followed = followed
     this.#relations = new Relations(followed, session)
     this.#until = until
     this.state = state
@@ -260,7 +261,7 @@ class Link {
   /** A table whose columns changed: rows that were not touched since are not in the log, and have the new ones too. */
   async rereadPage(limit: number): Promise<Page<CdcState>> {
     const [id, ...others] = this.state.reread!
-    const table = this.#followed.find((entry) => entry.id === id)
+    const table = this.followed.find((entry) => entry.id === id)
     await this.#session.query('begin isolation level repeatable read read only')
     const { changes, after } = table === undefined ? { changes: [], after: null } : await readTable(this.#session, table, this.state.after ?? null, limit)
     await this.#session.query('commit')

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
-import { SyncError } from '../../contract/index.ts'
+import { SyncError, type TableShape } from '../../contract/index.ts'
 import { describeTable, type PostgresColumn, type PostgresTable, type TableName } from '../kit/postgres/catalog.ts'
+import { columnTypeOf } from '../kit/postgres/column-types.ts'
 import { quoteName, type PostgresSession } from '../kit/postgres/session.ts'
 
 export interface CdcTable {
@@ -41,6 +42,18 @@ export async function followTables(session: PostgresSession, tables: readonly Cd
     followed.push({ id, quoted: quotedOf(described), database, key: names, columns, digest: digestOf(columns) })
   }
   return followed
+}
+
+/** The types of the tables' columns. Where several tables share a database, its columns follow the values. */
+export function shapesOf(tables: readonly FollowedTable[]): TableShape[] {
+  return tables.flatMap(({ database, columns, key }) => {
+    if (tables.filter((other) => other.database === database).length > 1) return []
+    const typed = columns.flatMap(({ name, type }) => {
+      const columnType = columnTypeOf(type)
+      return columnType === null ? [] : [{ name, type: columnType }]
+    })
+    return [{ ...(database !== undefined && { database }), columns: typed, key }]
+  })
 }
 
 function quotedOf({ schema, name }: PostgresTable): string {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
-import { SyncError, type Change, type Execute, type JsonObject, type JsonValue, type Page, type SyncContext } from '../../contract/index.ts'
+import { SyncError, type Change, type Execute, type JsonObject, type JsonValue, type Page, type SyncContext, type TableShape } from '../../contract/index.ts'
 import { stringifyJson } from '../../values/json.ts'
+import { columnsOfSchema } from '../../values/schema-columns.ts'
 import { choose, isCatalog, readCatalog, streamsOf, type Choice, type DiscoveredStream } from './catalog.ts'
 import { failureOf } from './failure.ts'
 import type { Line } from './lines.ts'
@@ -144,7 +145,7 @@ class Run {
   readonly #opening: Promise<Tap>
   readonly #onStop: () => void
   #names: ReadonlyMap<string, string>
-  readonly #shapes = new Map<string, { shape: RecordShape; check: SchemaCheck } | null>()
+  readonly #shapes = new Map<string, { shape: RecordShape; check: SchemaCheck; table: TableShape } | null>()
   #tap: JsonValue | undefined
   #versions: Record<string, string>
   #lines: readonly Line[] = []
@@ -221,7 +222,7 @@ class Run {
       const code = this.#ended ? await tap.exitCode(until, signal) : null
       if (code === 0) {
         if (this.#cut !== null) this.#take(this.#cut, changes, context)
-        return { changes, hasMore: false, nextState: this.#state() }
+        return { changes, hasMore: false, nextState: this.#state(), tables: this.#tables() }
       }
       if (code !== null) return this.#fail(failureOf(this.#name, code, tap.lastWord), changes, context)
       if (clock.now() < until) continue
@@ -247,7 +248,13 @@ class Run {
 
   #goOn(changes: Change[], { cycle }: SyncContext): Page<SingerState> {
     this.page = cycle.page
-    return { changes, hasMore: true, nextState: { ...this.#state(), run: this.id, page: cycle.page } }
+    return { changes, hasMore: true, nextState: { ...this.#state(), run: this.id, page: cycle.page }, tables: this.#tables() }
+  }
+
+  /** By the schemas that the tap has sent. Where several streams share a database, its columns follow the values. */
+  #tables(): TableShape[] {
+    const tables = [...this.#shapes.values()].flatMap((known) => (known === null ? [] : [known.table]))
+    return tables.filter(({ database }) => tables.filter((other) => other.database === database).length === 1)
   }
 
   #state(): SingerState {
@@ -274,7 +281,9 @@ class Run {
         const target = this.#targetOf(message.stream)
         const { key = message.key, updatedAt, database, cursor } = target ?? {}
         if (target !== undefined && key.length === 0) throw new SyncError('SYNC_INVALID', `${this.#name} names no key of "${message.stream}": say with \`key\` which members tell its records apart, or \`hash\` to take all of a record for its key.`)
-        this.#shapes.set(message.stream, target === undefined ? null : { shape: { key, cursor: cursor ?? message.cursor, updatedAt, database }, check: schemaCheck(message.stream, message.schema, context.log) })
+        const table = { ...(database !== undefined && { database }), columns: columnsOfSchema(message.schema), ...(key !== 'hash' && { key }) }
+        const check = schemaCheck(message.stream, message.schema, context.log)
+        this.#shapes.set(message.stream, target === undefined ? null : { shape: { key, cursor: cursor ?? message.cursor, updatedAt, database }, check, table })
         return false
       }
       case 'RECORD': {

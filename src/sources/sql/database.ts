@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../contract/index.ts'
+import type { ColumnType, JsonObject } from '../../contract/index.ts'
 import type { Written } from '../../values/written-upsert.ts'
 import type { TableName } from '../kit/postgres/catalog.ts'
 import type { Selection } from './statements.ts'
@@ -11,6 +11,8 @@ export interface Column {
   readonly kind: ColumnKind
   /** As the database calls it. */
   readonly type: string
+  /** What its values are in records; null where only the values tell. */
+  readonly columnType: ColumnType | null
   readonly nullable: boolean
   /** Whether its moments are of UTC, by their type or because the server's zone is. */
   readonly isUtc: boolean

@@ -1,5 +1,5 @@
 import type { Connection, ConnectionOptions } from 'mysql2'
-import { SyncError, type ErrorCode, type JsonObject, type JsonValue } from '../../contract/index.ts'
+import { SyncError, type ColumnType, type ErrorCode, type JsonObject, type JsonValue } from '../../contract/index.ts'
 import { parseJson } from '../../values/json.ts'
 import { partsOf, type TableName } from '../kit/postgres/catalog.ts'
 import { wholeNumber } from '../kit/postgres/values.ts'
@@ -175,7 +175,10 @@ class MysqlDatabase implements Database {
       id: `${schema}.${name}`,
       quoted: `${mysqlDialect.quote(schema!)}.${mysqlDialect.quote(name!)}`,
       isView: type === 'VIEW',
-      columns: columns.map(([column, kind, full, nullable]) => ({ name: column!, kind: kindOf(kind!), type: full!, nullable: nullable === 'YES', isUtc: kind === 'timestamp' || Number(zone![0]) === 0 })),
+      columns: columns.map(([column, kind, full, nullable]) => ({
+        name: column!, kind: kindOf(kind!), type: full!, columnType: this.#json.has(column!) ? 'json' : columnTypeOf(kind!, full!), nullable: nullable === 'YES',
+        isUtc: kind === 'timestamp' || Number(zone![0]) === 0,
+      })),
       key,
       unique: [...unique.values()],
     }
@@ -203,6 +206,18 @@ function kindOf(type: string): ColumnKind {
   if (type === 'timestamp' || type === 'datetime' || type === 'date') return 'instant'
   if (/^(?:tiny|small|medium|big)?int$/.test(type)) return 'integer'
   return /binary|blob/.test(type) ? 'binary' : 'other'
+}
+
+const COLUMN_TYPES: Readonly<Record<string, ColumnType>> = {
+  binary: 'bytes', bit: 'numeric', blob: 'bytes', char: 'text', date: 'date', datetime: 'datetime', decimal: 'decimal', double: 'double', enum: 'text', float: 'double',
+  inet4: 'text', inet6: 'text', longblob: 'bytes', longtext: 'text', mediumblob: 'bytes', mediumtext: 'text', set: 'text', text: 'text', time: 'text',
+  timestamp: 'timestamp', tinyblob: 'bytes', tinytext: 'text', uuid: 'uuid', varbinary: 'bytes', varchar: 'text', year: 'bigint',
+}
+
+/** A time may be a duration of many hours, which no column for times holds. */
+function columnTypeOf(type: string, full: string): ColumnType | null {
+  if (kindOf(type) === 'integer') return type === 'bigint' && full.includes('unsigned') ? 'numeric' : 'bigint'
+  return Object.hasOwn(COLUMN_TYPES, type) ? COLUMN_TYPES[type]! : null
 }
 
 function rowOf(fields: readonly Field[], values: readonly unknown[], json: ReadonlySet<string>): Row {

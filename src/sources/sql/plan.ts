@@ -1,4 +1,4 @@
-import { SyncError, type Change, type JsonObject } from '../../contract/index.ts'
+import { SyncError, type Change, type JsonObject, type TableShape } from '../../contract/index.ts'
 import { WrittenUpsert } from '../../values/written-upsert.ts'
 import type { Column, ColumnKind, Row, Table } from './database.ts'
 import { instantIn } from './moments.ts'
@@ -39,6 +39,15 @@ export function planOf(table: Table, options: TableOptions, cursorKind?: ColumnK
   if (left !== undefined) throw new SyncError('SYNC_INVALID', `${table.id}: \`columns\` leaves out "${left}", which is part of the key or the cursor.`)
   const order = cursor === null ? key : cursor.isUnique ? [cursor] : [cursor, ...key.filter(({ name }) => name !== cursor.name)]
   return { table, key, isKeyProven: isUnique(names), cursor, order }
+}
+
+/** The types of the columns that are read. */
+export function shapeOf({ table, key }: TablePlan, { columns }: TableOptions): TableShape {
+  const read = table.columns.filter(({ name }) => columns?.includes(name) ?? true)
+  return {
+    columns: read.flatMap(({ name, columnType }) => (columnType === null ? [] : [{ name, type: columnType }])),
+    key: key.map(({ name }) => name),
+  }
 }
 
 /** The place of a row in an order, as texts that a state can hold. */

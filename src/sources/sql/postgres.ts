@@ -1,5 +1,6 @@
 import pg from 'pg'
 import { describeTable, listTables, type PostgresTable, type TableName } from '../kit/postgres/catalog.ts'
+import { columnTypeOf } from '../kit/postgres/column-types.ts'
 import { PostgresSession, quoteName } from '../kit/postgres/session.ts'
 import type { Column, ColumnKind, Database, Dialect, Horizon, Row, Table } from './database.ts'
 import { select, type Selection } from './statements.ts'
@@ -88,7 +89,9 @@ class PostgresDatabase implements Database {
       id: `${schema}.${name}`,
       quoted: `${quoteName(schema)}.${quoteName(name)}`,
       isView,
-      columns: columns.map((column) => ({ name: column.name, kind: KINDS[column.type] ?? 'other', type: column.type, nullable: column.nullable, isUtc: column.type === 'timestamptz' || zoneIsUtc })),
+      columns: columns.map(({ name: column, type, nullable }) => ({
+        name: column, kind: KINDS[type] ?? 'other', type, columnType: columnTypeOf(type), nullable, isUtc: type === 'timestamptz' || zoneIsUtc,
+      })),
       key,
       unique,
     }

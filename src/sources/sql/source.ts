@@ -7,7 +7,7 @@ import type { Secret } from '../../redaction/secret.ts'
 import type { Column, Database } from './database.ts'
 import { earlier, instantIn, laterMoment } from './moments.ts'
 import { openDatabase } from './open.ts'
-import { changeOf, partsOf, placeOf, planOf, type TablePlan } from './plan.ts'
+import { changeOf, partsOf, placeOf, planOf, shapeOf, type TablePlan } from './plan.ts'
 import { checkPlace, checkState, type SqlListState, type SqlState } from './state.ts'
 import type { Lower, Selection } from './statements.ts'
 
@@ -99,7 +99,7 @@ function list(url: SqlOptions['url'], name: TableName, options: TableOptions): E
     if (state !== undefined) checkPlace(state.after, plan.key.length)
     const lower: Lower | null = state === undefined ? null : { columns: plan.key, texts: state.after, bound: '>' }
     const { changes, last, isFull } = await readPage(database, plan, { lower, upper: null, order: plan.key }, options)
-    return { changes, hasMore: isFull, ...(last !== null && { nextState: { after: last } }) }
+    return { changes, hasMore: isFull, tables: [shapeOf(plan, options)], ...(last !== null && { nextState: { after: last } }) }
   }
 }
 
@@ -195,7 +195,7 @@ async function readByCursor(database: Database, plan: TablePlan, start: Start, o
     : cursor.kind === 'integer' ? last[0]! : laterMoment(last[0]!, start.state.cursorValue)
   const reached = { ...start.state, cursorValue }
   const tidemark = cursor.kind === 'instant' && cursor.isUtc ? tidemarkOf(isFull ? last![0]! : start.until) : undefined
-  return { changes, hasMore: isFull, tidemark, nextState: isFull ? { ...reached, after: last!, ...(start.until !== null && { until: start.until }) } : reached }
+  return { changes, hasMore: isFull, tidemark, tables: [shapeOf(plan, options)], nextState: isFull ? { ...reached, after: last!, ...(start.until !== null && { until: start.until }) } : reached }
 }
 
 /** Rows of the very moment may follow: those of the cursor on the next page, those of a day until it is over. */

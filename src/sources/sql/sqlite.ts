@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite'
-import { SyncError, type ErrorCode, type JsonObject, type JsonValue } from '../../contract/index.ts'
+import { SyncError, type ColumnType, type ErrorCode, type JsonObject, type JsonValue } from '../../contract/index.ts'
 import { partsOf, type TableName } from '../kit/postgres/catalog.ts'
 import type { Column, ColumnKind, Database, Dialect, Horizon, Row, Table } from './database.ts'
 import { select, type Selection } from './statements.ts'
@@ -115,7 +115,7 @@ class SqliteDatabase implements Database {
       id: name,
       quoted: sqliteDialect.quote(name),
       isView: type === 'view',
-      columns: columns.map((column) => ({ name: column.name, kind: kindOf(column.type), type: column.type, nullable: column.required === 0 && column.pk === 0, isUtc: true })),
+      columns: columns.map((column) => ({ name: column.name, kind: kindOf(column.type), type: column.type, columnType: columnTypeOf(column.type), nullable: column.required === 0 && column.pk === 0, isUtc: true })),
       key,
       unique: key.length === 0 ? unique : [key, ...unique],
     }
@@ -127,6 +127,14 @@ function kindOf(type: string): ColumnKind {
   if (/DATE|TIME/.test(type)) return 'instant'
   if (type.includes('INT')) return 'integer'
   return type.includes('BLOB') ? 'binary' : 'other'
+}
+
+/** A column may hold anything. Only where its affinity turns values into one type, or bytes are declared, they are told in advance. */
+function columnTypeOf(type: string): ColumnType | null {
+  if (type.includes('INT')) return 'bigint'
+  if (/CHAR|CLOB|TEXT/.test(type)) return null
+  if (type.includes('BLOB')) return 'bytes'
+  return /REAL|FLOA|DOUB/.test(type) ? 'double' : null
 }
 
 function rowOf(names: readonly string[], values: readonly unknown[]): Row {

@@ -10,6 +10,11 @@ export function allowDeletesEntry(version: number, cycle: number, swept: number,
   return { version, at: by.at, actor: by.actor, action: 'allow-deletes', reason: `the delete limit was lifted; ${swept} rows swept`, cycle, state: null }
 }
 
+/** Tables that are not as they are declared: values that do not fit are in `_extra`. */
+export function driftEntry(version: number, at: number, words: readonly string[], cycle: number | null = null): AuditEntry {
+  return { version, at, actor: 'engine', action: 'drift', reason: words.join('; '), cycle, state: null }
+}
+
 /** What was there is gone; that it was, and who ended it, is the first entry of the trail from now on. */
 export function eraseEntry({ syncs, entries }: { syncs: number; entries: number }, { actor, at }: { actor: string; at: number }): AuditEntry {
   return { version: 0, at, actor, action: 'erase', reason: `everything of the tenant: ${syncs} syncs, ${entries} entries of the database`, cycle: null, state: null }

@@ -1,8 +1,9 @@
 import { SyncError, type BackfillNeed, type Column, type Commit, type CommitOutcome, type JsonObject, type Landing, type LandingCounts, type Move, type SyncRef } from '../../contract/index.ts'
-import { allowDeletesEntry } from '../kit/audit-entries.ts'
+import { allowDeletesEntry, driftEntry } from '../kit/audit-entries.ts'
 import { parseJson, sameJson } from '../../values/json.ts'
 import { noCounts, planLanding, type LandingFacts, type LandingPlan } from '../kit/plan-landing.ts'
 import { DriftNotes, refuseRecords, withRefused } from '../kit/tables/schema-drift.ts'
+import { KEY_CONSTRAINT } from '../kit/tables/key-columns.ts'
 import { identityOf } from '../kit/quarantine-identity.ts'
 import { sealingKeyOf } from '../kit/sealed-texts.ts'
 import { toCheckpoint, toInflight, type RegistryEntry } from '../kit/registry-rows.ts'
@@ -10,6 +11,7 @@ import { withoutNul } from '../kit/without-nul.ts'
 import { bigintArray, textArray } from './arrays.ts'
 import { rollback, TABLE_MISSING, type RememberedTable, type Rollback, type Session, type Transaction } from './connection.ts'
 import { logged, writeCommits } from './commits.ts'
+import { sqlStateOf } from './failures.ts'
 import { insertMany } from './insert-many.ts'
 import { tell } from './listen.ts'
 import { ensureEntry, forgetSeen, heldEntry, lockTenant, writeAudit, writeInflight } from './registry.ts'
@@ -17,6 +19,7 @@ import { findRows, noteContests, readContestFacts, readTexts, touchRows, wantedR
 import { checkSealingKey } from './sealed-texts.ts'
 import { rememberSeen, sweep, tellOtherSweeps, type Owner } from './sweep.ts'
 import { ensureTables, readTables, type Table } from './table.ts'
+import { applyShapes, refuseKeys } from './table-shape.ts'
 
 /** The one door. Everything below runs inside one transaction; a refusal undoes it. */
 export async function commit(session: Session, commit: Commit): Promise<CommitOutcome> {
@@ -24,9 +27,32 @@ export async function commit(session: Session, commit: Commit): Promise<CommitOu
     return await tryCommit(session, commit)
   } catch (error) {
     // A table that this process remembers may have been dropped, by an erasure, since.
-    if (!isTableMissing(error) || !session.connection.forgetTables(session.tenant)) throw error
-    return tryCommit(session, commit)
+    if (isTableMissing(error) && session.connection.forgetTables(session.tenant)) return tryCommit(session, commit)
+    if (isKeyRefused(error) && (await liftKeys(session, commit))) return tryCommit(session, commit)
+    throw error
   }
+}
+
+/** A record that contradicts a declared key lands like any other: the key is no longer enforced, and that is reported. */
+async function liftKeys(session: Session, commit: Commit): Promise<boolean> {
+  return session.connection.write(session.tenant, async (transaction) => {
+    await lockTenant(transaction)
+    const entry = await heldEntry(transaction, commit.lease)
+    const drift = entry === null ? [] : await refuseKeys(transaction, databasesOf(commit))
+    if (drift.length > 0) writeAudit(transaction, entry, driftEntry(entry!.version, commit.at, drift))
+    return drift.length > 0
+  })
+}
+
+const NOT_NULL_VIOLATION = '23502'
+const UNIQUE_VIOLATION = '23505'
+
+/** Not by an index of the user's. */
+function isKeyRefused(error: unknown): boolean {
+  if (!(error instanceof SyncError)) return false
+  const state = sqlStateOf(error.cause)
+  const { constraint = '' } = (error.cause ?? {}) as { constraint?: string }
+  return state === NOT_NULL_VIOLATION || (state === UNIQUE_VIOLATION && constraint.startsWith(KEY_CONSTRAINT))
 }
 
 function isTableMissing(error: unknown): boolean {
@@ -63,7 +89,7 @@ function tryCommit(session: Session, commit: Commit): Promise<CommitOutcome> {
 }
 
 function databasesOf(commit: Commit): string[] {
-  return [...new Set([...Object.keys(commit.columns), ...commit.landings.map(({ database }) => database), ...commit.quarantined.map(({ database }) => database)])]
+  return [...new Set([...Object.keys(commit.columns), ...(commit.shapes ?? []).map(({ database }) => database), ...commit.landings.map(({ database }) => database), ...commit.quarantined.map(({ database }) => database)])]
 }
 
 async function lookUp(transaction: Transaction, commit: Commit, tables: ReadonlyMap<string, RememberedTable>): Promise<FoundRows> {
@@ -138,6 +164,7 @@ async function land(transaction: Transaction, commit: Commit, { entry, backfill,
   const page = 'page' in commit.move ? commit.move.page : 0
   const facts = { sync: entry.sync_id, cycle: inflight?.cycle ?? 0, page }
   const tables = await ensureTables(transaction, known, columnsOf(commit))
+  const shapeDrift = await applyShapes(transaction, tables, commit, tenant.sequence + 1)
   const ownerIn = (database: string): number => others.get(database) ?? owner
 
   // From here on statements are mostly only sent; whatever one of them meets, COMMIT is not reached.
@@ -172,7 +199,7 @@ async function land(transaction: Transaction, commit: Commit, { entry, backfill,
   for (const { database, drift } of notes.stored()) {
     transaction.send('update tidemark.databases set drift = $3 where tenant_id = $1 and database_id = $2', transaction.tenant, tables.get(database)!.id, drift)
   }
-  const drift = [...(commit.drift === undefined ? [] : [commit.drift]), ...notes.words].join('; ')
+  const drift = [...(commit.drift === undefined ? [] : [commit.drift]), ...shapeDrift, ...notes.words].join('; ')
   if (drift !== '') writeAudit(transaction, entry, { version: entry.version, at: commit.at, actor: 'engine', action: 'drift', reason: drift, cycle: inflight?.cycle ?? null, state: null })
   const version = moveCheckpoint(transaction, { entry, backfill }, commit)
   return {
@@ -191,7 +218,7 @@ function planUnchanged(seen: number[], position: number): LandingPlan {
 /** Of every database the commit speaks of, also where no column was seen. */
 function columnsOf(commit: Commit): Record<string, readonly Column[]> {
   const columns: Record<string, readonly Column[]> = { ...commit.columns }
-  for (const { database } of commit.landings) columns[database] ??= []
+  for (const { database } of [...(commit.shapes ?? []), ...commit.landings]) columns[database] ??= []
   for (const { database } of commit.quarantined) columns[database] ??= []
   return columns
 }

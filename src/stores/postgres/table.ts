@@ -4,7 +4,7 @@ import { mergeColumns, quoteName } from '../kit/columns.ts'
 import { itemTypeOf, type ColumnDialect, type ColumnType, type TableColumn } from '../kit/tables/column.ts'
 import { RecordDecoder } from '../kit/tables/decode-record.ts'
 import { RecordEncoder, type EncodedRecord } from '../kit/tables/encode-record.ts'
-import { growColumns } from '../kit/tables/grow-columns.ts'
+import { growColumns, type ColumnLimits } from '../kit/tables/grow-columns.ts'
 import type { DriftNotes } from '../kit/tables/schema-drift.ts'
 import { textArray } from './arrays.ts'
 import { readArrayText } from './array-text.ts'
@@ -41,7 +41,8 @@ export const RESERVED = [
 ]
 export const NAME_BYTES_MAX = 63
 export const COLUMNS_MAX = 1_000
-const DIALECT: ColumnDialect = { keepsText: false, keepsJsonText: false }
+const LIMITS = { nameBytesMax: NAME_BYTES_MAX, columnsMax: COLUMNS_MAX }
+const DIALECT: ColumnDialect = { keepsText: false, keepsJsonText: false, doubleMin: 0 }
 
 /** How long a new column may wait for somebody's query on the table; the page that brings it, and every other reader, wait meanwhile. */
 export const LOCK_TIMEOUT_MS = 200
@@ -91,16 +92,29 @@ export async function ensureTables(
  * holds the table for too long it stays as it is: the values land in `_extra`, and the next page tries again.
  */
 export async function growTable(transaction: Transaction, table: Table, records: readonly JsonObject[], since: number, notes?: DriftNotes): Promise<Table> {
-  const limits = { nameBytesMax: NAME_BYTES_MAX, columnsMax: COLUMNS_MAX }
   // Asked without the names that are taken first: mostly there is nothing to add to a table that is full.
-  if (growColumns(table.columns, records, since, { reserved: RESERVED, ...limits }) === table.columns) return table
+  if (growColumns(table.columns, records, since, { reserved: RESERVED, ...LIMITS }) === table.columns) return table
   const foreign = await foreignColumns(transaction, table)
-  const columns = growColumns(table.columns, records, since, { reserved: [...RESERVED, ...foreign], ...limits })
+  const columns = growColumns(table.columns, records, since, { reserved: [...RESERVED, ...foreign], ...LIMITS })
+  if (!(await addColumns(transaction, table, columns))) return table
+  notes?.noteTaken(table, columns, foreign, since)
+  return writeLayout(transaction, table, columns)
+}
+
+export async function columnLimits(transaction: Transaction, table: Table): Promise<ColumnLimits> {
+  return { reserved: [...RESERVED, ...(await foreignColumns(transaction, table))], ...LIMITS }
+}
+
+/** Adds those of the columns that the table does not have yet; false, and nothing added, when a reader holds it for too long. */
+export async function addColumns(transaction: Transaction, table: Table, columns: readonly TableColumn[]): Promise<boolean> {
   const there = new Set(table.members.map(({ name }) => name))
   const added = columns.flatMap(({ name, type }) => (name === null || there.has(quoteName(name)) ? [] : [`add column ${quoteName(name)} ${sqlTypeOf(type)}`]))
+  if (added.length === 0) return true
   const change = [table.name, table.history].map((name) => `alter table ${name} ${added.join(', ')}`).join(';')
-  if (added.length > 0 && !(await transaction.attempt(change, { lockTimeoutMs: LOCK_TIMEOUT_MS, refusals: [LOCKED] }))) return table
-  notes?.noteTaken(table, columns, foreign, since)
+  return transaction.attempt(change, { lockTimeoutMs: LOCK_TIMEOUT_MS, refusals: [LOCKED] })
+}
+
+export function writeLayout(transaction: Transaction, table: Table, columns: readonly TableColumn[]): Table {
   const layout = JSON.stringify(columns)
   transaction.send('update tidemark.databases set layout = $3 where tenant_id = $1 and database_id = $2', transaction.tenant, table.id, layout)
   return { ...table, ...codecOf(layout) }

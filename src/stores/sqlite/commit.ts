@@ -1,5 +1,5 @@
-import type { BackfillNeed, Commit, CommitOutcome, LandingCounts, Move } from '../../contract/index.ts'
-import { allowDeletesEntry } from '../kit/audit-entries.ts'
+import { SyncError, type BackfillNeed, type Commit, type CommitOutcome, type LandingCounts, type Move } from '../../contract/index.ts'
+import { allowDeletesEntry, driftEntry } from '../kit/audit-entries.ts'
 import { planLanding, type LandingFacts } from '../kit/plan-landing.ts'
 import { DriftNotes, refuseRecords, withRefused } from '../kit/tables/schema-drift.ts'
 import { identityOf } from '../kit/quarantine-identity.ts'
@@ -14,9 +14,36 @@ import { writeRows } from './rows.ts'
 import { checkSealingKey } from './sealed-texts.ts'
 import { isShared, rememberSeen, sweep, tellOtherSweeps } from './sweep.ts'
 import { ensureTable, type Table } from './table.ts'
+import { applyShapes, refuseKeys } from './table-shape.ts'
 
 /** The one door. Everything below runs inside one transaction; a refusal undoes it. */
 export function commit(session: Session, commit: Commit): CommitOutcome {
+  try {
+    return tryCommit(session, commit)
+  } catch (error) {
+    if (!isKeyRefused(error) || !liftKeys(session, commit)) throw error
+    return tryCommit(session, commit)
+  }
+}
+
+/** A record that contradicts a declared key lands like any other: the key is no longer enforced, and that is reported. */
+function liftKeys(session: Session, commit: Commit): boolean {
+  return session.connection.write(() => {
+    const entry = heldEntry(session, commit.lease)
+    const drift = entry === null ? [] : refuseKeys(session, [...new Set(commit.landings.map(({ database }) => database))])
+    if (drift.length > 0) writeAudit(session, entry, driftEntry(entry!.version, commit.at, drift))
+    return drift.length > 0
+  })
+}
+
+/** SQLITE_CONSTRAINT_NOTNULL and SQLITE_CONSTRAINT_UNIQUE. */
+const KEY_REFUSALS: readonly unknown[] = [1299, 2067]
+
+function isKeyRefused(error: unknown): boolean {
+  return error instanceof SyncError && KEY_REFUSALS.includes((error.cause as { errcode?: unknown } | undefined)?.errcode)
+}
+
+function tryCommit(session: Session, commit: Commit): CommitOutcome {
   return session.connection.write(() => {
     const entry = heldEntry(session, commit.lease)
     if (entry === null) return rollback<CommitOutcome>({ kind: 'fenced' })
@@ -42,6 +69,7 @@ function land(session: Session, entry: RegistryEntry, commit: Commit): CommitOut
   const sweeps = inflight?.mode === 'replace'
   const owner = ensureOwner(session, commit.owner, sweeps)
   const tables = tablesOf(session, commit)
+  const shapeDrift = applyShapes(session, tables, commit, tenant.sequence + 1)
   const facts = { writer: entry.sync_id, owner, position: tenant.sequence, sweeps, cycle: inflight?.cycle ?? null }
   const encodings = new Encodings()
   const unchanged = commit.restateSince === undefined ? planUnchanged(session, tables, commit, facts) : null
@@ -91,7 +119,7 @@ function land(session: Session, entry: RegistryEntry, commit: Commit): CommitOut
   for (const { database, drift } of notes.stored()) {
     connection.run('update tidemark_databases set drift = ? where tenant_id = ? and database_id = ?', drift, tenantId, tables.get(database)!.id)
   }
-  const drift = [...(commit.drift === undefined ? [] : [commit.drift]), ...notes.words].join('; ')
+  const drift = [...(commit.drift === undefined ? [] : [commit.drift]), ...shapeDrift, ...notes.words].join('; ')
   if (drift !== '') writeAudit(session, entry, { version: entry.version, at: commit.at, actor: 'engine', action: 'drift', reason: drift, cycle: inflight?.cycle ?? null, state: null })
   const version = moveCheckpoint(session, entry, commit)
   return {

@@ -37,7 +37,8 @@ const UNTIL = ['_until_sequence', '_until_at']
 export const RESERVED = [...OWN, ...UNTIL, '_deleted_at']
 export const LIMITS = { nameBytesMax: 1_000, columnsMax: 1_000 }
 
-export const DIALECT: ColumnDialect = { keepsText: true, keepsJsonText: true }
+/** The driver binds a number that is nearer to an integer than 2^-52 as that integer: below it, as zero. */
+export const DIALECT: ColumnDialect = { keepsText: true, keepsJsonText: true, doubleMin: Number.EPSILON }
 
 export const SQL_TYPES: Record<ScalarType, string> = {
   bigint: 'integer', boolean: 'boolean', bytes: 'blob', date: 'date', datetime: 'datetime', decimal: 'text', double: 'real', json: 'json', numeric: 'text',

@@ -7,8 +7,8 @@ import { sqliteDialect } from '../../../src/sources/sql/sqlite.ts'
 import { select } from '../../../src/sources/sql/statements.ts'
 import { durationMs } from '../../../src/values/duration.ts'
 
-const updatedAt: Column = { name: 'updated_at', kind: 'instant', type: 'timestamptz', nullable: false, isUtc: true }
-const id: Column = { name: 'id', kind: 'integer', type: 'int8', nullable: false, isUtc: true }
+const updatedAt: Column = { name: 'updated_at', kind: 'instant', type: 'timestamptz', columnType: null, nullable: false, isUtc: true }
+const id: Column = { name: 'id', kind: 'integer', type: 'int8', columnType: null, nullable: false, isUtc: true }
 const table = (quoted: string): Table => ({ id: 't', quoted, isView: false, columns: [updatedAt, id], key: ['id'], unique: [['id']] })
 
 describe('what is asked', () => {
@@ -44,7 +44,7 @@ describe('what is asked', () => {
   })
 
   test('XD25 no name and no value ends the place it stands in', () => {
-    const nasty: Column = { name: 'a"`; drop table t; --', kind: 'other', type: 'text', nullable: false, isUtc: true }
+    const nasty: Column = { name: 'a"`; drop table t; --', kind: 'other', type: 'text', columnType: null, nullable: false, isUtc: true }
     for (const [dialect, name] of [[postgresDialect, '"a""`; drop table t; --"'], [mysqlDialect, '`a"``; drop table t; --`'], [sqliteDialect, '"a""`; drop table t; --"']] as const) {
       const { text, values } = select({ table: table('t'), lower: { columns: [nasty], texts: ["x'; drop table t; --"], bound: '>' }, upper: null, order: [nasty], limit: 1 }, dialect)
       expect(text).toBe(`SELECT * FROM t WHERE ${name} > ${dialect === postgresDialect ? '$1' : '?'} ORDER BY ${name} LIMIT 1`)

@@ -8,8 +8,8 @@ import { growColumns } from '../../../src/stores/kit/tables/grow-columns.ts'
 import { parseJson, sameJson, stringifyJson } from '../../../src/values/json.ts'
 
 const DIALECTS: Record<string, ColumnDialect> = {
-  'a database that keeps texts': { keepsText: true, keepsJsonText: true },
-  'a database with types of its own': { keepsText: false, keepsJsonText: false },
+  'a database that keeps texts': { keepsText: true, keepsJsonText: true, doubleMin: Number.EPSILON },
+  'a database with types of its own': { keepsText: false, keepsJsonText: false, doubleMin: 0 },
 }
 const LIMITS = { reserved: ['_key', '_extra'], nameBytesMax: 63, columnsMax: 6 }
 

@@ -45,7 +45,7 @@ function moveMember(columns: TableColumn[], { member, type, column, drop }: Colu
   const at = columns.findIndex((known) => known.member === member && known.former !== true)
   const before = columns[at]
   const from = before?.name ?? null
-  if (before?.isKey === true && (drop === true || type !== undefined)) throw invalid(`${shown(member)} is part of the key; its column keeps its type.`)
+  if (before?.key === 'enforced' && (drop === true || type !== undefined)) throw invalid(`${shown(member)} is part of the key; its column keeps its type.`)
   if (drop === true) {
     if (type !== undefined || column !== undefined) throw invalid(`${shown(member)} cannot be dropped and changed at once.`)
     if (from === null) throw invalid(`${shown(member)} has no column.`)

@@ -1,4 +1,4 @@
-import type { ColumnType, JsonValue, ScalarType } from '../../../contract/index.ts'
+import type { ColumnType, JsonValue, ScalarType, TypeOrigin } from '../../../contract/index.ts'
 import { canonicalInstant } from '../../../values/instant.ts'
 
 /** A member of the records of a database, and the column of its table that holds it. */
@@ -17,11 +17,14 @@ export interface TableColumn {
    */
   readonly format?: string
   /** Which declaration gave the column its type; absent for a type that was inferred from values. */
-  readonly from?: TypeOrigin
+  readonly from?: ColumnOrigin
   /** The type that is declared for the member now, where the column has another one. `tidemark schema plan` proposes it. */
   readonly wanted?: ColumnType
-  /** The column is part of the key of the records: not null, and unique together with the others. */
-  readonly isKey?: true
+  /**
+   * The column is part of the declared key: not null, and unique together with the others (`enforced`), unless rows contradict
+   * that (`refused`).
+   */
+  readonly key?: 'enforced' | 'refused'
   /** The column that a schema change under way replaces: written along, and read where the new one is null, until it is over. */
   readonly former?: true
   /** The member stays in `_extra` until a schema change promotes it. */
@@ -29,7 +32,7 @@ export interface TableColumn {
 }
 
 /** The declared schema of the database, the metadata of the source, or a change that somebody asked for. */
-export type TypeOrigin = 'schema' | 'source' | 'change'
+export type ColumnOrigin = TypeOrigin | 'change'
 
 export type { ColumnType, ScalarType }
 
@@ -39,6 +42,13 @@ export interface ColumnDialect {
   readonly keepsText: boolean
   /** Nested values, and lists of scalars, are kept as they are written. */
   readonly keepsJsonText: boolean
+  /** Numbers nearer to zero than this, but zero itself, are not kept. */
+  readonly doubleMin: number
+}
+
+/** Whether a column of the type needs a format; see `TableColumn.format`. Without one, the first values decide. */
+export function hasFormat(type: ColumnType): boolean {
+  return type.startsWith('timestamp') || type.startsWith('datetime')
 }
 
 /** The type of the items of a list; null for a type that is not a list. */
@@ -88,18 +98,13 @@ export function isTimestamp(text: string): boolean {
   return canonical !== null && !canonical.startsWith('0000')
 }
 
+/** As a database would write it. */
 const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:[0-5]\d(?:\.(\d{1,6}))?(Z|\+00:00)$/
 
-/** How a timestamp is written, such as `3Z`; null for one that a database would write in another way. */
-export function timestampFormat(text: string): string | null {
-  const match = TIMESTAMP.exec(text)
-  return match === null ? null : `${match[1]?.length ?? 0}${match[2]}`
-}
-
 /** Whether a timestamp is written in this format. */
-export function hasTimestampFormat(text: string, format: string): boolean {
+export function hasTimestampFormat(text: string, format: string | undefined): boolean {
   const match = TIMESTAMP.exec(text)
-  return match !== null && format.startsWith(match[2]!, 1) && hasDecimals(match[1], format)
+  return match !== null && format !== undefined && format.startsWith(match[2]!, 1) && hasDecimals(match[1], format)
 }
 
 const DATETIME = /^(?!0000)\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.(\d{1,6}))?$/
@@ -109,8 +114,8 @@ export function isDatetime(text: string): boolean {
   return DATETIME.test(text) && canonicalInstant(`${text}Z`) !== null
 }
 
-export function hasDatetimeFormat(text: string, format: string): boolean {
-  return hasDecimals(DATETIME.exec(text)?.[1], format)
+export function hasDatetimeFormat(text: string, format: string | undefined): boolean {
+  return format !== undefined && hasDecimals(DATETIME.exec(text)?.[1], format)
 }
 
 /** `*` is for decimals without trailing zeros. */
@@ -162,21 +167,22 @@ export function commonType(types: ReadonlySet<ColumnType>): ColumnType {
 
 /** The format of a column of this type; undefined for a type that has none. */
 export function formatFor(type: ColumnType, texts: readonly string[]): string | undefined {
-  const base = itemTypeOf(type) ?? type
-  if (base === 'timestamp') return commonFormat(texts)
-  return base === 'datetime' ? commonFormat(texts.map((text) => `${text}Z`)).slice(0, 1) : undefined
+  return hasFormat(type) ? (commonFormat(type, texts) ?? undefined) : undefined
 }
 
-/** The format most of these timestamps have; of two that as many have, the one with a fixed number of decimals. */
-export function commonFormat(texts: Iterable<string>): string {
+/**
+ * The format most of these texts have, of timestamps or of datetimes; null if none has any. Of two that as many have, the one with
+ * a fixed number of decimals.
+ */
+export function commonFormat(type: ColumnType, texts: Iterable<string>): string | null {
   const counts = new Map<string, number>()
   const count = (format: string): unknown => counts.set(format, (counts.get(format) ?? 0) + 1)
   for (const text of texts) {
-    const format = timestampFormat(text)
-    if (format === null) continue
-    count(format)
-    const trimmed = `*${format.slice(1)}`
-    if (hasTimestampFormat(text, trimmed)) count(trimmed)
+    const match = (type.startsWith('datetime') ? DATETIME : TIMESTAMP).exec(text)
+    if (match === null) continue
+    const [, decimals = '', zone = ''] = match
+    count(`${decimals.length}${zone}`)
+    if (!decimals.endsWith('0')) count(`*${zone}`)
   }
-  return [...counts].toSorted((a, b) => b[1] - a[1] || Number(a[0].startsWith('*')) - Number(b[0].startsWith('*')))[0]?.[0] ?? '3Z'
+  return [...counts].toSorted((a, b) => b[1] - a[1] || Number(a[0].startsWith('*')) - Number(b[0].startsWith('*')))[0]?.[0] ?? null
 }

@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from '../../../contract/index.ts'
 import { stringifyJson } from '../../../values/json.ts'
 import {
-  hasDatetimeFormat, hasTimestampFormat, isBase64, isDate, isDatetime, isDecimal, isTime, isTimestamp, isUuid, itemTypeOf, typeOfValue,
+  hasDatetimeFormat, hasFormat, hasTimestampFormat, isBase64, isDate, isDatetime, isDecimal, isTime, isTimestamp, isUuid, itemTypeOf, typeOfValue,
   type ColumnDialect, type ColumnType, type TableColumn,
 } from './column.ts'
 
@@ -16,7 +16,7 @@ export interface EncodedRecord {
   readonly values: ColumnValue[]
   /** What the columns cannot hold exactly, as JSON text: see `Extra`. */
   readonly extra: string | null
-  /** The record has members that need a new column. */
+  /** The record has members that need a new column, or a column whose format is not known yet. */
   readonly isNew: boolean
   /** Members whose column cannot show their value. */
   readonly misfits: readonly string[] | null
@@ -77,6 +77,7 @@ export class RecordEncoder {
           define((extra ??= {}), member, value)
           held = approximate(column, value)
           if (isMisfit(column, value)) (misfits ??= []).push(member)
+          if (column.format === undefined && hasFormat(column.type)) isNew = true
         }
       }
       values.push(held)
@@ -100,15 +101,15 @@ export class RecordEncoder {
 
   /** Whether the column gives back this very value. */
   #isExact(type: ColumnType, format: string | undefined, value: Exclude<JsonValue, null>): boolean {
-    const { keepsText, keepsJsonText } = this.#dialect
+    const { keepsText, keepsJsonText, doubleMin } = this.#dialect
     switch (type) {
       case 'text':
         return typeof value === 'string'
       case 'timestamp':
         if (typeof value !== 'string' || !isTimestamp(value)) return false
-        return keepsText || hasTimestampFormat(value, format!)
+        return keepsText || hasTimestampFormat(value, format)
       case 'datetime':
-        return typeof value === 'string' && isDatetime(value) && (keepsText || hasDatetimeFormat(value, format!))
+        return typeof value === 'string' && isDatetime(value) && (keepsText || hasDatetimeFormat(value, format))
       case 'date':
         return typeof value === 'string' && isDate(value)
       case 'time':
@@ -116,7 +117,7 @@ export class RecordEncoder {
       case 'boolean':
         return typeof value === 'boolean'
       case 'double':
-        return typeof value === 'number' && !Object.is(value, -0)
+        return typeof value === 'number' && (value > 0 ? value >= doubleMin : value < 0 ? value <= -doubleMin : Object.is(value, 0))
       case 'bigint':
         return (typeof value === 'number' || typeof value === 'bigint') && typeOfValue(value) === 'bigint'
       case 'numeric':

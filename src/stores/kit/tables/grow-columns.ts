@@ -1,6 +1,6 @@
-import type { JsonObject, JsonValue } from '../../../contract/index.ts'
+import type { CommitShape, JsonObject, JsonValue, SchemaMode } from '../../../contract/index.ts'
 import { nameColumn } from '../columns.ts'
-import { commonFormat, typeOfValues, type TableColumn } from './column.ts'
+import { commonFormat, hasFormat, typeOfValues, type TableColumn } from './column.ts'
 
 export interface ColumnLimits {
   /** Names that members may not have: the table's own columns, and those somebody else added. */
@@ -23,8 +23,7 @@ export function growColumns(
   for (const record of records) {
     for (const name of Object.keys(record)) {
       const value = record[name]
-      const column = columns[known.get(name) ?? -1]
-      if (value === undefined || column?.name != null || column?.held === true) continue
+      if (value === undefined || isSettled(columns[known.get(name) ?? -1])) continue
       counts.set(name, (counts.get(name) ?? 0) + 1)
       let values = met.get(name)
       if (values === undefined) met.set(name, (values = []))
@@ -32,28 +31,112 @@ export function growColumns(
     }
   }
   const grown = [...columns]
-  const taken = new Set([...limits.reserved, ...columns.flatMap(({ name }) => name ?? [])].map((name) => name.toLowerCase()))
-  let named = columns.filter(({ name }) => name !== null).length
+  const names = new FreeNames(columns, limits)
   let changed = false
   for (const [member, values] of met) {
     const at = known.get(member)
     const before = at === undefined ? null : grown[at]!
-    const name = values.length > 0 && named < limits.columnsMax ? nameColumn(member, taken, limits.nameBytesMax) : null
+    const name = before?.name ?? (values.length > 0 ? names.take(member) : null)
+    const type = before?.from === undefined ? (values.length === 0 ? 'text' : typeOfValues(values)) : before.type
+    const format = before?.format ?? (hasFormat(type) ? commonFormat(type, textsOf(values)) : null)
     // Without a name there is nothing to add, but the note that its null means null.
     if (name === null && (before !== null || values.length > 0)) continue
-    if (name !== null) {
-      taken.add(name.toLowerCase())
-      named++
-    }
-    const type = values.length === 0 ? 'text' : typeOfValues(values)
+    if (before !== null && name === before.name && format === (before.format ?? null)) continue
     const column: TableColumn = {
-      member, name, type,
+      ...before, member, name, type,
       none: before?.none ?? (counts.get(member)! * 2 >= records.length ? 'null' : 'absent'), since: before?.since ?? since,
-      ...(type === 'timestamp' && { format: commonFormat(values as string[]) }),
+      ...(format !== null && { format }),
     }
     if (at === undefined) grown.push(column)
     else grown[at] = column
     changed = true
   }
   return changed ? grown : columns
+}
+
+/** Whether records have no more to say about a column. */
+function isSettled(column: TableColumn | undefined): boolean {
+  if (column === undefined) return false
+  return column.held === true || (column.name !== null && (column.format !== undefined || !hasFormat(column.type)))
+}
+
+function textsOf(values: readonly JsonValue[]): string[] {
+  return values.flatMap((value) => (Array.isArray(value) ? textsOf(value) : typeof value === 'string' ? [value] : []))
+}
+
+/** Whether the declared columns are added: a table that is frozen keeps those it has. */
+export function takesShape(columns: readonly TableColumn[], mode: SchemaMode = 'evolve'): boolean {
+  return mode === 'evolve' || columns.every(({ name }) => name === null)
+}
+
+/** The columns with a format for each that needs one: for a table that is frozen, where no later record decides. */
+export function withFormats(columns: readonly TableColumn[], records: readonly JsonObject[]): TableColumn[] {
+  return columns.map((column) => {
+    if (column.format !== undefined || !hasFormat(column.type)) return column
+    const values = records.flatMap((record) => (Object.hasOwn(record, column.member) ? [record[column.member] ?? null] : []))
+    return { ...column, format: commonFormat(column.type, textsOf(values)) ?? (column.type.startsWith('datetime') ? '3' : '3Z') }
+  })
+}
+
+/**
+ * The columns with those that a shape declares; the same array when it adds nothing. A column that is there keeps its type: the
+ * declared one is noted as `wanted`, and `drift` reports it.
+ */
+export function shapeColumns(
+  columns: readonly TableColumn[], shape: CommitShape, since: number, limits: ColumnLimits,
+): { readonly columns: readonly TableColumn[]; readonly drift: readonly string[] } {
+  const known = new Map(columns.flatMap(({ member, former }, at) => (former === true ? [] : [[member, at]])))
+  const grown = [...columns]
+  const names = new FreeNames(columns, limits)
+  const drift: string[] = []
+  let changed = false
+  for (const { name: member, type, from, isOptional = false } of shape.columns) {
+    const at = known.get(member)
+    const before = at === undefined ? null : grown[at]!
+    // Somebody dropped its column.
+    if (before?.held === true) continue
+    const column: TableColumn = before !== null && before.name !== null
+      ? withWanted(before, type)
+      : { none: isOptional ? 'absent' : 'null', since, ...before, member, name: names.take(member), type, from }
+    if (before !== null && isSame(before, column)) continue
+    if (column.wanted !== undefined && column.wanted !== before?.wanted) {
+      drift.push(`${shape.database}.${member} is declared as ${type}, and its column is ${column.type}`)
+    }
+    if (at === undefined) known.set(member, grown.push(column) - 1)
+    else grown[at] = column
+    changed = true
+  }
+  return { columns: changed ? grown : columns, drift }
+}
+
+function withWanted(before: TableColumn, type: TableColumn['type']): TableColumn {
+  const { wanted: _wanted, ...column } = before
+  return column.type === type ? column : { ...column, wanted: type }
+}
+
+function isSame(a: TableColumn, b: TableColumn): boolean {
+  return a.name === b.name && a.type === b.type && a.from === b.from && a.wanted === b.wanted
+}
+
+/** Names for columns, as long as the table has room for one. */
+class FreeNames {
+  readonly #taken: Set<string>
+  readonly #limits: ColumnLimits
+  #count: number
+
+  constructor(columns: readonly TableColumn[], limits: ColumnLimits) {
+    this.#taken = new Set([...limits.reserved, ...columns.flatMap(({ name }) => name ?? [])].map((name) => name.toLowerCase()))
+    this.#limits = limits
+    this.#count = columns.filter(({ name }) => name !== null).length
+  }
+
+  /** Null when no column can be named for the member. */
+  take(member: string): string | null {
+    const { columnsMax, nameBytesMax } = this.#limits
+    const name = this.#count < columnsMax ? nameColumn(member, this.#taken, nameBytesMax) : null
+    if (name === null) return null
+    this.#taken.add(name.toLowerCase())
+    this.#count++
+    return name
+  }
 }

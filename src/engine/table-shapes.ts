@@ -1,0 +1,70 @@
+import { SCALAR_TYPES, SyncError, type Column, type CommitShape, type ShapeColumn, type TableShape } from '../contract/index.ts'
+import type { DatabasePlan } from './sync-plan.ts'
+
+/** The shapes of a cycle's databases: what is declared, and what the pages tell. Remembers what was committed of them. */
+export class TableShapes {
+  readonly #sync: string
+  readonly #databases: readonly DatabasePlan[]
+  readonly #told = new Map<string, TableShape>()
+  /** The members that records have had. */
+  readonly #seen = new Map<string, Set<string>>()
+  readonly #committed = new Map<string, string>()
+
+  constructor(sync: string, databases: readonly DatabasePlan[]) {
+    this.#sync = sync
+    this.#databases = databases
+  }
+
+  /**
+   * The shapes that are not committed yet, with those that a page tells. Metadata counts only for members that records have: a
+   * program between the source and the copy may have renamed them, or left them out.
+   */
+  with(tables: readonly TableShape[], columns: Readonly<Record<string, readonly Column[]>>): CommitShape[] {
+    for (const [database, seen] of Object.entries(columns)) {
+      const names = this.#seen.get(database) ?? new Set()
+      for (const { name } of seen) names.add(name)
+      this.#seen.set(database, names)
+    }
+    for (const table of tables) {
+      const name = table.database ?? this.#databases[0]!.name
+      if (!this.#databases.some((database) => database.name === name)) {
+        throw new SyncError('DATABASE_UNKNOWN', `${this.#sync}: a page tells the columns of the database ${JSON.stringify(name)}, which this sync does not write to.`)
+      }
+      this.#told.set(name, table)
+    }
+    return this.#databases.flatMap(({ name, shape }) => {
+      const merged = mergeShapes(name, shape, this.#told.get(name), this.#seen.get(name))
+      return merged === null || this.#committed.get(name) === JSON.stringify(merged) ? [] : [merged]
+    })
+  }
+
+  committed(shapes: readonly CommitShape[]): void {
+    for (const shape of shapes) this.#committed.set(shape.database, JSON.stringify(shape))
+  }
+}
+
+/** Null where nothing is known. */
+function mergeShapes(database: string, declared: TableShape | undefined, told: TableShape | undefined, seen: ReadonlySet<string> = new Set()): CommitShape | null {
+  const columns = new Map<string, CommitShape['columns'][number]>()
+  for (const column of told?.columns ?? []) if (seen.has(column.name)) columns.set(column.name, { ...column, from: 'source' })
+  for (const column of declared?.columns ?? []) columns.set(column.name, { ...column, from: 'schema' })
+  const key = declared?.key ?? (told?.key?.every((name) => seen.has(name)) === true ? told.key : [])
+  return columns.size === 0 && key.length === 0 ? null : { database, columns: [...columns.values()], key }
+}
+
+/** What is wrong with the `tables` of a page; null when nothing is. */
+export function findShapeFault(tables: unknown): string | null {
+  if (!Array.isArray(tables)) return 'is not an array'
+  for (const table of tables as unknown[]) {
+    const { database, columns, key } = (table ?? {}) as Partial<Record<keyof TableShape, unknown>>
+    if (database !== undefined && typeof database !== 'string') return 'has a `database` that is not a string'
+    if (!Array.isArray(columns) || !columns.every(isColumn)) return 'has `columns` that are not all a `name` and a `type` of column'
+    if (key !== undefined && !(Array.isArray(key) && key.every((name) => typeof name === 'string'))) return 'has a `key` that is not an array of names'
+  }
+  return null
+}
+
+function isColumn(column: unknown): boolean {
+  const { name, type } = (column ?? {}) as Partial<Record<keyof ShapeColumn, unknown>>
+  return typeof name === 'string' && typeof type === 'string' && SCALAR_TYPES.some((scalar) => type === scalar || type === `${scalar}[]`)
+}

@@ -1,0 +1,164 @@
+import fc from 'fast-check'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { SCALAR_TYPES, type ColumnType, type CommitShape, type JsonObject, type JsonValue } from '../../../src/contract/index.ts'
+import { SyncDriver, upsert } from '../../../src/testing/store-cases/harness.ts'
+import { sameJson, stringifyJson } from '../../../src/values/json.ts'
+import { STORE_PLACES, type StorePlace } from './store-place.ts'
+
+/** What each type is called in SQL. */
+const SQL_TYPES: Record<string, Record<(typeof SCALAR_TYPES)[number], string>> = {
+  sqlite: {
+    bigint: 'INTEGER', boolean: 'boolean', bytes: 'BLOB', date: 'date', datetime: 'datetime', decimal: 'TEXT', double: 'REAL', json: 'json', numeric: 'TEXT',
+    text: 'TEXT', time: 'time', timestamp: 'datetime', uuid: 'uuid',
+  },
+  postgres: {
+    bigint: 'bigint', boolean: 'boolean', bytes: 'bytea', date: 'date', datetime: 'timestamp without time zone', decimal: 'numeric', double: 'double precision',
+    json: 'jsonb', numeric: 'numeric', text: 'text', time: 'time without time zone', timestamp: 'timestamp with time zone', uuid: 'uuid',
+  },
+}
+
+/** As the catalog calls the items of an array. */
+const ARRAY_TYPES: Record<(typeof SCALAR_TYPES)[number], string> = {
+  bigint: 'int8[]', boolean: 'bool[]', bytes: 'bytea[]', date: 'date[]', datetime: 'timestamp[]', decimal: 'numeric[]', double: 'float8[]', json: 'jsonb[]', numeric: 'numeric[]',
+  text: 'text[]', time: 'time[]', timestamp: 'timestamptz[]', uuid: 'uuid[]',
+}
+
+const SAMPLES: Record<(typeof SCALAR_TYPES)[number], JsonValue[]> = {
+  bigint: [1, -5, 2n ** 62n], boolean: [true, false], bytes: ['aGVsbG8=', '', 'AAEC/w=='], date: ['2026-01-31', '0001-01-01'],
+  datetime: ['2026-01-31T12:00:00', '2026-01-31T12:00:00.5', '0001-01-01T00:00:00.000001'], decimal: ['1.50', '0', '-12345678901234567890.00000000010', '0.00'],
+  double: [1.5, 1e-15, 1e300, 3], json: [{ a: [1, null] }, [], 'text', true], numeric: [1.5, 10n ** 30n, 1e-7, -3, 0.1],
+  text: ['', 'NULL', '{a,"b\\"}', 'é'], time: ['12:00:00', '23:59:59.5', '00:00:00.000001'],
+  timestamp: ['2026-01-31T12:00:00Z', '2026-01-31T12:00:00.5Z', '9999-12-31T23:59:59.999999Z'], uuid: ['6f9619ff-8b86-d011-b42d-00c04fc964ff'],
+}
+
+/** Values that a column of the type does not give back as they are. */
+const ODD: JsonValue[] = [
+  '6F9619FF-8B86-D011-B42D-00C04FC964FF', '1.5e3', '007', '-0.00', '+1', 'NaN', 'aGVsbG8', 'aGVsbG9=', '_-8=', '24:00:00', '12:00', '12:00:00.50', '2026-02-30', '0000-01-01',
+  '2026-01-31T12:00:00+02:00', '2026-01-31T12:00:00.1234567Z', '2026-01-31T12:00:00.500Z', '2016-12-31T23:59:60Z', '2026-01-31 12:00:00', 'infinity',
+  5e-324, 1e-16, -1e-300, 1e21, 2n ** 64n, null, {}, [[1]], [[]], [null], [1, 'a'], ['a', null, 'NULL', ''], [true, null], [1.5, 2n ** 70n],
+]
+
+describe.each(Object.keys(STORE_PLACES))('declared types of the %s store', (kind) => {
+  let place: StorePlace
+  beforeEach(async () => {
+    place = await STORE_PLACES[kind]!()
+  })
+  afterEach(() => place.close())
+
+  const sqlTypeOf = (type: ColumnType): string => {
+    if (!type.endsWith('[]')) return SQL_TYPES[kind]![type as 'text']
+    return kind === 'sqlite' ? 'json' : ARRAY_TYPES[type.slice(0, -2) as 'text']
+  }
+
+  test('every type has its column before the first value, in the table and its history, and holds its values without `_extra`', async () => {
+    const types: ColumnType[] = [...SCALAR_TYPES, ...SCALAR_TYPES.filter((type) => type !== 'json').map((type) => `${type}[]` as const)]
+    const driver = await SyncDriver.take(place.store)
+    await driver.cycle([], { shapes: [shapeOf(Object.fromEntries(types.map((type) => [nameOf(type), type])))] })
+    const expected = Object.fromEntries(types.map((type) => [nameOf(type), sqlTypeOf(type)]))
+    expect(await place.columns()).toEqual(expected)
+    expect(await place.columns('things_history')).toEqual(expected)
+    const records = [0, 1, 2, 3].map((n) => Object.fromEntries(types.map((type) => {
+      const samples = SAMPLES[type.replace('[]', '') as 'text']
+      return [nameOf(type), type.endsWith('[]') ? (n === 0 ? [] : [...samples.slice(0, n), null]) : (samples[n] ?? null)]
+    })))
+    await driver.cycle(records.map((record, n) => upsert(`k${n}`, record)))
+    expect(await place.sql('select _key, _extra from things where _extra is not null')).toEqual([])
+    // Rows that change take another way to the table than rows that are new.
+    await driver.cycle(records.map((record, n) => upsert(`k${(n + 1) % 4}`, record)))
+    expect(await place.sql('select _key, _extra from things where _extra is not null')).toEqual([])
+    for (const [n, record] of records.entries()) {
+      const text = (await place.store.row('things', `k${(n + 1) % 4}`))!.text
+      expect(sameJson(text, stringifyJson(record)), `${stringifyJson(record)} came back as ${text}`).toBe(true)
+    }
+    const replaced = (await place.store.changes({ after: 0, limit: 100 })).filter(({ action }) => action === 'created')
+    expect(replaced.map(({ text }, n) => sameJson(text!, stringifyJson(records[n]!)))).toEqual([true, true, true, true])
+  })
+
+  test('every record is rebuilt exactly from columns of declared types, new and changed', async () => {
+    const values = fc.oneof(
+      fc.constantFrom<JsonValue>(...Object.values(SAMPLES).flat(), ...ODD),
+      fc.array(fc.constantFrom<JsonValue>(...Object.values(SAMPLES).flat(), null), { maxLength: 3 }),
+    ) as fc.Arbitrary<JsonValue>
+    const types: ColumnType[] = [...SCALAR_TYPES, ...SCALAR_TYPES.map((type) => `${type}[]` as const)]
+    const record = fc.dictionary(fc.constantFrom(...types.map(nameOf)), values, { maxKeys: 26, noNullPrototype: true }) as fc.Arbitrary<JsonObject>
+    const driver = await SyncDriver.take(place.store)
+    await driver.cycle([], { shapes: [shapeOf(Object.fromEntries(types.map((type) => [nameOf(type), type])))] })
+    await fc.assert(fc.asyncProperty(fc.array(record, { minLength: 1, maxLength: 20 }), async (records) => {
+      await driver.cycle(records.map((one, n) => upsert(`k${n}`, one)))
+      for (const [n, one] of records.entries()) {
+        const { text } = (await place.store.row('things', `k${n}`))!
+        expect(sameJson(text, stringifyJson(one)), `${stringifyJson(one)} came back as ${text}`).toBe(true)
+      }
+    }), { numRuns: 60 })
+  })
+
+  test.each([5e-324, -5e-324, 1e-16, -1e-300, 2 ** -52, 1e-15, 0])('a number near zero is rebuilt exactly: %d', async (ratio) => {
+    const driver = await SyncDriver.take(place.store)
+    await driver.cycle([upsert('a', { ratio: 0.5 }), upsert('b', { ratio })])
+    expect(JSON.parse((await place.store.row('things', 'b'))!.text)).toEqual({ ratio })
+  })
+
+  test('a declared type that the column does not have is reported once, and stops nothing', async () => {
+    const driver = await SyncDriver.take(place.store)
+    await driver.cycle([upsert('a', { n: 1, s: 'x' })])
+    for (const n of [1.5, 2, 3]) await driver.cycle([upsert('a', { n, s: 'x' })], { shapes: [shapeOf({ n: 'decimal', s: 'text' })] })
+    const drift = (await place.store.audit(driver.ref)).filter(({ action }) => action === 'drift')
+    expect(drift.map(({ reason }) => reason)).toEqual(['things.n is declared as decimal, and its column is bigint'])
+    await driver.cycle([upsert('b', { n: '1.50', s: 'x' })], { shapes: [shapeOf({ n: 'decimal', s: 'text' })] })
+    expect(await place.columns()).toEqual({ n: sqlTypeOf('bigint'), s: sqlTypeOf('text') })
+    expect(JSON.parse((await place.store.row('things', 'b'))!.text)).toEqual({ n: '1.50', s: 'x' })
+    await driver.cycle([], { shapes: [shapeOf({ n: 'text', s: 'text' })] })
+    expect((await place.store.audit(driver.ref)).filter(({ action }) => action === 'drift')).toHaveLength(2)
+  })
+
+  test('the columns of a compound key are not null and unique', async () => {
+    const driver = await SyncDriver.take(place.store)
+    await driver.cycle([upsert('["1","a"]', { shop: 1, id: 'a', v: 1 })], { shapes: [shapeOf({ shop: 'bigint', id: 'text' }, ['shop', 'id'])] })
+    expect(await place.columns()).toEqual({ shop: `${sqlTypeOf('bigint')} not null`, id: `${sqlTypeOf('text')} not null`, v: sqlTypeOf('bigint') })
+    await expect(place.sql("update things set shop = null where _key = '[\"1\",\"a\"]'")).rejects.toThrow(/null/i)
+    await driver.cycle([upsert('["1","b"]', { shop: 1, id: 'b', v: 1 })])
+    await expect(place.sql("update things set id = 'a'")).rejects.toThrow(/unique/i)
+    // Versions of one row repeat its key.
+    await driver.cycle([upsert('["1","b"]', { shop: 1, id: 'b', v: 2 })])
+    await driver.cycle([upsert('["1","b"]', { shop: 1, id: 'b', v: 3 })])
+    expect(await place.sql('select v from things_history order by v')).toHaveLength(2)
+    expect((await place.store.audit(driver.ref)).filter(({ action }) => action === 'drift')).toEqual([])
+  })
+
+  test('a key without declared types takes them from its first values', async () => {
+    const driver = await SyncDriver.take(place.store)
+    await driver.cycle([upsert('1', { id: 1, v: 'x' })], { shapes: [shapeOf({}, ['id'])] })
+    expect(await place.columns()).toEqual({ id: `${sqlTypeOf('bigint')} not null`, v: sqlTypeOf('text') })
+  })
+
+  test.each([
+    ['two records share it', { id: 1 }],
+    ['a record lacks it', { v: 1 }],
+    ['its column cannot hold the value', { id: 'one' }],
+  ])('a key that records contradict is lifted and reported, and the records land: %s', async (_, record) => {
+    const driver = await SyncDriver.take(place.store)
+    await driver.cycle([upsert('a', { id: 1 })], { shapes: [shapeOf({ id: 'bigint' }, ['id'])] })
+    await driver.cycle([upsert('b', record)])
+    await driver.cycle([upsert('c', record)], { shapes: [shapeOf({ id: 'bigint' }, ['id'])] })
+    expect((await place.store.rows({ database: 'things', limit: 9 })).map(({ text }) => JSON.parse(text))).toEqual([{ id: 1 }, record, record])
+    expect(await place.columns()).toMatchObject({ id: sqlTypeOf('bigint') })
+    const drift = (await place.store.audit(driver.ref)).filter(({ action }) => action === 'drift')
+    expect(drift.map(({ reason }) => reason)).toEqual(['the key of things (id) is not enforced: records contradict it'])
+  })
+
+  test('a key that is declared for a table with rows is reported once and not enforced', async () => {
+    const driver = await SyncDriver.take(place.store)
+    await driver.cycle([upsert('a', { id: 1 }), upsert('b', { id: 1 })])
+    for (let n = 0; n < 2; n++) await driver.cycle([upsert(`c${n}`, { id: 1 })], { shapes: [shapeOf({ id: 'bigint' }, ['id'])] })
+    const drift = (await place.store.audit(driver.ref)).filter(({ action }) => action === 'drift')
+    expect(drift.map(({ reason }) => reason)).toEqual(['the key of things (id) is not enforced: the table has rows already'])
+  })
+})
+
+function nameOf(type: ColumnType): string {
+  return type.replace('[]', '_list')
+}
+
+function shapeOf(types: Record<string, ColumnType>, key: string[] = []): CommitShape {
+  return { database: 'things', columns: Object.entries(types).map(([name, type]) => ({ name, type, from: 'schema' })), key }
+}
