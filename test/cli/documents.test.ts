@@ -65,6 +65,27 @@ describe('documents', () => {
     expect((await project.ask('query', "select name from people where id = 'p9'", '--json')).stdout).toContain('Nobody')
   })
 
+  test('schema: show, plan and apply', async () => {
+    const project = Project.withWorker({ people: people(3) })
+    await project.ask('run', 'people-list')
+    expectGolden('schema-plan-nothing', project, await project.ask('schema', 'plan', 'people', '--json'))
+    // A value of another type, and a member that waits.
+    project.source({ people: [...people(2), { id: 'p0003', name: { first: 'Ann' } as unknown as string }] })
+    expect((await project.ask('run', 'people-list')).stdout).toContain('people.name: a value of type json does not fit the column of type text')
+    expect((await project.ask('status')).stdout).toContain('`tidemark schema plan people` makes room.')
+    expect((await project.ask('doctor')).stdout).toContain('columns of people')
+    expectGolden('schema-show', project, await project.ask('schema', 'show', 'people', '--json'))
+    expectGolden('schema-plan', project, await project.ask('schema', 'plan', 'people', '--json'))
+    expectGolden('schema-apply-needs-yes', project, await project.ask('schema', 'apply', 'people', '--rename', 'name=called', '--json'))
+    expectGolden('schema-apply', project, await project.ask('schema', 'apply', 'people', '--reason', 'a test', '--yes', '--json'))
+    expectGolden('schema-applied', project, await project.ask('schema', 'show', 'people', '--json'))
+    expect((await project.ask('schema', 'apply', 'people', '--rename', 'name=called', '--drop', 'id', '--yes')).stdout).toContain('The columns of people are changed')
+    expect((await project.ask('query', 'select called from people order by _key', '--json')).stdout).toContain('Ann')
+    expect((await project.ask('status')).stdout).not.toContain('schema plan')
+    expectGolden('schema-unknown', project, await project.ask('schema', 'show', 'peple', '--json'))
+    expectGolden('schema-widen-refused', project, await project.ask('schema', 'plan', 'people', '--widen', 'name=text', '--json'))
+  })
+
   test('pause, resume, trigger', async () => {
     const project = Project.withWorker()
     for (const verb of ['pause', 'trigger', 'resume']) expectGolden(verb, project, await project.ask(verb, 'people-list', '--json'))
