@@ -33,7 +33,7 @@ export interface PlannedAction {
 /** What was asked for; without anything, room for all that waits in `_extra`. */
 export function planSchema(info: SchemaInfo, flags: ChangeFlags): SchemaPlan {
   const asked = askedFor(info, flags)
-  const changes: readonly ColumnChange[] = asked.length > 0 ? asked : info.waiting.flatMap(({ member, proposal }) => (proposal === null ? [] : [{ member, type: proposal }]))
+  const changes: readonly ColumnChange[] = asked.length > 0 ? asked : proposalsFor(info)
   const replaced = changes.filter(({ member, type, drop }) => columnOf(info, member)?.column != null && (type !== undefined || drop === true))
   const dependents = replaced.flatMap(({ member, drop }) => columnOf(info, member)!.dependents.map(({ name, isKept }) => ({ name, isKept: isKept && drop !== true })))
   const nameIf = (isKept: boolean): string[] => [...new Set(dependents.filter((dependent) => dependent.isKept === isKept).map(({ name }) => name))]
@@ -41,6 +41,13 @@ export function planSchema(info: SchemaInfo, flags: ChangeFlags): SchemaPlan {
     changes, actions: changes.map((wanted) => actionOf(info, wanted)), statements: statementsOf(info, changes), rowsMax: rowsOf(info, changes),
     locks: locksOf(info, changes), kept: nameIf(true), lost: nameIf(false),
   }
+}
+
+/** A declared type comes before one that is only wide enough for what waits. */
+function proposalsFor({ columns, waiting }: SchemaInfo): ColumnChange[] {
+  const declared = columns.flatMap(({ member, column, wanted }) => (column === null || wanted === null ? [] : [{ member, type: wanted }]))
+  const known = new Set(declared.map(({ member }) => member))
+  return [...declared, ...waiting.flatMap(({ member, proposal }) => (proposal === null || known.has(member) ? [] : [{ member, type: proposal }]))]
 }
 
 function askedFor(info: SchemaInfo, { widen = [], narrow = [], promote = [], rename = [], drop = [] }: ChangeFlags): ColumnChange[] {
@@ -104,10 +111,11 @@ function actionOf(info: SchemaInfo, { member, type, column, drop }: ColumnChange
   return { member, action, column: column ?? known?.column ?? member, from, to: type }
 }
 
-function rowsOf({ rows, versions, waiting }: SchemaInfo, changes: readonly ColumnChange[]): number {
+function rowsOf(info: SchemaInfo, changes: readonly ColumnChange[]): number {
+  const { rows, versions, waiting } = info
   if (changes.every(({ type, drop }) => type === undefined && drop !== true)) return 0
-  const promoted = changes.every(({ member, type }) => type !== undefined && waiting.some((item) => item.member === member && item.rows === item.misfits))
-  return promoted ? Math.min(rows, Math.max(...changes.map(({ member }) => waiting.find((item) => item.member === member)!.rows))) + versions : rows + versions
+  const isPromoted = ({ member, type }: ColumnChange): boolean => type !== undefined && columnOf(info, member)?.column == null && waiting.some((item) => item.member === member)
+  return info.isWaitingExact && changes.every(isPromoted) ? Math.min(rows, changes.reduce((sum, { member }) => sum + waiting.find((item) => item.member === member)!.rows, 0)) + versions : rows + versions
 }
 
 /** As a person would write them; what is done in steps is said in a comment. */

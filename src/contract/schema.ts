@@ -54,8 +54,10 @@ export interface SchemaColumn {
   readonly column: string | null
   readonly type: string
   readonly sqlType: string | null
-  /** Where the type comes from: `values` of the first records, or a schema `change`. */
+  /** Where the type comes from: the `values` of the first records, the declared `schema`, the `source`, or a `change` of the columns. */
   readonly origin: string
+  /** The type that is declared for the member now, where the column has another one. */
+  readonly wanted: string | null
   /** Kept in `_extra` by a schema change. */
   readonly isHeld: boolean
   /** Objects of the user that depend on the column. A change of its type, or its end, keeps some and loses others. */

@@ -199,7 +199,7 @@ export const STORE_BUGS: readonly PlantedBug[] = [
     ],
   ]),
   ...inFile('src/stores/kit/tables/encode-record.ts', [...SQLITE, 'test/stores/tables/lossless.test.ts'], [
-    ['an absent member comes back as null', "if (column.none === 'null') (absent ??= []).push(member)", ''],
+    ['an absent member comes back as null', "if (column.none === 'null' && sequence >= column.since) (absent ??= []).push(member)", ''],
     ['a null comes back as absent', "if (column.none === 'absent') define((extra ??= {}), member, null)", ''],
     [
       'an integer beyond 64 bits goes into a column for smaller ones',

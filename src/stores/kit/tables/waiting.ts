@@ -41,8 +41,8 @@ function proposalFor(column: TableColumn | undefined, types: Set<ColumnType>): s
 export function showColumns(
   columns: readonly TableColumn[], sqlTypeOf: (type: ColumnType) => string, dependentsOf: (column: string) => SchemaColumn['dependents'],
 ): SchemaColumn[] {
-  return columns.filter(({ former }) => former !== true).map(({ member, name, type, from, held }) => ({
-    member, column: name, type, sqlType: name === null ? null : sqlTypeOf(type), origin: from ?? 'values', isHeld: held === true,
+  return columns.filter(({ former }) => former !== true).map(({ member, name, type, from, held, wanted }) => ({
+    member, column: name, type, sqlType: name === null ? null : sqlTypeOf(type), origin: from ?? 'values', wanted: wanted ?? null, isHeld: held === true,
     dependents: name === null ? [] : dependentsOf(columns.find((other) => other.former === true && other.member === member)?.name ?? name),
   }))
 }
