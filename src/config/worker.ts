@@ -19,8 +19,11 @@ export interface WorkerOptions {
 }
 
 export interface DatabaseOptions {
-  /** Any Standard Schema (zod, valibot, arktype) or a JSON Schema. What does not fit is quarantined with the reason. */
-  schema?: Schema
+  /**
+   * Any Standard Schema (zod, valibot, arktype) or a JSON Schema. What does not fit is quarantined with the reason. Or, without one,
+   * what `schemaChanges` takes.
+   */
+  schema?: Schema | SchemaMode
   /** What a row is on the wire: `person` for the database `people`. The singular of the database's name by default. */
   resourceType?: string
   /**
@@ -146,16 +149,13 @@ export class Worker {
     refuseUnknown('SCHEMA_INVALID', `Database "${name}"`, options, ['schema', 'resourceType', 'schemaChanges', 'key'])
     if (options.resourceType !== undefined) checkName('resource type', options.resourceType)
     if (options.key !== undefined) checkKey(name, options.key)
-    const compiled = options.schema === undefined ? null : compileSchema(name, options.schema)
+    const { schema, schemaChanges } = schemaOptions(name, options)
+    const compiled = schema === undefined ? null : compileSchema(name, schema)
     const handle = Object.freeze({ kind: 'database', name } as const)
-    const { schemaChanges } = options
-    if (schemaChanges !== undefined && !SCHEMA_MODES.includes(schemaChanges)) {
-      throw new SyncError('SCHEMA_INVALID', `Database "${name}": schemaChanges is ${shown(schemaChanges)}; it may be ${SCHEMA_MODES.join(', ')}.`)
-    }
     const validate = options.key === undefined ? compiled?.validate : withKey(options.key, compiled?.validate)
-    const shape = shapeOfSchema(options.schema, options.key)
+    const shape = shapeOfSchema(schema, options.key)
     const plan: DatabasePlan = { name, ...(validate !== undefined && { validate }), ...(shape !== undefined && { shape }), ...(schemaChanges !== undefined && { schemaChanges }) }
-    this.#databases.set(name, { handle, plan, schema: compiled?.kind ?? null, declared: options.schema, resourceType: options.resourceType })
+    this.#databases.set(name, { handle, plan, schema: compiled?.kind ?? null, declared: schema, resourceType: options.resourceType })
     this.#take('database', name)
     return handle
   }
@@ -345,6 +345,21 @@ export class Worker {
   #take(kind: string, name: string): void {
     const kinds = this.#names.get(name.toLowerCase()) ?? new Map<string, string>()
     this.#names.set(name.toLowerCase(), kinds.set(kind, `${kind} "${name}"`))
+  }
+}
+
+/** `schema` may name the mode where there is no schema to declare. */
+function schemaOptions(name: string, { schema, schemaChanges }: DatabaseOptions): { schema?: Schema; schemaChanges?: SchemaMode } {
+  const named = typeof schema === 'string' ? { option: 'schema', mode: schema } : { option: 'schemaChanges', mode: schemaChanges }
+  if (named.mode !== undefined && !SCHEMA_MODES.includes(named.mode)) {
+    throw new SyncError('SCHEMA_INVALID', `Database "${name}": ${named.option} is ${shown(named.mode)}; it may be ${SCHEMA_MODES.join(', ')}.`)
+  }
+  if (typeof schema === 'string' && schemaChanges !== undefined && schemaChanges !== schema) {
+    throw new SyncError('SCHEMA_INVALID', `Database "${name}": schema is ${shown(schema)} and schemaChanges ${shown(schemaChanges)}; give one of them.`)
+  }
+  return {
+    ...(schema !== undefined && typeof schema !== 'string' && { schema }),
+    ...(named.mode !== undefined && { schemaChanges: named.mode }),
   }
 }
 

@@ -30,7 +30,7 @@ export interface ManifestStream {
   readonly key?: readonly string[]
   readonly cursor?: string
   readonly schema_strategy?: 'discovery' | 'declared'
-  readonly schema?: JsonSchema
+  readonly schema?: JsonSchema | SchemaMode
   readonly schema_changes?: SchemaMode
   readonly state_handling?: 'platform_registry'
   readonly safety_window?: string

@@ -17,7 +17,10 @@ const STREAM = {
     key: { type: 'array', items: { type: 'string', minLength: 1 }, minItems: 1, uniqueItems: true, description: 'The fields that tell records apart. What the source declares unless given.' },
     cursor: { type: 'string', minLength: 1, description: 'The field that every change raises. Without one, all of the stream is read each time.' },
     schema_strategy: { enum: ['discovery', 'declared'], description: 'discovery: columns follow what lands. declared: records have to fit `schema`, and are put aside when they do not.' },
-    schema: { type: 'object', description: 'A JSON Schema of the records.' },
+    schema: {
+      anyOf: [{ type: 'object' }, { enum: ['evolve', 'freeze', 'quarantine'] }],
+      description: 'A JSON Schema of the records; or, without one, what `schema_changes` takes.',
+    },
     schema_changes: {
       enum: ['evolve', 'freeze', 'quarantine'],
       description: 'What a record does that the columns do not fit. evolve: a new member gets a column. freeze: no column is added, new members are kept in `_extra`. quarantine: the record is set apart.',
@@ -30,7 +33,7 @@ const STREAM = {
     select: { type: 'array', items: { type: 'string', minLength: 1 }, minItems: 1, uniqueItems: true, description: 'The fields to read; all unless given.' },
     options: { type: 'object', description: 'What only streams of this connector have.' },
   },
-  allOf: [when('schema_strategy', 'declared', { required: ['schema'] })],
+  allOf: [when('schema_strategy', 'declared', { required: ['schema'], properties: { schema: { type: 'object' } } })],
 } as const
 
 /** Validates manifests, and is published as docs/reference/manifest.schema.json for editors. */

@@ -86,7 +86,7 @@ async function isNothingThere(transaction: Transaction, { id, name }: Pick<Table
   return found!.is
 }
 
-/** Null unless every row is there and the same. */
+/** Null unless every row is there and the same. As in `findEach`, a lateral probe leaves the planner no scan of the table. */
 async function findUnchanged(
   transaction: Transaction, { id, name }: Pick<Table, 'id' | 'name'>, { keys, hashes, times }: Wanted, owner: string,
 ): Promise<FoundIn | null> {
@@ -94,7 +94,8 @@ async function findUnchanged(
     `with owner as materialized (select owner_id as id from tidemark.owners where tenant_id = $1 and name = $6)
      select case when count(r._key) = count(*) and not exists (select from tidemark.contests where ${OF_DATABASE}) then array_agg(r._sequence)::text end, (select id from owner)
      from (select unnest($3::text[]) collate "C" as key, unnest($4::text[]) as hash, unnest($5::timestamptz[]) as at) w
-     left join ${name} r on r._key = w.key and r._hash = w.hash and r._upstream_at is not distinct from w.at and r._owner = (select id from owner)`,
+     left join lateral (select _key, _sequence, _hash, _upstream_at, _owner from ${name} where _key = w.key limit 1) r
+       on r._hash = w.hash and r._upstream_at is not distinct from w.at and r._owner = (select id from owner)`,
     transaction.tenant, id, textArray(keys), textArray(hashes), binaryArray('timestamptz', times), owner,
   )
   const [sequences, ownerId] = found!
