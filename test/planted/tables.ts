@@ -213,10 +213,10 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/sqlite/log.ts', SQLITE, [
     [
       'the last entry of a commit is told of the next one',
-      'commits[at]!.last < version.sequence',
-      'commits[at]!.last <= version.sequence',
+      'commits[at]!.last < stored.sequence',
+      'commits[at]!.last <= stored.sequence',
     ],
-    ['a log with gaps ends with the commits that were read first', 'from = end\n', 'from = until\n', ROWS],
+    ['a log with gaps ends with the commits that were read first', 'from = through\n', 'from = until\n', ROWS],
   ]),
   ...inFile('src/stores/sqlite/lookup.ts', SQLITE, [
     [

@@ -4,18 +4,15 @@ import type { Session } from './connection.ts'
 import { commitOf, readLog } from './log.ts'
 import { checkSealingKey } from './sealed-texts.ts'
 import { readTables } from './table.ts'
-import { takeBytes } from './take-bytes.ts'
 
 /** The log as it is served, and what belongs to that. */
 
-export function feed(session: Session, { after, limit, databases, live = false, scanMax, bytesMax = Infinity }: FeedQuery): FeedPage {
+export function feed(session: Session, { after, limit, databases, live = false, scanMax, bytesMax }: FeedQuery): FeedPage {
   const standing = readStanding(session)
   const { position } = standing
   const filtered = databases !== undefined || live
   const until = filtered ? Math.min(position, after + scanMax) : position
-  const { taken: entries, isCut } = limit === 0 || after >= until
-    ? { taken: [], isCut: false }
-    : takeBytes(take(readLog(session, { after, until, limit, databases, live }), limit), bytesMax, ({ text }) => text)
+  const { entries, isCut } = limit === 0 || after >= until ? { entries: [], isCut: false } : readLog(session, { after, until, limit, databases, live, bytesMax, brief: true })
   const timeOf = (sequence: number): number | null => (sequence === standing.floor ? standing.floorCommittedAt : (commitOf(session, sequence)?.committedAt ?? null))
   const last = entries.at(-1)
   const scanned = isCut || entries.length === limit ? (last?.sequence ?? after) : Math.max(after, until)
@@ -28,14 +25,6 @@ export function feed(session: Session, { after, limit, databases, live = false, 
 
 function toFeedEntry({ sequence, database, key, action, text, committedAt }: FeedEntry): FeedEntry {
   return { sequence, database, key, action, text, committedAt }
-}
-
-export function* take<Item>(items: Iterable<Item>, limit: number): Generator<Item> {
-  let taken = 0
-  for (const item of items) {
-    yield item
-    if (++taken >= limit) return
-  }
 }
 
 /** Times grow with sequences: everything before the first commit of that time or later is older. */

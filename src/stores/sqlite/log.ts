@@ -1,34 +1,96 @@
 import { SyncError, type LogEntry } from '../../contract/index.ts'
-import type { Parameter, Session } from './connection.ts'
-import { readTables, type Table } from './table.ts'
+import type { Session } from './connection.ts'
+import { requireTable, type Table } from './table.ts'
 
 /**
  * The log, read from the tables: the current rows, the versions they replaced and the deletions, in the order of their
- * sequences. The directory of commits says which tables hold a range, so that no other table is looked at.
+ * sequences. The directory of commits says which tables hold a range, so that no other table is looked at. Rows are fetched
+ * by whole statements: a call per row costs more than reading it.
  */
-export interface LogRange {
+export interface LogQuery {
   /** Sequences above `after`, up to `until`. */
   readonly after: number
   readonly until: number
-  /** About how many entries will be taken: no more tables are opened than these need. */
   readonly limit: number
   readonly databases?: readonly string[] | undefined
   /** Current rows only. */
   readonly live?: boolean
+  /** The entries end once their records have this many bytes together; one is always given. */
+  readonly bytesMax?: number | undefined
+  /** Leave out the cursor and the source's time: each value that is read costs a tenth of a row. */
+  readonly brief?: boolean
 }
 
-export function* readLog(session: Session, { after, until, limit, databases, live = false }: LogRange): Generator<LogEntry> {
-  const tables = readTables(session)
-  const wanted = databases === undefined ? null : [...tables].filter(([, open]) => databases.includes(open().database)).map(([id]) => id)
-  if (wanted?.length === 0) return
-  for (let from = after; from < until;) {
-    const commits = readCommits(session, { after: from, until, limit, wanted })
-    if (commits.length === 0) return
-    const end = Math.min(until, commits.at(-1)!.last)
-    yield* merge(session, { commits, after: from, until: end, live, wanted }, tables)
-    from = end
+export interface LogPage {
+  readonly entries: LogEntry[]
+  /** The entries ended because of their bytes. */
+  readonly isCut: boolean
+}
+
+/** So many rows of each table are fetched before anything is known of their size. */
+const ROWS_FIRST = 16
+/** So many commits at first: mostly one has more entries than a page. */
+const COMMITS_FIRST = 2
+const COMMITS_GROWTH = 8
+
+export function readLog(session: Session, { after, until, limit, databases, live = false, bytesMax = Infinity, brief = false }: LogQuery): LogPage {
+  const wanted = databases === undefined ? null : databaseIds(session, databases)
+  const entries: LogEntry[] = []
+  if (wanted?.length === 0) return { entries, isCut: false }
+  const tables = new TablesById(session)
+  let [bytes, commitsMax] = [0, COMMITS_FIRST]
+  for (let from = after; from < until && entries.length < limit; commitsMax *= COMMITS_GROWTH) {
+    const rowsMax = Math.min(limit - entries.length, rowsWithin(bytesMax, bytes, entries.length))
+    const commits = readCommits(session, { after: from, until, entriesMax: rowsMax, commitsMax, wanted })
+    if (commits.length === 0) break
+    const chunk = { commits, after: from, until: Math.min(until, commits.at(-1)!.last), rowsMax, live, wanted, brief }
+    const { found, through } = readVersions(session, chunk, tables)
+    let at = 0
+    for (const stored of found) {
+      if (entries.length === limit) return { entries, isCut: false }
+      if (bytes >= bytesMax) return { entries, isCut: true }
+      while (at < commits.length && commits[at]!.last < stored.sequence) at++
+      const commit = commits[at]
+      if (commit === undefined || commit.first > stored.sequence) outsideDirectory(stored.sequence)
+      const { worker, sync, cycle, page, committedAt } = commit
+      const { sequence, database, key, action, text, cursor, upstreamAt } = stored.version()
+      if (bytesMax < Infinity && text !== null) bytes += Buffer.byteLength(text)
+      entries.push({ sequence, database, key, action, text, cursor, upstreamAt, committedAt, worker, sync, cycle, page })
+    }
+    from = through
+  }
+  return { entries, isCut: false }
+}
+
+/** As many as the rest of the bytes has room for, if they are like those before. */
+function rowsWithin(bytesMax: number, bytes: number, entries: number): number {
+  if (bytesMax === Infinity) return Number.MAX_SAFE_INTEGER
+  return entries === 0 ? ROWS_FIRST : Math.max(1, Math.floor(((bytesMax - bytes) * entries) / Math.max(bytes, 1)))
+}
+
+function databaseIds({ connection, tenantId }: Session, names: readonly string[]): number[] {
+  return connection.all<{ id: number }>(
+    'select database_id as id from tidemark_databases where tenant_id = ? and name in (select value from json_each(?))', tenantId, JSON.stringify(names),
+  ).map(({ id }) => id)
+}
+
+/** Each is looked up when it is needed: a page costs the same however many databases there are. */
+class TablesById {
+  readonly #session: Session
+  readonly #known = new Map<number, Table>()
+
+  constructor(session: Session) {
+    this.#session = session
+  }
+
+  get(id: number): Table {
+    let table = this.#known.get(id)
+    if (table === undefined) this.#known.set(id, (table = requireTable(this.#session, id)))
+    return table
   }
 }
+
+// ── the directory ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 /** What an entry has in common with the others of its commit and database. */
 export interface CommitRow {
@@ -63,105 +125,99 @@ export function commitOf({ connection, tenantId }: Session, sequence: number): C
   return found === undefined || found[1] < sequence ? null : toCommit(found)
 }
 
-/** The next commits, as many as have `limit` entries together. */
-function readCommits(
-  { connection, tenantId }: Session, { after, until, limit, wanted }: { after: number; until: number; limit: number; wanted: readonly number[] | null },
-): CommitRow[] {
+interface CommitsQuery {
+  readonly after: number
+  readonly until: number
+  readonly entriesMax: number
+  readonly commitsMax: number
+  readonly wanted: readonly number[] | null
+}
+
+/** The next commits, at most as many as have so many entries together. */
+function readCommits({ connection, tenantId }: Session, { after, until, entriesMax, commitsMax, wanted }: CommitsQuery): CommitRow[] {
   const named = wanted === null ? '' : ` and c.database_id in (${wanted.join(',')})`
-  const start = connection.get<{ first: number }>(
-    'select first_sequence as first from tidemark_commits where tenant_id = ? and first_sequence <= ? order by first_sequence desc limit 1', tenantId, after + 1,
-  )?.first ?? 0
-  const commits: CommitRow[] = []
+  const commits = connection.prepareArrays(
+    `${COMMITS} where c.tenant_id = ?1 and c.first_sequence >= coalesce(
+         (select first_sequence from tidemark_commits where tenant_id = ?1 and first_sequence <= ?2 + 1 order by first_sequence desc limit 1), 0
+       ) and c.first_sequence <= ?3 and c.last_sequence > ?2${named} order by c.first_sequence limit ?4`,
+  ).all(tenantId, after, until, commitsMax) as unknown as CommitValues[]
   let entries = 0
-  const found = connection.prepareArrays(
-    `${COMMITS} where c.tenant_id = ? and c.first_sequence between ? and ? and c.last_sequence > ?${named} order by c.first_sequence`,
-  ).iterate(...([tenantId, start, until, after] satisfies Parameter[])) as unknown as Iterable<CommitValues>
-  for (const values of found) {
-    const commit = toCommit(values)
-    commits.push(commit)
-    entries += commit.last - Math.max(commit.first - 1, after)
-    if (entries >= limit) break
-  }
-  return commits
+  const end = commits.findIndex(([first, last]) => (entries += last - Math.max(first - 1, after)) >= entriesMax)
+  return (end === -1 ? commits : commits.slice(0, end + 1)).map(toCommit)
 }
 
 function toCommit([first, last, databaseId, worker, sync, cycle, page, committedAt]: CommitValues): CommitRow {
   return { first, last, databaseId, worker, sync, cycle, page, committedAt }
 }
 
+// ── versions ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
 interface Chunk {
   readonly commits: readonly CommitRow[]
   readonly after: number
   readonly until: number
+  /** Of each table. */
+  readonly rowsMax: number
   readonly live: boolean
   readonly wanted: readonly number[] | null
+  readonly brief: boolean
 }
 
 /** An entry without what its commit says of it. */
 type Version = Pick<LogEntry, 'sequence' | 'database' | 'key' | 'action' | 'text' | 'cursor' | 'upstreamAt'>
 
-/** Rows are read one by one, so that those beyond the caller's limit cost nothing. */
-function* merge(session: Session, chunk: Chunk, tables: ReadonlyMap<number, () => Table>): Generator<LogEntry> {
-  const { commits, after, until, live } = chunk
-  const sources: Array<Generator<Version>> = []
-  for (const id of new Set(commits.map(({ databaseId }) => databaseId))) {
-    const table = tables.get(id)!()
-    sources.push(versions(session, table, table.name, after, until))
-    if (!live) sources.push(versions(session, table, table.history, after, until))
-  }
-  if (!live) sources.push(deletions(session, chunk, tables))
-  const heads = sources.map((source) => ({ source, next: source.next() }))
-  let at = 0
-  try {
-    for (;;) {
-      let least: (typeof heads)[number] | null = null
-      for (const head of heads) {
-        if (head.next.done === true) continue
-        if (least === null || head.next.value.sequence < (least.next.value as Version).sequence) least = head
-      }
-      if (least === null) return
-      const version = least.next.value as Version
-      while (at < commits.length && commits[at]!.last < version.sequence) at++
-      const commit = commits[at]
-      if (commit === undefined || commit.first > version.sequence) outsideDirectory(version.sequence)
-      const { worker, sync, cycle, page, committedAt } = commit
-      yield { ...version, committedAt, worker, sync, cycle, page }
-      least.next = least.source.next()
-    }
-  } finally {
-    for (const { source } of heads) source.return(undefined)
-  }
+/** As it was read; the record is put together when it is asked for. */
+interface StoredVersion {
+  readonly sequence: number
+  version(): Version
 }
 
-type VersionValues = [sequence: number, created: number, key: string, cursor: string | null, upstreamAt: string | null, extra: string | null, ...members: Array<string | number | null>]
-const MEMBERS_FROM = 6
+/** In the order of their sequences. Up to `through` none is missing. */
+function readVersions(session: Session, chunk: Chunk, tables: TablesById): { found: StoredVersion[]; through: number } {
+  const parts: StoredVersion[][] = []
+  for (const id of new Set(chunk.commits.map(({ databaseId }) => databaseId))) {
+    const table = tables.get(id)
+    for (const from of chunk.live ? [table.name] : [table.name, table.history]) parts.push(readRange(session, table, from, chunk))
+  }
+  if (!chunk.live) parts.push(readDeletions(session, chunk, tables))
+  const filled = parts.filter(({ length }) => length > 0)
+  // Behind the place where one was cut, entries of it are missing.
+  const through = Math.min(chunk.until, ...filled.map((part) => (part.length < chunk.rowsMax ? Infinity : part.at(-1)!.sequence)))
+  const found = filled.length <= 1 ? (filled[0] ?? []) : filled.flat().filter(({ sequence }) => sequence <= through).toSorted((a, b) => a.sequence - b.sequence)
+  return { found, through }
+}
+
+/** Behind the members the cursor and the source's time, unless they are left out. */
+type VersionValues = [sequence: number, created: number, key: string, extra: string | null, ...members: Array<string | number | null>]
+const MEMBERS_FROM = 4
 
 /** What `versionOf` reads, as a SELECT lists it. */
-export function versionColumns({ selected }: Table): string {
-  return `_sequence, _created_sequence, _key, _cursor, _upstream_at, _extra${selected}`
+export function versionColumns({ selected }: Table, brief = false): string {
+  return `_sequence, _created_sequence, _key, _extra${selected}${brief ? '' : ', _cursor, _upstream_at'}`
 }
 
 export function versionOf(table: Table, values: VersionValues): Version {
-  const [sequence, created, key, cursor, upstreamAt, extra] = values
+  const [sequence, created, key, extra] = values
+  const membersEnd = MEMBERS_FROM + table.members.length
   return {
-    sequence, database: table.database, key, action: created === sequence ? 'created' : 'updated',
-    text: table.decode(sequence, extra, values, MEMBERS_FROM), cursor, upstreamAt,
+    sequence, database: table.database, key, action: created === sequence ? 'created' : 'updated', text: table.decode(sequence, extra, values, MEMBERS_FROM),
+    cursor: (values[membersEnd] ?? null) as string | null, upstreamAt: (values[membersEnd + 1] ?? null) as string | null,
   }
 }
 
-function* versions({ connection }: Session, table: Table, from: string, after: number, until: number): Generator<Version> {
-  const rows = connection.prepareArrays(`select ${versionColumns(table)} from ${from} where _sequence > ? and _sequence <= ? order by _sequence`)
-    .iterate(after, until) as unknown as Iterable<VersionValues>
-  for (const values of rows) yield versionOf(table, values)
+function readRange({ connection }: Session, table: Table, from: string, { after, until, rowsMax, brief }: Chunk): StoredVersion[] {
+  const rows = connection.prepareArrays(`select ${versionColumns(table, brief)} from ${from} where _sequence > ? and _sequence <= ? order by _sequence limit ?`)
+    .all(after, until, rowsMax) as unknown as VersionValues[]
+  return rows.map((values) => ({ sequence: values[0], version: () => versionOf(table, values) }))
 }
 
-function* deletions({ connection, tenantId }: Session, { after, until, wanted }: Chunk, tables: ReadonlyMap<number, () => Table>): Generator<Version> {
+function readDeletions({ connection, tenantId }: Session, { after, until, rowsMax, wanted }: Chunk, tables: TablesById): StoredVersion[] {
   const named = wanted === null ? '' : ` and database_id in (${wanted.join(',')})`
-  const rows = connection.iterate<{ sequence: number; id: number; key: string; upstream_at: string | null }>(
-    `select sequence, database_id as id, key, upstream_at from tidemark_deletions where tenant_id = ? and sequence > ? and sequence <= ?${named} order by sequence`,
-    tenantId, after, until,
+  const rows = connection.all<{ sequence: number; id: number; key: string; upstream_at: string | null }>(
+    `select sequence, database_id as id, key, upstream_at from tidemark_deletions
+     where tenant_id = ? and sequence > ? and sequence <= ?${named} order by sequence limit ?`, tenantId, after, until, rowsMax,
   )
-  for (const { sequence, id, key, upstream_at: upstreamAt } of rows) {
-    yield { sequence, database: tables.get(id)!().database, key, action: 'deleted', text: null, cursor: null, upstreamAt }
-  }
+  return rows.map(({ sequence, id, key, upstream_at: upstreamAt }) => ({
+    sequence, version: () => ({ sequence, database: tables.get(id).database, key, action: 'deleted', text: null, cursor: null, upstreamAt }),
+  }))
 }

@@ -1,7 +1,6 @@
 import type { ChangesQuery, Column, DatabaseInfo, LogEntry, Row, Store } from '../../contract/index.ts'
 import { quoteName } from '../kit/columns.ts'
 import type { Session } from './connection.ts'
-import { take } from './feed.ts'
 import { readLog, requireCommit, versionColumns, versionOf } from './log.ts'
 import { findTable, type Table } from './table.ts'
 import { takeBytes } from './take-bytes.ts'
@@ -9,7 +8,7 @@ import { takeBytes } from './take-bytes.ts'
 /** What has landed, read back. */
 
 export function changes(session: Session, { after, limit, databases }: ChangesQuery): LogEntry[] {
-  return [...take(readLog(session, { after, until: Number.MAX_SAFE_INTEGER, limit, databases }), limit)]
+  return readLog(session, { after, until: Number.MAX_SAFE_INTEGER, limit, databases }).entries
 }
 
 export function rows(session: Session, { database, after, limit, bytesMax = Infinity }: Parameters<Store['rows']>[0]): Row[] {

@@ -80,7 +80,16 @@ export function findTable({ connection, tenantId }: Session, name: string): Tabl
   return found === undefined ? null : toTable(name, found)
 }
 
-/** By number, for readers of the log. */
+/** By number, of an entry that is there. */
+export function requireTable({ connection, tenantId }: Session, id: number): Table {
+  const row = connection.get<DatabaseRow & { name: string }>(
+    'select name, database_id, table_name, columns, layout from tidemark_databases where tenant_id = ? and database_id = ?', tenantId, id,
+  )
+  if (row === undefined) throw new SyncError('STATE_UNREADABLE', `There is no database of the number ${id}, which a commit names.`)
+  return toTable(row.name, row)
+}
+
+/** By number. */
 export function readTables({ connection, tenantId }: Session): Map<number, () => Table> {
   return new Map(connection.all<DatabaseRow & { name: string }>(
     'select name, database_id, table_name, columns, layout, drift from tidemark_databases where tenant_id = ? order by name', tenantId,

@@ -53,6 +53,17 @@ export const servedCases: readonly StoreCase[] = [
     }
     assert.deepEqual(keys, Array.from({ length: 9 }, (_, n) => `k${n}`))
   }),
+  rule('a page bounded by bytes has every entry in order, also where current rows, replaced versions and deletions alternate', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    const keys = Array.from({ length: 90 }, (_, n) => `k${String(n).padStart(2, '0')}`)
+    await driver.cycle(keys.map((key) => upsert(key, { value: 1 })))
+    await driver.cycle(keys.filter((_, n) => n % 3 === 1).map((key) => upsert(key, { value: 2 })))
+    await driver.cycle(keys.filter((_, n) => n % 3 === 2).map((key) => remove(key)))
+    const page = await store.feed({ after: 0, limit: 1_000, scanMax: 1, bytesMax: 1_000_000 })
+    assert.deepEqual(page.entries.map(({ sequence }) => sequence), Array.from({ length: 150 }, (_, n) => n + 1))
+    const small = await store.feed({ after: 3, limit: 1_000, scanMax: 1, bytesMax: 40 * '{"value":1}'.length })
+    assert.deepEqual(small.entries.map(({ sequence }) => sequence), Array.from({ length: 40 }, (_, n) => n + 4))
+  }),
   rule('a filtered page looks through so many entries and no more, and says how far it came', async ({ store }) => {
     const driver = await SyncDriver.take(store)
     await driver.cycle(Array.from({ length: 30 }, (_, n) => upsert(`k${String(n).padStart(2, '0')}`, { n }, { database: n === 24 ? 'rare' : 'common' })))

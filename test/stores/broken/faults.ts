@@ -431,13 +431,19 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'leaves deletions out of the log',
-    patches: [{ file: LOG, from: '  if (!live) sources.push(deletions(session, chunk, tables))\n', to: '' }],
+    patches: [{ file: LOG, from: '  if (!chunk.live) parts.push(readDeletions(session, chunk, tables))\n', to: '' }],
     caughtBy: ['O7 invariant 8'],
   },
   {
     name: 'leaves replaced versions out of the log',
-    patches: [{ file: LOG, from: '    if (!live) sources.push(versions(session, table, table.history, after, until))\n', to: '' }],
+    patches: [{ file: LOG, from: 'chunk.live ? [table.name] : [table.name, table.history]', to: '[table.name]' }],
     caughtBy: ['O7 invariant 8'],
+  },
+
+  {
+    name: 'takes a range of the log of which only the beginning was fetched for all of it',
+    patches: [{ file: LOG, from: '(part.length < chunk.rowsMax ? Infinity : part.at(-1)!.sequence)', to: 'Infinity + part.length' }],
+    caughtBy: ['a page bounded by bytes has every entry in order'],
   },
 
   // ── tenants ──
