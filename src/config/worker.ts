@@ -37,6 +37,11 @@ export interface DatabaseOptions {
    * is quarantined. Where it is not given, the source may know.
    */
   key?: readonly string[]
+  /**
+   * How long replaced and deleted versions are kept at least, however short the log is. By default, and with `false`, as long as
+   * the log, which the feed needs.
+   */
+  history?: { keepDays: number } | false
 }
 
 const SCHEMA_MODES: readonly SchemaMode[] = ['evolve', 'freeze', 'quarantine']
@@ -82,7 +87,7 @@ export interface PlanDefaults {
 /** A worker as plain JSON. */
 export interface Manifest {
   readonly name: string | null
-  readonly databases: readonly { readonly name: string; readonly schema: 'standard' | 'json' | null; readonly resourceType?: string }[]
+  readonly databases: readonly { readonly name: string; readonly schema: 'standard' | 'json' | null; readonly resourceType?: string; readonly historyDays?: number }[]
   readonly pacers: readonly PacerPlan[]
   readonly syncs: readonly ManifestSync[]
   /** Absent when there is none. */
@@ -146,7 +151,7 @@ export class Worker {
   database(name: string, options: DatabaseOptions = {}): DatabaseHandle {
     checkDatabaseName(name)
     this.#checkFree('database', name)
-    refuseUnknown('SCHEMA_INVALID', `Database "${name}"`, options, ['schema', 'resourceType', 'schemaChanges', 'key'])
+    refuseUnknown('SCHEMA_INVALID', `Database "${name}"`, options, ['schema', 'resourceType', 'schemaChanges', 'key', 'history'])
     if (options.resourceType !== undefined) checkName('resource type', options.resourceType)
     if (options.key !== undefined) checkKey(name, options.key)
     const { schema, schemaChanges } = schemaOptions(name, options)
@@ -154,7 +159,8 @@ export class Worker {
     const handle = Object.freeze({ kind: 'database', name } as const)
     const validate = options.key === undefined ? compiled?.validate : withKey(options.key, compiled?.validate)
     const shape = shapeOfSchema(schema, options.key)
-    const plan: DatabasePlan = { name, ...(validate !== undefined && { validate }), ...(shape !== undefined && { shape }), ...(schemaChanges !== undefined && { schemaChanges }) }
+    const historyDays = historyDaysOf(name, options.history)
+    const plan: DatabasePlan = { name, ...(historyDays !== null && { historyDays }), ...(validate !== undefined && { validate }), ...(shape !== undefined && { shape }), ...(schemaChanges !== undefined && { schemaChanges }) }
     this.#databases.set(name, { handle, plan, schema: compiled?.kind ?? null, declared: schema, resourceType: options.resourceType })
     this.#take('database', name)
     return handle
@@ -225,7 +231,9 @@ export class Worker {
   get manifest(): Manifest {
     return {
       name: this.name ?? null,
-      databases: [...this.#databases.values()].map(({ handle, schema, resourceType }) => ({ name: handle.name, schema, ...(resourceType !== undefined && { resourceType }) })),
+      databases: [...this.#databases.values()].map(({ handle, plan, schema, resourceType }) => ({
+        name: handle.name, schema, ...(resourceType !== undefined && { resourceType }), ...(typeof plan.historyDays === 'number' && { historyDays: plan.historyDays }),
+      })),
       pacers: [...this.#pacers.keys()].map((name) => this.#pacerPlan(name)),
       syncs: [...this.#syncs.values()].map((sync) => ({
         name: sync.name,
@@ -375,6 +383,15 @@ function withKey(key: readonly string[], validate: DatabasePlan['validate']): No
     if (missing !== undefined) return `${missing}: it is part of the key, and the record has no value for it`
     return validate?.(record) ?? null
   }
+}
+
+function historyDaysOf(database: string, history: DatabaseOptions['history']): number | null {
+  if (history === undefined || history === false) return null
+  refuseUnknown('SCHEMA_INVALID', `history of database "${database}"`, history, ['keepDays'])
+  if (!Number.isSafeInteger(history.keepDays) || history.keepDays < 1) {
+    throw new SyncError('SCHEMA_INVALID', `Database "${database}": history.keepDays is ${shown(history.keepDays)}; it is a whole number from 1 up.`)
+  }
+  return history.keepDays
 }
 
 export function isWorker(value: unknown): value is WorkerLike {

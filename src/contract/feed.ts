@@ -36,6 +36,8 @@ export interface FeedPage {
 export type FeedEntry = Pick<LogEntry, 'sequence' | 'database' | 'key' | 'action' | 'text' | 'committedAt'>
 
 export interface CompactRequest {
+  /** Now, in ms: databases that keep their history longer than the log drop what ended so many days before. Absent: they drop nothing. */
+  readonly at?: number
   /** Only what was committed, and cycles that ended, before this time, in ms. */
   readonly before: number
   /** How many sequences to look through, and cycles to forget, at most, so that writers need not wait for long. */

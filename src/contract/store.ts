@@ -144,6 +144,8 @@ export interface Commit {
   readonly columns: Readonly<Record<string, readonly Column[]>>
   /** Types and keys that are declared, or known from the source: on the first page of a cycle and where they change. */
   readonly shapes?: readonly CommitShape[]
+  /** Days by database for which replaced versions and deletions are kept at least, however short the log is; null for as long as the log. */
+  readonly historyDays?: Readonly<Record<string, number | null>>
   /**
    * The tenant's sequence known before this page was asked for. A row another sync wrote later than that was written
    * while the page was being read, so the two cannot be ordered by reading time.

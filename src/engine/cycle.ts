@@ -375,6 +375,7 @@ class Cycle {
       quarantined: prepared.quarantined,
       columns: prepared.columns,
       ...(prepared.shapes.length > 0 && { shapes: prepared.shapes }),
+      historyDays: Object.fromEntries(this.#plan.databases.map(({ name, historyDays = null }) => [name, historyDays])),
       readFrom: request.readFrom,
       upstreamToleranceMs: this.#plan.upstreamToleranceMs,
       ...(this.#plan.mode === 'replace' && { listing: this.#listingOf(checked) }),

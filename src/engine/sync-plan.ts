@@ -44,6 +44,8 @@ export interface DatabasePlan {
   readonly name: string
   /** Under which name this sync owns rows here, when not its own; see Commit.owners. */
   readonly owner?: string
+  /** See Commit.historyDays; null for as long as the log. */
+  readonly historyDays?: number | null
   /** Null when the record fits, else what does not. Absent without a schema. */
   readonly validate?: (record: JsonObject) => string | null | Promise<string | null>
   /** The types of the columns as they are declared. */

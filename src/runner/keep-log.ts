@@ -26,7 +26,7 @@ async function compactBefore(store: Store, clock: Clock, before: number, stoppin
   let [removed, cycles] = [0, 0]
   for (;;) {
     const startedAt = clock.now()
-    const step = await store.compact({ before, scanMax: SCAN_MAX })
+    const step = await store.compact({ before, scanMax: SCAN_MAX, at: startedAt })
     removed += step.removed
     cycles += step.cycles
     if (!step.more) return { removed, cycles }

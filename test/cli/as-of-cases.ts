@@ -85,6 +85,22 @@ export function describeAsOf(open: () => Promise<AsOfStore>): void {
     expect(await names(opened, sql, 20)).toEqual(['Ada', "Bob 'quoted'", 'Cyd'])
   })
 
+  test('a database that keeps its history longer than the log is shown further back than the others', async () => {
+    const opened = await open()
+    const sync = await SyncDriver.take(opened.store)
+    const historyDays = { things: 10 }
+    const DAY = 86_400
+    for (const day of [1, 2, 3, 4]) {
+      await sync.cycle(['things', 'others'].map((database) => upsert('a', { day }, { database })), { at: START + day * DAY * SECOND, historyDays })
+    }
+    while ((await opened.store.compact({ before: START + 4 * DAY * SECOND, scanMax: 1, at: START + 12.5 * DAY * SECOND })).more);
+    expect(await names(opened, `select day from ${opened.table('default', 'things')}`, 2 * DAY)).toEqual([2])
+    await expect(names(opened, `select day from ${opened.table('default', 'things')}`, 1 * DAY)).rejects.toMatchObject({ message: expect.stringContaining('from 2026-01-03T00:00:00.000Z on') })
+    expect(await names(opened, `select day from ${opened.table('default', 'others')}`, 3 * DAY)).toEqual([3])
+    await expect(names(opened, `select day from ${opened.table('default', 'others')}`, 2 * DAY)).rejects.toMatchObject({ message: expect.stringContaining('from 2026-01-04T00:00:00.000Z on') })
+    await expect(names(opened, `select * from ${opened.table('default', 'things')} natural join ${opened.table('default', 'others')}`, 2 * DAY)).rejects.toMatchObject({ code: 'ARGUMENT_INVALID' })
+  })
+
   test('invariant 10: a table of another tenant is refused, also by its qualified name', async () => {
     const opened = await open()
     await land(opened.store)

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { keepLog } from '../../src/runner/keep-log.ts'
 import { openStore, runCycle, Worker, type Change, type Execute, type Log, type Store } from '../../src/index.ts'
 
 let folder: string
@@ -30,6 +31,25 @@ describe('one cycle from a program of one’s own', () => {
     const result = await runCycle({ store: url, sync: { name: 'all', database: 'contacts', execute: returning('a', 'b') } })
     expect(result).toMatchObject({ worker: 'worker', sync: 'all', stopReason: 'complete', counts: { created: 2 }, error: null })
     expect(await keys()).toEqual(['a', 'b'])
+  })
+
+  test('the days that a database keeps its history reach the store, and keepLog drops what is older', async () => {
+    const worker = new Worker()
+    worker.database('contacts', { history: { keepDays: 3 } })
+    worker.database('events', { history: false })
+    let day = 0
+    const changes = (): Change[] => ['contacts', 'events'].map((database) => ({ ...upsert('a', { day }), database }))
+    worker.sync('all', { database: 'contacts', databases: ['events'], mode: 'incremental', execute: async () => ({ changes: changes(), hasMore: false, nextState: { day } }) })
+    const store = await openStore(url)
+    const DAY = 86_400_000
+    const clock = { now: () => Date.UTC(2026, 0, 1) + day * DAY, sleep: (_ms: number, signal?: AbortSignal) => new Promise<void>((_, reject) => signal?.addEventListener('abort', () => reject(new Error('stopped')))) }
+    for (day = 1; day <= 6; day++) expect(await runCycle(worker, 'all', { store, clock })).toMatchObject({ stopReason: 'complete', error: null })
+    const stop = new AbortController()
+    const quiet = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
+    await keepLog(store, { random: { next: Math.random }, log: quiet, clock: { ...clock, sleep: async () => stop.abort() } }, DAY, stop.signal)
+    const days = async (database: string): Promise<unknown[]> => (await store.history(database, 'a')).map(({ text }) => (JSON.parse(text!) as { day: number }).day)
+    expect([await days('contacts'), await days('events')]).toEqual([[3, 4, 5, 6], [5, 6]])
+    await store.close()
   })
 
   test('leaves a store open that was given open', async () => {

@@ -16,6 +16,17 @@ describe('declaring', () => {
     expect(worker.plans().map((plan) => plan.databases)).toEqual([[{ name: 'contacts' }], [{ name: 'contacts' }]])
   })
 
+  test('a database says how many days its history is kept at least; false and nothing leave it to the log', () => {
+    const worker = new Worker()
+    worker.database('customers', { history: { keepDays: 365 } })
+    worker.database('events', { history: false })
+    worker.database('orders')
+    expect(worker.manifest.databases).toEqual([{ name: 'customers', schema: null, historyDays: 365 }, { name: 'events', schema: null }, { name: 'orders', schema: null }])
+    for (const history of [{ keepDays: 0 }, { keepDays: 1.5 }, {}, { keepDays: 1, days: 2 }, true, null, 30]) {
+      expect(() => worker.database('other', { history: history as never }), JSON.stringify(history)).toThrow(code('SCHEMA_INVALID'))
+    }
+  })
+
   test('a sync without more is a replace sync every 30 minutes', () => {
     const worker = new Worker()
     worker.database('contacts')

@@ -149,17 +149,21 @@ export const STORE_BUGS: readonly PlantedBug[] = [
       'sequenceBefore(session, before)',
     ],
     [
-      'a commit whose rows are current leaves the directory',
-      'and not exists (select 1 from ${name} where _sequence between ?2 and last_sequence)',
-      '',
-    ],
-    ['versions after the bound are removed', '_until_sequence <= ? returning', '_until_sequence <= ? + 1 returning'],
-    [
       'the time of a sequence is inclusive',
       'committed_at >= ? order by committed_at',
       'committed_at > ? order by committed_at',
     ],
     ['the newest complete cycle is forgotten', 'cycle_id is not complete and ', ''],
+  ]),
+  ...inFile('src/stores/sqlite/history.ts', SQLITE, [
+    [
+      'a commit whose rows are current leaves the directory',
+      'and not exists (select 1 from ${name} where _sequence between ?2 and last_sequence)',
+      '',
+    ],
+    ['versions after the bound are removed', '_until_sequence <= ? returning', '_until_sequence <= ? + 1 returning'],
+    ['a kept history goes with the log', 'Math.min(floor, before(days) ?? from)', 'floor'],
+    ['a history is dropped above the floor of the log', 'Math.min(floor, before(days) ?? from)', 'before(days) ?? from'],
   ]),
   ...inFile('src/stores/sqlite/log.ts', [...SQLITE, 'test/server/feed.test.ts'], [
     [
@@ -172,11 +176,11 @@ export const STORE_BUGS: readonly PlantedBug[] = [
       'where _sequence > ? and _sequence <= ? order by',
       'where _sequence > ? + 1 and _sequence <= ? order by',
     ],
-    ['a deletion is left out', 'if (!live) sources.push(deletions(session, chunk, tables))', ''],
+    ['a deletion is left out', 'if (!chunk.live) parts.push(readDeletions(session, chunk, tables))', ''],
     [
       'a replaced version is left out',
-      'if (!live) sources.push(versions(session, table, table.history, after, until))',
-      '',
+      'chunk.live ? [table.name] : [table.name, table.history]',
+      '[table.name]',
     ],
     ['an update is called a creation', "created === sequence ? 'created' : 'updated'", "'created'"],
   ]),
@@ -300,8 +304,12 @@ export const STORE_BUGS: readonly PlantedBug[] = [
       ['test/stores/tables/rows.pg.test.ts'],
       'bytes',
     ],
-    ['compaction forgets versions that are replaced later', 'where _until_sequence <= $1', 'where _sequence <= $1'],
   ], 'feed|XE13|compaction|invariant 8'),
+  ...inFile('src/stores/postgres/history.ts', POSTGRES, [
+    ['compaction forgets versions that are replaced later', 'where _until_sequence <= $1', 'where _sequence <= $1'],
+    ['a kept history goes with the log', 'Math.min(floor, (await before(days)) ?? from)', 'floor'],
+    ['a history is dropped above the floor of the log', 'Math.min(floor, (await before(days)) ?? from)', '(await before(days)) ?? from'],
+  ], 'history for days|XE13|compaction'),
   ...inFile('src/stores/postgres/rows.ts', POSTGRES, [
     [
       'the history is written after the row',

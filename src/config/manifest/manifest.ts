@@ -32,6 +32,7 @@ export interface ManifestStream {
   readonly schema_strategy?: 'discovery' | 'declared'
   readonly schema?: JsonSchema | SchemaMode
   readonly schema_changes?: SchemaMode
+  readonly history?: { readonly keep_days: number } | false
   readonly state_handling?: 'platform_registry'
   readonly safety_window?: string
   readonly mode?: 'incremental' | 'full_refresh'
@@ -67,14 +68,15 @@ export function readManifest(path: string, shownFile: string, environment: Envir
   return new ManifestText(path, shownFile).check(environment)
 }
 
-function declare(worker: Worker, { id, schema, schema_changes: schemaChanges, schedule, backfill_schedule: backfillSchedule, mode, safety_window: safetyWindow }: ManifestStream, source: OpenedStream): void {
+function declare(worker: Worker, { id, schema, schema_changes: schemaChanges, history, schedule, backfill_schedule: backfillSchedule, mode, safety_window: safetyWindow }: ManifestStream, source: OpenedStream): void {
   // Read whole each time, it would do none of this, and nobody would notice.
   const isWhole = 'execute' in source && source.mode === 'replace'
   if (isWhole && mode === 'incremental') throw new SyncError('SYNC_INVALID', 'it cannot be incremental, for nothing says how its changes are followed; name its `cursor`')
   if (isWhole && safetyWindow !== undefined) throw new SyncError('SYNC_INVALID', 'a full refresh has no safety window')
   if ('execute' in source && mode === 'full_refresh' && !isWhole) throw new SyncError('SYNC_INVALID', 'it cannot be read whole each time, for this source only tells what is new')
   if ('execute' in source && backfillSchedule !== undefined) throw new SyncError('SYNC_INVALID', 'it has no backfill of its own; `schedule` says when it is read')
-  const database = worker.database(id, { ...(schema !== undefined && { schema }), ...(schemaChanges !== undefined && { schemaChanges }) })
+  const kept = history === undefined ? {} : { history: history === false ? (false as const) : { keepDays: history.keep_days } }
+  const database = worker.database(id, { ...(schema !== undefined && { schema }), ...(schemaChanges !== undefined && { schemaChanges }), ...kept })
   const shared = { database, ...(schedule !== undefined && { schedule }) }
   if ('execute' in source) worker.sync(id, { ...shared, ...source })
   else worker.track(id, { ...shared, source, ...(backfillSchedule !== undefined && { backfillSchedule }) })

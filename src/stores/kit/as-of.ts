@@ -9,9 +9,12 @@ export interface HistoryStart {
 
 /** Before that the tables would look emptier than they were. */
 export function checkAsOf(at: number, { startMs, isCompacted }: HistoryStart): void {
-  if (startMs === null || at >= startMs) return
+  if (startMs !== null && at < startMs) throw noHistory(at, startMs, isCompacted)
+}
+
+export function noHistory(at: number, startMs: number, isCompacted: boolean): SyncError {
   const why = isCompacted ? 'Older versions have been dropped' : 'The first commit was made then'
-  throw new SyncError('ARGUMENT_INVALID', `There is no history at ${isoTime(at)}: it is kept from ${isoTime(startMs)} on. ${why}.`)
+  return new SyncError('ARGUMENT_INVALID', `There is no history at ${isoTime(at)}: it is kept from ${isoTime(startMs)} on. ${why}.`)
 }
 
 /** Views and qualified names lead past what `--as-of` shows. */

@@ -9,6 +9,7 @@ interface AsOfTable {
   readonly schema: string
   readonly name: string
   readonly history: string
+  readonly keptFrom: number | null
   readonly columns: ReadonlyArray<{ readonly name: string; readonly type: string }>
 }
 
@@ -24,7 +25,7 @@ export async function statementAsOf(query: RowsQuery, statement: string, at: num
      from tidemark.tenants t where tenant_id = current_setting('tidemark.tenant')`,
   )) as { floor: number; floorAt: number; firstAt: number | null }[]
   if (start === undefined) return statement
-  checkAsOf(at, start.floor > 0 ? { startMs: start.floorAt, isCompacted: true } : { startMs: start.firstAt, isCompacted: false })
+  if (start.floor === 0) checkAsOf(at, { startMs: start.firstAt, isCompacted: false })
 
   const chains = nameChains(statement)
   const tables = await readTables(query, [...new Set(chains.flatMap(({ names }) => names.map(({ name }) => name)))])
@@ -32,6 +33,8 @@ export async function statementAsOf(query: RowsQuery, statement: string, at: num
     await refusePresent(query, statement, [])
     return statement
   }
+  // A database may keep its history longer than the others.
+  for (const { keptFrom } of tables) checkAsOf(at, { startMs: keptFrom ?? start.floorAt, isCompacted: true })
   const plain = withoutSchemas(statement, chains, tables)
   await refusePresent(query, plain, tables)
   return withTables(plain, tables.flatMap((table) => expressionsOf(table, `timestamptz '${isoTime(at)}'`)))
@@ -58,13 +61,13 @@ function expressionsOf({ schema, name, history, columns }: AsOfTable, at: string
 async function readTables(query: RowsQuery, names: readonly string[]): Promise<AsOfTable[]> {
   // Columns of the user's own have no past.
   const rows = await query(
-    `select n.nspname::text as schema, c.relname::text as name, h.relname::text as history, json_agg(json_build_object('name', a.attname,
+    `select n.nspname::text as schema, c.relname::text as name, h.relname::text as history, d.history_floor_at::float8 as "keptFrom", json_agg(json_build_object('name', a.attname,
        'type', format_type(a.atttypid, a.atttypmod)) order by a.attnum)::text as columns
      from tidemark.databases d join pg_class c on c.oid = to_regclass(d.table_name) join pg_class h on h.oid = to_regclass(d.history_name)
      join pg_namespace n on n.oid = c.relnamespace join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
      where d.tenant_id = current_setting('tidemark.tenant') and (c.relname = any($1::text[]) or h.relname = any($1::text[]))
        and exists (select from pg_attribute o where o.attrelid = h.oid and o.attname = a.attname and not o.attisdropped)
-     group by n.nspname, c.relname, h.relname`, names,
+     group by n.nspname, c.relname, h.relname, d.history_floor_at`, names,
   )
   return rows.map((row) => ({ ...row, columns: JSON.parse(row['columns'] as string) as AsOfTable['columns'] } as AsOfTable))
 }

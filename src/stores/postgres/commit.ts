@@ -18,6 +18,7 @@ import { ensureEntry, forgetSeen, heldEntry, lockTenant, writeAudit, writeInflig
 import { findRows, noteContests, readContestFacts, readTexts, touchRows, wantedRows, writeRows, type FoundRows } from './rows.ts'
 import { checkSealingKey } from './sealed-texts.ts'
 import { rememberSeen, sweep, tellOtherSweeps, type Owner } from './sweep.ts'
+import { setHistoryDays } from './history.ts'
 import { ensureTables, readTables, type Table } from './table.ts'
 import { applyShapes, refuseKeys } from './table-shape.ts'
 
@@ -165,6 +166,7 @@ async function land(transaction: Transaction, commit: Commit, { entry, backfill,
   const facts = { sync: entry.sync_id, cycle: inflight?.cycle ?? 0, page }
   const tables = await ensureTables(transaction, known, columnsOf(commit))
   const shapeDrift = await applyShapes(transaction, tables, commit, tenant.sequence + 1)
+  setHistoryDays(transaction, commit.historyDays ?? {}, tables)
   const ownerIn = (database: string): number => others.get(database) ?? owner
 
   // From here on statements are mostly only sent; whatever one of them meets, COMMIT is not reached.

@@ -2,14 +2,16 @@ import {
   SyncError, type Compacted, type CompactRequest, type CursorSecret, type CursorSecretOffer, type FeedEntry, type FeedPage, type FeedQuery, type LogEntry,
 } from '../../contract/index.ts'
 import { CYCLES_KEPT } from '../kit/cycles-kept.ts'
-import { bigintArray } from './arrays.ts'
 import { committedAtOf } from './commits.ts'
 import type { Session, Transaction } from './connection.ts'
 import { deleteUnlocked } from './delete-unlocked.ts'
+import { forgetHistory, forgetVersions, readKept, type KeptHistory } from './history.ts'
 import { readLog } from './log.ts'
 import { lockTenant } from './registry.ts'
 import { checkSealingKey } from './sealed-texts.ts'
-import { readTables, type Table } from './table.ts'
+import { readTables } from './table.ts'
+
+const DAY_MS = 86_400_000
 
 /** The log as it is served, and what belongs to that. */
 
@@ -57,7 +59,7 @@ export async function compact(session: Session, request: CompactRequest): Promis
   return { ...log, cycles, more: log.more || cycles === request.scanMax }
 }
 
-function compactLog(session: Session, { before, scanMax }: CompactRequest): Promise<Omit<Compacted, 'cycles'>> {
+function compactLog(session: Session, { before, scanMax, at }: CompactRequest): Promise<Omit<Compacted, 'cycles'>> {
   return session.connection.write(session.tenant, async (transaction) => {
     const { tenant } = transaction
     // Looked for before others have to wait: what is committed meanwhile only lies behind it.
@@ -69,55 +71,33 @@ function compactLog(session: Session, { before, scanMax }: CompactRequest): Prom
     ))!
     const until = Math.min(older, least ?? Infinity)
     const next = Math.min(until, floor + scanMax)
-    if (next <= floor) return { floor, removed: 0, more: false }
-    const last = await transaction.get<{ at: number }>(
-      'select committed_at as at from tidemark.commits where tenant_id = $1 and first_sequence <= $2 order by first_sequence desc limit 1', tenant, next,
-    )
-    const removed = await forgetVersions(transaction, floor, next)
-    await transaction.run(
-      'update tidemark.tenants set floor = $2, floor_committed_at = greatest(floor_committed_at, $3) where tenant_id = $1', tenant, next, last?.at ?? 0,
-    )
-    return { floor: next, removed, more: next < until }
+    const kept = await readKept(transaction)
+    const moved = next > floor ? await moveFloor(transaction, { floor, next, kept }) : 0
+    const history = await forgetHistory(transaction, kept, {
+      floor: Math.max(floor, next), scanMax, before: async (days) => (at === undefined ? null : findBefore(transaction, at - days * DAY_MS)),
+    })
+    return { floor: Math.max(floor, next), removed: moved + history.removed, more: next < until || history.more }
   })
 }
 
-/** Versions that were replaced, and deletions, above one floor and up to the next. Current rows are never touched. */
-async function forgetVersions(transaction: Transaction, floor: number, next: number): Promise<number> {
+/** Everything up to the next floor, except of databases that keep their history longer. */
+async function moveFloor(transaction: Transaction, { floor, next, kept }: { floor: number; next: number; kept: readonly KeptHistory[] }): Promise<number> {
   const { tenant } = transaction
+  const last = await transaction.get<{ at: number }>(
+    'select committed_at as at from tidemark.commits where tenant_id = $1 and first_sequence <= $2 order by first_sequence desc limit 1', tenant, next,
+  )
   // What replaced or deleted a version is an entry of the same database.
   const touched = await transaction.all<{ name: string }>(
     `select distinct d.name from tidemark.commits c join tidemark.databases d on d.tenant_id = $1 and d.database_id = c.database_id
      where c.tenant_id = $1 and c.first_sequence <= $3 and c.last_sequence > $2`, tenant, floor, next,
   )
+  const names = touched.map(({ name }) => name).filter((name) => !kept.some((own) => own.name === name))
   let removed = 0
-  for (const table of touched.length === 0 ? [] : (await readTables(transaction, touched.map(({ name }) => name))).values()) {
-    const [versions, deletions] = await Promise.all([
-      transaction.all<{ sequence: number }>(`delete from ${table.history} where _until_sequence <= $1 returning _sequence as sequence`, next),
-      transaction.all<{ sequence: number }>(
-        'delete from tidemark.deletions where tenant_id = $1 and sequence > $2 and sequence <= $3 and database_id = $4 returning sequence', tenant, floor, next, table.id,
-      ),
-    ])
-    const gone = [...versions, ...deletions].map(({ sequence }) => sequence)
-    removed += gone.length
-    if (gone.length > 0) await forgetCommits(transaction, table, gone)
-  }
-  return removed
-}
-
-/** A commit goes with the last of its entries. */
-function forgetCommits(transaction: Transaction, { name, history }: Table, gone: readonly number[]): Promise<number> {
-  return transaction.run(
-    `with emptied as materialized (
-       select distinct c.first_sequence as first, c.last_sequence as last from unnest($2::bigint[]) as gone (sequence) cross join lateral (
-         select first_sequence, last_sequence from tidemark.commits where tenant_id = $1 and first_sequence <= gone.sequence order by first_sequence desc limit 1
-       ) c
-     )
-     delete from tidemark.commits c using emptied e where c.tenant_id = $1 and c.first_sequence = e.first
-       and coalesce((select _sequence from ${name} where _sequence >= e.first order by _sequence limit 1) > e.last, true)
-       and coalesce((select _sequence from ${history} where _sequence >= e.first order by _sequence limit 1) > e.last, true)
-       and coalesce((select sequence from tidemark.deletions where tenant_id = $1 and sequence >= e.first order by sequence limit 1) > e.last, true)`,
-    transaction.tenant, bigintArray(gone),
+  for (const table of names.length === 0 ? [] : (await readTables(transaction, names)).values()) removed += await forgetVersions(transaction, table, floor, next)
+  await transaction.run(
+    'update tidemark.tenants set floor = $2, floor_committed_at = greatest(floor_committed_at, $3) where tenant_id = $1', tenant, next, last?.at ?? 0,
   )
+  return removed
 }
 
 /** Nobody waits for it: what may go today is not needed again tomorrow, whatever is written meanwhile. */

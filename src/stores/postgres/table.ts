@@ -18,6 +18,8 @@ export interface Table {
   /** With its schema, quoted where it must be. */
   readonly name: string
   readonly history: string
+  /** See Commit.historyDays. */
+  readonly historyDays: number | null
   /** The members its records have had, and of which kinds. */
   readonly kinds: readonly Column[]
   readonly columns: readonly TableColumn[]
@@ -56,9 +58,10 @@ interface DatabaseRow {
   columns: string
   layout: string
   drift: string
+  historyDays: number | null
 }
 
-const DATABASES = 'select database_id as id, name, table_name as "table", history_name as history, columns, layout, drift from tidemark.databases where tenant_id = $1'
+const DATABASES = 'select database_id as id, name, table_name as "table", history_name as history, columns, layout, drift, history_days as "historyDays" from tidemark.databases where tenant_id = $1'
 
 /** The tables of these databases by name; of all of them, in the order of their names, when none are given. */
 export async function readTables(transaction: Transaction, names?: readonly string[]): Promise<Map<string, Table>> {
@@ -139,7 +142,7 @@ async function createTable(transaction: Transaction, database: string): Promise<
     transaction.tenant, database, name, history,
   ))!
   await transaction.run(tableSql(name, history, []))
-  return toTable({ id, name: database, table: name, history, columns: '[]', layout: '[]', drift: '[]' })
+  return toTable({ id, name: database, table: name, history, columns: '[]', layout: '[]', drift: '[]', historyDays: null })
 }
 
 export function tableSql(name: string, history: string, columns: readonly TableColumn[]): string {
@@ -185,8 +188,8 @@ export function schemaOf(tenant: string): string {
 
 // ── records ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-function toTable({ id, name, table, history, columns, layout, drift }: DatabaseRow): Table {
-  return { id, database: name, name: table, history, drift, kinds: JSON.parse(columns) as Column[], ...codecOf(layout) }
+function toTable({ id, name, table, history, columns, layout, drift, historyDays }: DatabaseRow): Table {
+  return { id, database: name, name: table, history, drift, historyDays, kinds: JSON.parse(columns) as Column[], ...codecOf(layout) }
 }
 
 type Codec = Pick<Table, 'columns' | 'members' | 'encode' | 'decode'>

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { constants, type DatabaseSyncInstance } from '@photostructure/sqlite'
 import type { SyncError } from '../../contract/index.ts'
-import { checkAsOf, isoTime, readsThePresent } from '../kit/as-of.ts'
+import { checkAsOf, isoTime, noHistory, readsThePresent } from '../kit/as-of.ts'
 import { quoteName } from '../kit/columns.ts'
 
 /** Set once a statement was refused because it reads a table past its view. */
@@ -20,20 +20,23 @@ export function showAsOf(db: DatabaseSyncInstance, tenant: string, at: number): 
      from tidemark_tenants t where name = ?`,
   ).get(tenant) as { id: number; floor: number; floorAt: number; firstAt: number | null } | undefined
   if (found === undefined) return { refusal: null }
-  checkAsOf(at, found.floor > 0 ? { startMs: found.floorAt, isCompacted: true } : { startMs: found.firstAt, isCompacted: false })
+  if (found.floor === 0) checkAsOf(at, { startMs: found.firstAt, isCompacted: false })
 
   // The views that read the tables have names that no statement can guess: a CTE named like a table would pass for its view.
   const inner = `tidemark_as_of_${randomUUID()}_`
-  const records = db.prepare('select table_name as name, tenant_id = ? as isOurs from tidemark_databases').all(found.id) as { name: string; isOurs: number }[]
+  const records = db.prepare('select table_name as name, tenant_id = ? as isOurs, history_floor_at as keptFrom from tidemark_databases')
+    .all(found.id) as { name: string; isOurs: number; keptFrom: number | null }[]
   for (const { name, isOurs } of records) {
     if (isOurs === 1) for (const sql of viewsOf(db, name, inner, `'${isoTime(at)}'`)) db.exec(sql)
   }
-  const tables = new Set(records.flatMap(({ name }) => [name.toLowerCase(), `${name}_history`.toLowerCase()]))
+  // A database may keep its history longer than the others.
+  const tables = new Map(records.flatMap(({ name, keptFrom }) => [name, `${name}_history`].map((table) => [table.toLowerCase(), keptFrom ?? found.floorAt])))
   const guard: AsOfGuard = { refusal: null }
   db.setAuthorizer((action, table, _column, schema, reader) => {
-    const isPast = action === constants.SQLITE_READ && table !== null && schema === 'main' && tables.has(table.toLowerCase()) && reader?.startsWith(inner) !== true
-    if (!isPast) return constants.SQLITE_OK
-    guard.refusal ??= readsThePresent(table)
+    const startMs = action === constants.SQLITE_READ && table !== null && schema === 'main' ? tables.get(table.toLowerCase()) : undefined
+    if (startMs === undefined) return constants.SQLITE_OK
+    if (reader?.startsWith(inner) === true && at >= startMs) return constants.SQLITE_OK
+    guard.refusal ??= reader?.startsWith(inner) === true ? noHistory(at, startMs, true) : readsThePresent(table!)
     return constants.SQLITE_DENY
   })
   return guard

@@ -13,6 +13,7 @@ import { ensureEntry, forgetSeen, heldEntry, writeAudit, writeInflight } from '.
 import { writeRows } from './rows.ts'
 import { checkSealingKey } from './sealed-texts.ts'
 import { isShared, rememberSeen, sweep, tellOtherSweeps } from './sweep.ts'
+import { setHistoryDays } from './history.ts'
 import { ensureTable, type Table } from './table.ts'
 import { applyShapes, refuseKeys } from './table-shape.ts'
 
@@ -134,6 +135,7 @@ function tablesOf(session: Session, commit: Commit): Map<string, Table> {
   for (const { database } of [...commit.landings, ...commit.quarantined]) {
     if (!tables.has(database)) tables.set(database, ensureTable(session, database, []))
   }
+  for (const [database, days] of Object.entries(commit.historyDays ?? {})) setHistoryDays(session, database, days)
   return tables
 }
 

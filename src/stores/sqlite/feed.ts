@@ -3,7 +3,10 @@ import { CYCLES_KEPT } from '../kit/cycles-kept.ts'
 import type { Session } from './connection.ts'
 import { commitOf, readLog } from './log.ts'
 import { checkSealingKey } from './sealed-texts.ts'
-import { readTables } from './table.ts'
+import { forgetHistory, forgetVersions, readKept, type KeptHistory } from './history.ts'
+import { requireTable } from './table.ts'
+
+const DAY_MS = 86_400_000
 
 /** The log as it is served, and what belongs to that. */
 
@@ -43,7 +46,7 @@ export function compact(session: Session, request: CompactRequest): Compacted {
 }
 
 /** Forgets the versions that were replaced, and the deletions, up to a sequence. Current rows are not touched. */
-function compactLog(session: Session, { before, scanMax }: CompactRequest): Omit<Compacted, 'cycles'> {
+function compactLog(session: Session, { before, scanMax, at }: CompactRequest): Omit<Compacted, 'cycles'> {
   const { connection, tenantId } = session
   return connection.write(() => {
     const { floor } = readStanding(session)
@@ -52,50 +55,28 @@ function compactLog(session: Session, { before, scanMax }: CompactRequest): Omit
     )!
     const until = Math.min(sequenceBefore(session, before), least ?? Infinity)
     const next = Math.min(until, floor + scanMax)
-    if (next <= floor) return { floor, removed: 0, more: false }
-    const { at: committedAt } = connection.get<{ at: number | null }>(
-      'select max(committed_at) as at from tidemark_commits where tenant_id = ? and first_sequence <= ? and last_sequence > ?', tenantId, next, floor,
-    )!
-    const tables = readTables(session)
-    const touched = connection.all<{ id: number }>(
-      'select distinct database_id as id from tidemark_commits where tenant_id = ? and last_sequence > ? and first_sequence <= ?', tenantId, floor, next,
-    )
-    let removed = 0
-    for (const { id } of touched) {
-      const { name, history } = tables.get(id)!()
-      // A version goes with the entry that replaced it, whenever it was written itself.
-      const gone = connection.all<{ sequence: number }>(`delete from ${history} where _until_sequence <= ? returning _sequence as sequence`, next)
-      const deleted = connection.all<{ sequence: number }>(
-        'delete from tidemark_deletions where tenant_id = ? and sequence <= ? and database_id = ? returning sequence', tenantId, next, id,
-      )
-      removed += gone.length + deleted.length
-      forgetCommits(session, [...gone, ...deleted].map(({ sequence }) => sequence), name, history)
-    }
-    connection.run(
-      'update tidemark_tenants set floor = ?, floor_committed_at = max(floor_committed_at, ?) where tenant_id = ?', next, committedAt ?? 0, tenantId,
-    )
-    return { floor: next, removed, more: next < until }
+    const kept = readKept(session)
+    const moved = next > floor ? moveFloor(session, { floor, next, kept }) : 0
+    const history = forgetHistory(session, kept, { floor: Math.max(floor, next), scanMax, before: (days) => (at === undefined ? null : sequenceBefore(session, at - days * DAY_MS)) })
+    return { floor: Math.max(floor, next), removed: moved + history.removed, more: next < until || history.more }
   })
 }
 
-/** A commit leaves the directory with the last of its entries. */
-function forgetCommits({ connection, tenantId }: Session, gone: readonly number[], name: string, history: string): void {
-  const commits = new Set<number>()
-  for (const sequence of gone) {
-    const found = connection.get<{ first: number; last: number }>(
-      'select first_sequence as first, last_sequence as last from tidemark_commits where tenant_id = ? and first_sequence <= ? order by first_sequence desc limit 1',
-      tenantId, sequence,
-    )
-    if (found !== undefined && found.last >= sequence) commits.add(found.first)
-  }
-  for (const first of commits) {
-    connection.run(
-      `delete from tidemark_commits where tenant_id = ?1 and first_sequence = ?2
-         and not exists (select 1 from ${name} where _sequence between ?2 and last_sequence)
-         and not exists (select 1 from ${history} where _sequence between ?2 and last_sequence)
-         and not exists (select 1 from tidemark_deletions where tenant_id = ?1 and sequence between ?2 and last_sequence)`, tenantId, first,
-    )
-  }
+/** Everything up to the next floor, except of databases that keep their history longer. */
+function moveFloor(session: Session, { floor, next, kept }: { floor: number; next: number; kept: readonly KeptHistory[] }): number {
+  const { connection, tenantId } = session
+  const { at: committedAt } = connection.get<{ at: number | null }>(
+    'select max(committed_at) as at from tidemark_commits where tenant_id = ? and first_sequence <= ? and last_sequence > ?', tenantId, next, floor,
+  )!
+  const touched = connection.all<{ id: number }>(
+    'select distinct database_id as id from tidemark_commits where tenant_id = ? and last_sequence > ? and first_sequence <= ?', tenantId, floor, next,
+  )
+  let removed = 0
+  for (const { id } of touched) if (!kept.some((own) => own.id === id)) removed += forgetVersions(session, requireTable(session, id), next)
+  connection.run(
+    'update tidemark_tenants set floor = ?, floor_committed_at = max(floor_committed_at, ?) where tenant_id = ?', next, committedAt ?? 0, tenantId,
+  )
+  return removed
 }
 
 /** Looked for before anything is locked: what may go today is not needed again tomorrow. */

@@ -166,6 +166,49 @@ export const servedCases: readonly StoreCase[] = [
     await list.abandon()
     assert.deepEqual(await store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 1_000 }), { floor: 3, removed: 2, cycles: 0, more: false })
   }),
+  rule('a database keeps its history for days of its own, beyond the floor of the log and never above it; steps may be cut off between writers', async ({ store, reopen }) => {
+    const driver = await SyncDriver.take(store)
+    const historyDays = { [DATABASE]: 10, other: null }
+    const both = (n: number) => [DATABASE, 'other'].map((database) => upsert('a', { n }, { database }))
+    const keptOf = async (database: string): Promise<number[]> => (await store.history(database, 'a')).map(({ sequence }) => sequence)
+    for (let day = 1; day <= 20; day++) await driver.cycle(both(day), { at: START + day * DAY, historyDays })
+    await driver.cycle([remove('a'), upsert('b', { n: 0 })], { at: START + 21 * DAY, historyDays })
+
+    // The log is kept for 5 days, one database for 10: both by steps, each after another opening of the store, between commits.
+    const at = START + 22 * DAY
+    let steps = 0
+    for (let more = true; more; steps++) {
+      more = (await (await reopen()).compact({ before: at - 5 * DAY, scanMax: 7, at })).more
+      await driver.cycle([upsert('c', { steps })], { at: at + steps, historyDays })
+    }
+    assert.ok(steps > 3)
+    const { floor } = await store.feed({ after: 0, limit: 0, scanMax: 1 })
+    const entries = await feed(store)
+    const before = entries.filter(({ sequence }) => sequence <= floor)
+    assert.ok(before.some(({ database, key }) => database === DATABASE && key === 'a'), 'what is older than the log is kept in its history')
+    assert.equal((await keptOf('other')).length, 5)
+    // The versions of days 11 to 20, the first of which was replaced on day 12, and the deletion.
+    assert.equal((await keptOf(DATABASE)).length, 11)
+    assert.deepEqual((await live(store)).map(([key]) => key), ['b', 'c'])
+    assert.deepEqual(await live(store, 'other'), [['a', { n: 20 }]])
+    // Invariant 8, also from below the floor: what is kept is kept with its deletion.
+    const replayed = new Map<string, string>()
+    for (const { database, key, action, text } of entries) {
+      if (action === 'deleted') replayed.delete(`${database}/${key}`)
+      else replayed.set(`${database}/${key}`, text!)
+    }
+    assert.deepEqual([...replayed.keys()].toSorted(), ['other/a', 'things/b', 'things/c'])
+
+    // A history that would be shorter than the log is as long as the log.
+    await driver.cycle([upsert('c', { steps: -1 })], { at: at + DAY, historyDays: { [DATABASE]: 1 } })
+    while ((await store.compact({ before: at - 5 * DAY, scanMax: 100, at: at + 2 * DAY })).more);
+    assert.equal((await feed(store, floor)).length, entries.filter(({ sequence }) => sequence > floor).length + 1)
+    // Without a time of its own it follows the log again.
+    await driver.cycle([upsert('c', { steps: -2 })], { at: at + 2 * DAY, historyDays: { [DATABASE]: null } })
+    while ((await store.compact({ before: at + 3 * DAY, scanMax: 100, at: at + 3 * DAY })).more);
+    assert.deepEqual([await keptOf(DATABASE), await keptOf('other')], [[], [(await store.row('other', 'a'))!.sequence]])
+    assert.deepEqual((await live(store)).map(([key]) => key), ['b', 'c'])
+  }),
   rule('XE13 what a row stood on when the floor passed it goes once the floor passes what came after it: the log stays as small as the rows', async ({ store }) => {
     const driver = await SyncDriver.take(store)
     await driver.cycle([upsert('still', { n: 0 }), upsert('moving', { n: 0 })])

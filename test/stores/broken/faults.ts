@@ -13,7 +13,7 @@ export interface Fault {
 
 const sqlite = (name: string): string => `stores/sqlite/${name}.ts`
 const [COMMIT, COMMITS, LOOKUP, ROWS, SWEEP] = [sqlite('commit'), sqlite('commits'), sqlite('lookup'), sqlite('rows'), sqlite('sweep')]
-const [REGISTRY, TABLE, FEED, LOG] = [sqlite('registry'), sqlite('table'), sqlite('feed'), sqlite('log')]
+const [REGISTRY, TABLE, FEED, HISTORY, LOG] = [sqlite('registry'), sqlite('table'), sqlite('feed'), sqlite('history'), sqlite('log')]
 const [STANDINGS, TENANTS] = [sqlite('standings'), sqlite('tenants')]
 const role = (name: string): string => `stores/kit/roles/${name}.ts`
 const [WEBHOOKS, INBOUND, PACERS, QUARANTINE] = [role('webhooks'), role('inbound'), role('pacing'), role('quarantine')]
@@ -459,13 +459,28 @@ export const faults: readonly Fault[] = [
   },
 
   {
+    name: 'drops a history that is to be kept with the log',
+    patches: [{ file: HISTORY, from: 'Math.min(floor, before(days) ?? from)', to: 'floor' }],
+    caughtBy: ['a database keeps its history for days of its own'],
+  },
+  {
+    name: 'drops a history above the floor of the log',
+    patches: [{ file: HISTORY, from: 'Math.min(floor, before(days) ?? from)', to: '(before(days) ?? from)' }],
+    caughtBy: ['a database keeps its history for days of its own'],
+  },
+  {
+    name: 'never drops the history of a database that follows the log again',
+    patches: [{ file: HISTORY, from: 'days === null ? floor :', to: 'days === null ? from :' }],
+    caughtBy: ['a database keeps its history for days of its own'],
+  },
+  {
     name: 'never looks again at what the floor has passed',
-    patches: [{ file: FEED, from: '_until_sequence <= ? returning', to: '_until_sequence <= ? and _sequence > ${floor} returning' }],
+    patches: [{ file: HISTORY, from: '_until_sequence <= ? returning', to: '_until_sequence <= ? and _sequence > (select floor from tidemark_tenants where tenant_id = ${tenantId}) returning' }],
     caughtBy: ['XE13 what a row stood on'],
   },
   {
     name: 'forgets a commit with the first of its entries',
-    patches: [{ file: FEED, from: 'and not exists (select 1 from ${name} where _sequence between ?2 and last_sequence)', to: '' }],
+    patches: [{ file: HISTORY, from: 'and not exists (select 1 from ${name} where _sequence between ?2 and last_sequence)', to: '' }],
     caughtBy: ['XE13 what a row stood on'],
   },
   {

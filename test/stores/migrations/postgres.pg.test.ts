@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
 import type { LogEntry, Row, Store } from '../../../src/contract/index.ts'
 import { Connection } from '../../../src/stores/postgres/connection.ts'
 import { migrate } from '../../../src/stores/postgres/migrate.ts'
+import { SCHEMA_VERSION } from '../../../src/stores/postgres/schema.ts'
 import { openPostgresStore } from '../../../src/stores/postgres/store.ts'
 import { snapshot, SyncDriver, upsert } from '../../../src/testing/store-cases/harness.ts'
 import { parseJson } from '../../../src/values/json.ts'
@@ -71,7 +72,7 @@ describe.skipIf(server === '')('a PostgreSQL store of version 0.1.0', () => {
       } catch (error) {
         expect((error as Error).message).toBe('the process was killed')
         interrupted++
-        await query(`do $$ begin assert tidemark.schema_version() = ${interrupted === 1 ? 16 : 18}; end $$`)
+        await query(`do $$ begin assert tidemark.schema_version() = ${interrupted === 1 ? 16 : SCHEMA_VERSION}; end $$`)
       } finally {
         Connection.prototype.write = write
       }
