@@ -54,8 +54,10 @@ describe('the keys that states are sealed with', () => {
 
   test('are refused from a file that others can read, that is missing or damaged, without showing what is in it', () => {
     writeFileSync(join(folder, 'ring'), KEY, { mode: 0o600 })
-    chmodSync(join(folder, 'ring'), 0o644)
-    expect(() => loadKeyRing(sqlite(), { TIDEMARK_KEY_FILE: 'ring' }, folder)).toThrow('chmod 600')
+    for (const mode of [0o644, 0o640, 0o604, 0o620]) {
+      chmodSync(join(folder, 'ring'), mode)
+      expect(() => loadKeyRing(sqlite(), { TIDEMARK_KEY_FILE: 'ring' }, folder)).toThrow('chmod 600')
+    }
     expect(() => loadKeyRing(sqlite(), { TIDEMARK_KEY_FILE: 'nowhere' }, folder)).toThrow(expect.objectContaining({ code: 'KEYS_MISSING' }))
     writeFileSync(join(folder, 'app.db.key'), 'not a key at all', { mode: 0o600 })
     expect(() => loadKeyRing(sqlite(), {}, folder)).toThrow('is not 32 bytes in base64')

@@ -74,6 +74,27 @@ describe('a manifest alone', () => {
     }
   })
 
+  test('a full refresh of a stream that can be followed reads it whole each time', async () => {
+    const { config, vendor: make, fill } = VENDORS['stripe']!
+    const stream = '{ id: stripe.customers, mode: full_refresh }'
+    const path = manifest(`name: shop\nconnector: stripe\nconfig: ${config}\nstreams:\n  - ${stream}\n`)
+    const worker = await workerOf(path, 'tidemark.yaml', {})
+    expect(worker.manifest.syncs.map(({ name, mode }) => [name, mode])).toEqual([['stripe.customers', 'replace']])
+    const scene = await Scene.open()
+    try {
+      const vendor = make({ clock: scene.clock, random: new Stream(1, 'vendor') })
+      const made = Array.from({ length: 3 }, (_, n) => fill(vendor, n))
+      for (let cycle = 0; cycle < 2; cycle++) {
+        scene.clock.step(5 * MINUTE)
+        const report = await scene.run(worker.plans()[0]!, { fetch: asFetch(vendor), secrets: { get: (name) => name } })
+        expect(report).toMatchObject({ stopReason: 'complete', error: null, counts: cycle === 0 ? { created: 3 } : { unchanged: 3 } })
+      }
+      expect((await scene.keys('stripe.customers')).toSorted()).toEqual(made.toSorted())
+    } finally {
+      await scene.close()
+    }
+  })
+
   test.each(['toString', 'constructor', '__proto__', 'hasOwnProperty'])('a stream named %s, which every object has, is not there', async (name) => {
     const path = manifest(`name: shop\nconnector: linear\nconfig: { api_key: "\${T}" }\nstreams:\n  - { id: linear.teams, options: { stream: ${name} } }\n`)
     await expect(workerOf(path, 'tidemark.yaml', {})).rejects.toMatchObject({ code: 'SOURCE_NOT_FOUND', message: expect.stringContaining(`"${name}"`) })
