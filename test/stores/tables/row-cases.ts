@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { JsonObject, Store } from '../../../src/contract/index.ts'
+import type { JsonObject, Landing, Store } from '../../../src/contract/index.ts'
 import {
   counts, DATABASE, feed, poison, remove, rule, SyncDriver, upsert, type StoreCase,
 } from '../../../src/testing/store-cases/harness.ts'
@@ -149,6 +149,13 @@ export const rowCases: readonly StoreCase[] = [
     )
     assert.deepEqual((await driver.cycle([page[0]!, page[3]!, page[5]!])).counts, counts({ unchanged: 3, swept: 2 }))
     assert.deepEqual((await store.rows({ database: DATABASE, limit: 10 })).map(({ key }) => key), ['a', 'd', 'f'])
+  }),
+  rule('invariant 6: after pages of unchanged rows, later times of the same records count', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    const page = (at: number): Landing[] => ['a', 'b', 'c'].map((key) => upsert(key, { n: 1 }, { at }))
+    for (let cycle = 0; cycle < 3; cycle++) await driver.cycle(page(10))
+    assert.deepEqual((await driver.cycle(page(20))).counts, counts({ unchanged: 3 }))
+    assert.deepEqual((await driver.cycle([upsert('a', { n: 2 }, { at: 15 })])).counts, counts({ stale: 1 }))
   }),
   rule('creations between changes have the sequences of their entries', async ({ store }) => {
     const driver = await SyncDriver.take(store)
