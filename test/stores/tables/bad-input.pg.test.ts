@@ -4,6 +4,7 @@ import type { CommitShape, JsonObject } from '../../../src/contract/index.ts'
 import { openPostgresStore } from '../../../src/stores/postgres/store.ts'
 import { SyncDriver, upsert } from '../../../src/testing/store-cases/harness.ts'
 import { createDatabase, dropDatabase } from '../../setup/postgres-server.ts'
+import { query } from '../postgres-harness.ts'
 import { STORE_PLACES, type StorePlace } from './store-place.ts'
 
 const WIDE: JsonObject = Object.fromEntries(Array.from({ length: 1_600 }, (_, n) => [`member_${n}`, n % 3 === 0 ? `text ${n}` : n]))
@@ -69,17 +70,16 @@ describe('a PostgreSQL server that refuses', () => {
     await driver.release()
     await store.close()
     const role = `reader_${new URL(url).pathname.slice(1)}`
-    await asOwner((client) => client.query(`create role ${role} login password 'reader'; grant usage on schema tidemark, public to ${role}; grant select on all tables in schema tidemark, public to ${role}`))
+    await query(url, `create role ${role} login; grant usage on schema tidemark, public to ${role}; grant select on all tables in schema tidemark, public to ${role}`)
     const reader = new URL(url)
     reader.username = role
-    reader.password = 'reader'
     try {
       const readOnly = await openPostgresStore({ url: reader.href })
       await expect(SyncDriver.take(readOnly)).rejects.toMatchObject({ code: 'STORE_READONLY', message: expect.stringContaining('permission denied') })
       expect((await readOnly.rows({ database: 'things', limit: 9 })).map(({ key }) => key)).toEqual(['a'])
       await readOnly.close()
     } finally {
-      await asOwner((client) => client.query(`drop owned by ${role}; drop role ${role}`))
+      await query(url, `drop owned by ${role}; drop role ${role}`)
     }
   })
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { SCALAR_TYPES, type ColumnType, type CommitShape, type JsonObject, type JsonValue } from '../../../src/contract/index.ts'
+import { SCALAR_TYPES, type AuditEntry, type ColumnType, type CommitShape, type JsonObject, type JsonValue } from '../../../src/contract/index.ts'
 import { SyncDriver, upsert } from '../../../src/testing/store-cases/harness.ts'
 import { sameJson, stringifyJson } from '../../../src/values/json.ts'
 import { STORE_PLACES, type StorePlace } from './store-place.ts'
@@ -103,12 +103,14 @@ describe.each(Object.keys(STORE_PLACES))('declared types of the %s store', (kind
     await driver.cycle([upsert('a', { n: 1, s: 'x' })])
     for (const n of [1.5, 2, 3]) await driver.cycle([upsert('a', { n, s: 'x' })], { shapes: [shapeOf({ n: 'decimal', s: 'text' })] })
     const drift = (await place.store.audit(driver.ref)).filter(({ action }) => action === 'drift')
-    expect(drift.map(({ reason }) => reason)).toEqual(['things.n is declared as decimal, and its column is bigint'])
+    expect(wordsOf(drift)).toEqual(['things.n is declared as decimal, and its column is bigint'])
     await driver.cycle([upsert('b', { n: '1.50', s: 'x' })], { shapes: [shapeOf({ n: 'decimal', s: 'text' })] })
     expect(await place.columns()).toEqual({ n: sqlTypeOf('bigint'), s: sqlTypeOf('text') })
     expect(JSON.parse((await place.store.row('things', 'b'))!.text)).toEqual({ n: '1.50', s: 'x' })
     await driver.cycle([], { shapes: [shapeOf({ n: 'text', s: 'text' })] })
-    expect((await place.store.audit(driver.ref)).filter(({ action }) => action === 'drift')).toHaveLength(2)
+    expect(wordsOf(await place.store.audit(driver.ref)).toSorted((a, b) => (a < b ? -1 : 1))).toEqual([
+      'things.n is declared as decimal, and its column is bigint', 'things.n is declared as text, and its column is bigint',
+    ])
   })
 
   test('the columns of a compound key are not null and unique', async () => {
@@ -143,7 +145,7 @@ describe.each(Object.keys(STORE_PLACES))('declared types of the %s store', (kind
     expect((await place.store.rows({ database: 'things', limit: 9 })).map(({ text }) => JSON.parse(text))).toEqual([{ id: 1 }, record, record])
     expect(await place.columns()).toMatchObject({ id: sqlTypeOf('bigint') })
     const drift = (await place.store.audit(driver.ref)).filter(({ action }) => action === 'drift')
-    expect(drift.map(({ reason }) => reason)).toEqual(['the key of things (id) is not enforced: records contradict it'])
+    expect(wordsOf(drift)).toEqual(['the key of things (id) is not enforced: records contradict it'])
   })
 
   test('a key that is declared for a table with rows is reported once and not enforced', async () => {
@@ -151,9 +153,14 @@ describe.each(Object.keys(STORE_PLACES))('declared types of the %s store', (kind
     await driver.cycle([upsert('a', { id: 1 }), upsert('b', { id: 1 })])
     for (let n = 0; n < 2; n++) await driver.cycle([upsert(`c${n}`, { id: 1 })], { shapes: [shapeOf({ id: 'bigint' }, ['id'])] })
     const drift = (await place.store.audit(driver.ref)).filter(({ action }) => action === 'drift')
-    expect(drift.map(({ reason }) => reason)).toEqual(['the key of things (id) is not enforced: the table has rows already'])
+    expect(wordsOf(drift)).toEqual(['the key of things (id) is not enforced: the table has rows already'])
   })
 })
+
+/** What is reported of declarations. Values that do not fit their column are reported too, apart from them. */
+function wordsOf(entries: readonly AuditEntry[]): string[] {
+  return entries.filter(({ action }) => action === 'drift').flatMap(({ reason }) => reason.split('; ')).filter((word) => /is declared as|the key of/.test(word))
+}
 
 function nameOf(type: ColumnType): string {
   return type.replace('[]', '_list')
