@@ -48,10 +48,9 @@ export class Drift {
   landed(columns: Columns, words: readonly string[], noted: readonly string[] = []): void {
     this.#learn(columns)
     for (const [database, seen] of Object.entries(columns)) this.#meet(database, seen)
+    if (words.length > 0 && ++this.#pages <= PAGES_MAX) this.words.push(...words.slice(0, WORDS_MAX))
     // The store notes each once.
     this.words.push(...noted.slice(0, WORDS_MAX))
-    if (words.length === 0 || ++this.#pages > PAGES_MAX) return
-    this.words.push(...words.slice(0, WORDS_MAX))
   }
 
   #hasBefore(database: string): boolean {

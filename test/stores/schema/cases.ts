@@ -122,11 +122,11 @@ export function describeSchemaChanges(name: string, open: () => Promise<SchemaHa
       await store.beginSchemaChange(DATABASE, { changes, ...BY })
       let landings = 0
       for (let done = false; !done; landings++) {
-        // Between the steps records land: new ones, changed ones, of the old type and of any other.
+        // Between the steps records land: new ones, changed ones, of the old type and of any other, with members that are new.
         const record = recordOf(1_000 + landings)
         const [fresh, changed] = [`new${landings}`, `key${String(landings % ROWS).padStart(3, '0')}`]
-        await driver.cycle([upsert(fresh, record), upsert(changed, { ...record, extra: landings }), remove(`new${landings - 3}`)])
-        expected.set(fresh, record).set(changed, { ...record, extra: landings }).delete(`new${landings - 3}`)
+        await driver.cycle([upsert(fresh, record), upsert(changed, { ...record, [`late${landings}`]: landings }), remove(`new${landings - 3}`)])
+        expected.set(fresh, record).set(changed, { ...record, [`late${landings}`]: landings }).delete(`new${landings - 3}`)
         expect(new Map(await live(store))).toEqual(expected)
         expect((await shown(store)).feed.slice(0, before.feed.length)).toEqual(before.feed)
         const step = await store.advanceSchemaChange(DATABASE, { at: START, rowsMax: 7 })

@@ -18,7 +18,8 @@ export class RecordDecoder<Value> {
     this.#columns = columns
     this.#heads = columns.map(({ member }) => `${JSON.stringify(member)}:`)
     this.#write = write
-    this.#formers = columns.map(({ member, former }) => (former === true ? -1 : columns.findIndex((other) => other.former === true && other.member === member)))
+    const formers = new Map(columns.flatMap(({ member, former }, at) => (former === true ? [[member, at]] : [])))
+    this.#formers = columns.map(({ member, former }) => (former === true ? -1 : formers.get(member) ?? -1))
   }
 
   /** `valueAt` is called with the place of a column that has a name in SQL. */
