@@ -31,7 +31,8 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'the decimals of a timestamp are forgotten',
-      '48 === (decimals?.length ?? 0)', '48 >= 0',
+      'count(`${decimals.length}${zone}`)',
+      'count(`3${zone}`)',
       VALUES_PG,
       'instants in',
     ],
@@ -52,7 +53,8 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/kit/tables/encode-record.ts', VALUES_PG, [
     [
       'a timestamp comes back in the format of its column',
-      'hasTimestampFormat(value, format)', 'value.length > 0',
+      'hasTimestampFormat(value, format)',
+      'value.length > 0',
       VALUES_PG,
       'instants in',
     ],
@@ -89,14 +91,16 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
     ['the meaning of null changes when a column gets its name', 'none: before?.none ?? (', 'none: (', ROWS],
     [
       'a table gets more columns than it can have',
-      'this.#count < columnsMax', 'columnsMax > 0',
+      'this.#count < columnsMax',
+      'columnsMax > 0',
       SQLITE,
       'thousands of members',
     ],
     ['two members share a column', 'taken.add(name.toLowerCase())', '', SQLITE, 'XD23'],
     [
       'a column is used again for a member of another type',
-      "(values.length === 0 ? 'text' : typeOfValues(values))", "('bigint' as const)",
+      "(values.length === 0 ? 'text' : typeOfValues(values))",
+      "('bigint' as const)",
       VALUES,
     ],
   ]),
@@ -582,7 +586,8 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/postgres/commit.ts', POSTGRES, [
     [
       'a table that was dropped by an erasure is remembered',
-      'isTableMissing(error) && session', 'isTableMissing(null) && session',
+      'session.connection.forgetTables(session.tenant)',
+      'session.tenant === null',
       POSTGRES,
       'Z14',
     ],
