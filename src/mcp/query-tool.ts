@@ -1,7 +1,6 @@
 import { SyncError, type QuerySyntax } from '../contract/index.ts'
 import { quoteName } from '../stores/kit/columns.ts'
 import { fit } from './bounded.ts'
-import type { Desk } from './desk.ts'
 import { databaseIn, input, NAME, type Tool } from './tool.ts'
 
 const ROWS_MAX = 500
