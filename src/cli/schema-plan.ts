@@ -144,11 +144,10 @@ function statementsOf(info: SchemaInfo, changes: readonly ColumnChange[]): strin
   return statements
 }
 
-function locksOf({ style }: SchemaInfo, changes: readonly ColumnChange[]): string[] {
+function locksOf({ locks }: SchemaInfo, changes: readonly ColumnChange[]): string[] {
   if (changes.length === 0) return []
   const copies = changes.some(({ type, drop }) => type !== undefined || drop === true)
-  if (style === 'sqlite') return [...(copies ? ['one writer at a time, for a batch'] : []), 'one writer at a time, for the last step: it writes the table once more, and its indexes']
-  return ['ACCESS EXCLUSIVE for a moment, to add and to swap columns; given up after 200 ms and tried again', ...(copies ? ['ROW EXCLUSIVE, for a batch; commits of the tenant wait for a batch'] : [])]
+  return [...(copies ? [locks.batch] : []), locks.swap]
 }
 
 function unknown(name: string, known: readonly string[]): SyncError {

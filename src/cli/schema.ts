@@ -135,7 +135,7 @@ async function schemaOf(store: Store | null, { store: where, tenant }: Target, d
 // ── for programs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 function infoDocument({ change, drift, ...info }: SchemaInfo): object {
-  const { types: _, style: _s, ...rest } = info
+  const { types: _, locks: _l, ...rest } = info
   return {
     ...rest, waiting: info.waiting.map(({ types, ...own }) => ({ ...own, types: Object.entries(types).map(([type, rows]) => ({ type, rows })) })),
     drift: drift.map(({ member, kind, column, type, found, sequence, at }) => ({ member, kind, column, type, found, sequence, at: isoTime(at) })), change: changeDocument(change),

@@ -44,8 +44,8 @@ export interface SchemaInfo {
   readonly change: SchemaChangeState | null
   /** By the type of a column, its name in the store's SQL. */
   readonly types: Readonly<Record<string, string>>
-  /** How the store carries out a change of type, for its plan. */
-  readonly style: 'postgres' | 'sqlite' | (string & {})
+  /** The locks of a change, in words for its plan: for each batch of rows, and for adding and swapping columns. */
+  readonly locks: { readonly batch: string; readonly swap: string }
 }
 
 export interface SchemaColumn {

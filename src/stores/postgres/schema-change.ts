@@ -41,7 +41,7 @@ export function schema({ connection, tenant }: Session, database: string): Promi
       columns: showColumns(table.columns, sqlTypeOf, dependents.of),
       waiting: countWaiting(table.columns, texts.slice(0, WAITING_MAX)), waitingScanned: Math.min(texts.length, WAITING_MAX), isWaitingExact: texts.length <= WAITING_MAX,
       ownColumns: await foreignColumns(transaction, table), ownIndexes: dependents.ownIndexes,
-      drift: readDrift(database, table.drift), change: change === null ? null : stateOf(change), types: SQL_TYPES, style: 'postgres',
+      drift: readDrift(database, table.drift), change: change === null ? null : stateOf(change), types: SQL_TYPES, locks: LOCKS,
     }
   })
 }
@@ -106,6 +106,10 @@ async function factsOf(transaction: Transaction, table: Table, { changes }: Pick
 }
 
 const SAMPLE = 1_000
+const LOCKS = {
+  batch: 'ROW EXCLUSIVE, for a batch; commits of the tenant wait for a batch',
+  swap: `ACCESS EXCLUSIVE for a moment, to add and to swap columns; given up after ${LOCK_TIMEOUT_MS} ms and tried again`,
+}
 
 async function sampleRecords(transaction: Transaction, table: Table): Promise<JsonObject[]> {
   const rows = await transaction.texts(`select ${['_sequence', '_extra', ...table.members.map(({ name }) => name)].join(', ')} from ${table.name} order by _key limit ${SAMPLE}`)

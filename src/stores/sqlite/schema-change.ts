@@ -32,7 +32,7 @@ export function schema(session: Session, database: string): SchemaInfo | null {
     columns: showColumns(table.columns, sqlTypeOf, dependentsIn(session, table)),
     waiting: countWaiting(table.columns, texts.slice(0, WAITING_MAX)), waitingScanned: Math.min(texts.length, WAITING_MAX), isWaitingExact: !isOver,
     ownColumns: foreignColumns(session, table), ownIndexes: ownObjects(session, table).filter(({ type }) => type === 'index').map(({ name }) => name),
-    drift: readDrift(database, table.drift), change: change === null ? null : stateOf(change), types: SQL_TYPES, style: 'sqlite',
+    drift: readDrift(database, table.drift), change: change === null ? null : stateOf(change), types: SQL_TYPES, locks: LOCKS,
   }
 }
 
@@ -86,6 +86,10 @@ function factsOf(session: Session, table: Table): Parameters<typeof beginChange>
 }
 
 const SAMPLE = 1_000
+const LOCKS = {
+  batch: 'one writer at a time, for a batch',
+  swap: 'one writer at a time, for the last step: it writes the table once more, and its indexes',
+}
 
 function readChange({ connection, tenantId }: Session, { id }: Table): StoredChange | null {
   const { change } = connection.get<{ change: string | null }>('select change from tidemark_databases where tenant_id = ? and database_id = ?', tenantId, id)!
