@@ -1,4 +1,4 @@
-import type { Commit, Landing } from '../../contract/index.ts'
+import type { AsOf, Commit, Landing } from '../../contract/index.ts'
 
 /**
  * A commit on its way to another thread. A thousand small objects take four times as long to copy as the same values in
@@ -13,6 +13,7 @@ export interface PackedCommit {
   readonly databases: readonly string[]
   readonly cursors: ReadonlyArray<string | null> | null
   readonly upstreamAts: ReadonlyArray<string | null> | null
+  readonly asOfs: ReadonlyArray<AsOf | null> | null
 }
 
 export function packCommit({ landings, ...commit }: Commit): PackedCommit {
@@ -20,8 +21,9 @@ export function packCommit({ landings, ...commit }: Commit): PackedCommit {
     commit,
     keys: [] as string[], texts: [] as Array<string | null>, hashes: [] as Array<string | null>, databases: [] as string[],
     cursors: [] as Array<string | null>, upstreamAts: [] as Array<string | null>,
+    asOfs: [] as Array<AsOf | null>,
   }
-  let [hasCursors, hasTimes, oneDatabase] = [false, false, true]
+  let [hasCursors, hasTimes, hasOrders, oneDatabase] = [false, false, false, true]
   for (const landing of landings) {
     const upsert = landing.type === 'upsert' ? landing : null
     packed.keys.push(landing.key)
@@ -30,8 +32,10 @@ export function packCommit({ landings, ...commit }: Commit): PackedCommit {
     packed.databases.push(landing.database)
     packed.cursors.push(upsert?.cursor ?? null)
     packed.upstreamAts.push(landing.upstreamAt)
+    packed.asOfs.push(upsert?.asOf ?? null)
     hasCursors ||= (upsert?.cursor ?? null) !== null
     hasTimes ||= landing.upstreamAt !== null
+    hasOrders ||= upsert?.asOf !== undefined
     oneDatabase &&= landing.database === landings[0]!.database
   }
   return {
@@ -39,16 +43,18 @@ export function packCommit({ landings, ...commit }: Commit): PackedCommit {
     databases: oneDatabase ? packed.databases.slice(0, 1) : packed.databases,
     cursors: hasCursors ? packed.cursors : null,
     upstreamAts: hasTimes ? packed.upstreamAts : null,
+    asOfs: hasOrders ? packed.asOfs : null,
   }
 }
 
-export function unpackCommit({ commit, keys, texts, hashes, databases, cursors, upstreamAts }: PackedCommit): Commit {
+export function unpackCommit({ commit, keys, texts, hashes, databases, cursors, upstreamAts, asOfs }: PackedCommit): Commit {
   const landings = keys.map((key, at): Landing => {
     const database = databases[at] ?? databases[0]!
     const text = texts[at]!
     const upstreamAt = upstreamAts?.[at] ?? null
     if (text === null) return { type: 'delete', database, key, upstreamAt }
-    return { type: 'upsert', database, key, text, hash: hashes[at]!, cursor: cursors?.[at] ?? null, upstreamAt }
+    const asOf = asOfs?.[at] ?? null
+    return { type: 'upsert', database, key, text, hash: hashes[at]!, cursor: cursors?.[at] ?? null, upstreamAt, ...(asOf !== null && { asOf }) }
   })
   return { ...commit, landings }
 }

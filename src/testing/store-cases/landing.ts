@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import type { Landing } from '../../contract/index.ts'
 import { counts, feed, instant, live, poison, snapshot, type StoreCase, story, SyncDriver, upsert, remove, rule } from './harness.ts'
 
 export const landingCases: readonly StoreCase[] = [
@@ -254,6 +255,31 @@ export const landingCases: readonly StoreCase[] = [
     // Read again, later than what the other wrote: now the order is known.
     assert.deepEqual((await other.page(landings)).counts, counts({ created: 2, updated: 3 }))
     assert.deepEqual(await live(store), ['a', 'b', 'c', 'd', 'e'].map((key) => [key, { v: 2 }]))
+  }),
+  rule('XB14 a record as of an event or of its read is not ordered by its time against a row of another sync', async ({ store }) => {
+    const listing = await SyncDriver.take(store, { sync: 'listing' })
+    const driver = await SyncDriver.take(store)
+    await listing.cycle(['a', 'b', 'c', 'd'].map((key) => upsert(key, { v: 1 }, { at: 10 })))
+    await driver.begin()
+    const readFrom = await store.position()
+    await listing.cycle([upsert('c', { v: 2 }, { at: 11 })])
+    const landings: Landing[] = [
+      { ...upsert('a', { v: 3 }, { at: 12 }), asOf: 'event' } as Landing, // may be older than any row of the other sync
+      { ...upsert('b', { v: 3 }, { at: 12 }), asOf: 'read' } as Landing, // read after the row was committed
+      { ...upsert('c', { v: 3 }, { at: 12 }), asOf: 'read' } as Landing, // committed after the page was asked for
+      upsert('d', { v: 3 }, { at: 12 }), // its time is that of its last change
+    ]
+    const outcome = await driver.send(await driver.draft(driver.nextPage(), landings, { readFrom }))
+    if (outcome.kind !== 'overlap') assert.fail(`expected an overlap, got ${JSON.stringify(outcome)}`)
+    assert.deepEqual([...outcome.keys].toSorted(), ['a', 'c'])
+    assert.deepEqual((await driver.page(landings.slice(1), { readFrom: await store.position() })).counts, counts({ updated: 3 }))
+  }),
+  rule('invariant 6: a single record that was read after its row was committed is later, whatever its time says', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    await driver.cycle([upsert('a', { v: 1 }, { at: 10 }), upsert('b', { v: 1 }, { at: 10 })])
+    const older = upsert('b', { v: 2 }, { at: 5 })
+    assert.deepEqual((await driver.cycle([{ ...upsert('a', { v: 2 }, { at: 5 }), asOf: 'read' } as Landing, older])).counts, counts({ updated: 1, stale: 1 }))
+    assert.deepEqual(await live(store), [['a', { v: 2 }], ['b', { v: 1 }]])
   }),
   rule('XB14 a delete without a time overlaps a row that was written while it was read', async ({ store }) => {
     const driver = await SyncDriver.take(store)
