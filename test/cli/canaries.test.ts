@@ -118,6 +118,7 @@ test('XF16 Z16 canaries in secrets, states, cursors, queries, answers and record
 
   // ── what there is ──
   for (const args of [['status'], ['status', '--all'], ['query'], ['query', 'select 1 as one'], ['types'], ['why', 'people', 'p1'], ['why-not', 'people', 'bad'], ['quarantine', 'list'], ['quarantine', 'show', '1'], ['quarantine', 'replay', '1']]) await say(...args)
+  for (const args of [['show', 'people'], ['plan', 'people'], ['plan', 'people', '--widen', 'name=json'], ['apply', 'people'], ['apply', 'people', '--widen', 'name=json', '--yes']]) await say('schema', ...args)
   await say('export', 'people', '--to', 'out/people.ndjson')
   for (const args of [
     ['get', 'good'], ['log', 'good'], ['diff', 'good', '1', '2'], ['verify'], ['copy', 'good', 'odd'], ['copy', 'good', 'odd', '--yes'], ['rewind', 'good', '--to', '1'], ['rewind', 'good', '--to', '1', '--yes'],

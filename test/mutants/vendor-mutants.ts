@@ -128,7 +128,7 @@ export const VENDOR_MUTANTS: readonly VendorMutant[] = [
     ...pauseMutant('a stored pause never ends', '', ''),
     patches: [
       { file: PAUSES, find: 'ms: pause.until - now }', replace: 'ms: Math.max(60_000, pause.until - now) }' },
-      { file: 'stores/sqlite/pauses.js', find: 'connector_id = ? and until_at > ? order', replace: 'connector_id = ? and until_at > 0 * ? order' },
+      { file: 'stores/kit/roles/pacing.js', find: 'p.until_at > n.now order', replace: 'p.until_at > 0 * n.now order' },
     ],
   },
   {
