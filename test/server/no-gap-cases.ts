@@ -234,6 +234,7 @@ const byList: Read = async (stand, random, isWriting) => {
     let more = true
     while (more) {
       const { body } = await stand.get(`/agents/v1/things?limit=${1 + Math.floor(random() * 60)}${cursor}`)
+      if (!Array.isArray(body.data)) throw new Error(JSON.stringify(body))
       for (const { id, record } of body.data) replica.set(id, JSON.stringify(record))
       cursor = `&cursor=${body.page.nextCursor}`
       more = body.page.hasMore

@@ -32,6 +32,8 @@ const ROWS_FIRST = 16
 /** So many commits at first: mostly one has more entries than a page. */
 const COMMITS_FIRST = 2
 const COMMITS_GROWTH = 8
+/** A long stretch without current rows is read in bounded steps. */
+const COMMITS_MAX = 8_192
 
 export function readLog(session: Session, { after, until, limit, databases, live = false, bytesMax = Infinity, brief = false }: LogQuery): LogPage {
   const wanted = databases === undefined ? null : databaseIds(session, databases)
@@ -39,7 +41,7 @@ export function readLog(session: Session, { after, until, limit, databases, live
   if (wanted?.length === 0) return { entries, isCut: false }
   const tables = new TablesById(session)
   let [bytes, commitsMax] = [0, COMMITS_FIRST]
-  for (let from = after; from < until && entries.length < limit; commitsMax *= COMMITS_GROWTH) {
+  for (let from = after; from < until && entries.length < limit; commitsMax = Math.min(commitsMax * COMMITS_GROWTH, COMMITS_MAX)) {
     const rowsMax = Math.min(limit - entries.length, rowsWithin(bytesMax, bytes, entries.length))
     const commits = readCommits(session, { after: from, until, entriesMax: rowsMax, commitsMax, wanted })
     if (commits.length === 0) break

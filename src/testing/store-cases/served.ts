@@ -94,6 +94,15 @@ export const servedCases: readonly StoreCase[] = [
     const only = await store.feed({ after: 0, ...ALL, live: true, databases: [DATABASE] })
     assert.deepEqual(only.entries, entries.filter(({ database }) => database === DATABASE))
   }),
+  rule('live entries are found behind a long stretch of versions that were replaced, one commit after the other', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    const versions = 60
+    for (let v = 1; v <= versions; v++) await driver.cycle([upsert('a', { v })])
+    for (const limit of [1, 2, 100]) {
+      const { entries } = await store.feed({ after: 0, limit, scanMax: 1_000, live: true })
+      assert.deepEqual(entries.map(({ key, sequence }) => [key, sequence]), [['a', versions]])
+    }
+  }),
   rule('XF6 the place before a time has everything of that time and later above it', async ({ store }) => {
     await runChurn(store, 41, 40)
     const entries = await feed(store)
