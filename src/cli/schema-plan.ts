@@ -56,6 +56,7 @@ function askedFor(info: SchemaInfo, { widen = [], narrow = [], promote = [], ren
   for (const [texts, isWide] of [[widen, true], [narrow, false]] as const) {
     for (const text of texts) {
       const [name, type] = pairIn(text, 'a member and a type, such as age=text')
+      requireType(info, type)
       const { member, column, type: from } = find(info, name)
       if (column === null) throw invalid(`${shown(name)} has no column yet; --promote ${name}=${type} gives it one.`)
       if (isWider(from, type) !== isWide) throw invalid(`${type} is ${isWide ? 'not wider' : 'wider'} than ${from}: use --${isWide ? 'narrow' : 'widen'} ${text}.`)
@@ -64,6 +65,7 @@ function askedFor(info: SchemaInfo, { widen = [], narrow = [], promote = [], ren
   }
   for (const text of promote) {
     const [name, given] = text.includes('=') ? pairIn(text, 'a member and a type') : [text, null]
+    if (given !== null) requireType(info, given)
     const waiting = info.waiting.find(({ member }) => member === name)
     const known = info.columns.find(({ member }) => member === name)
     if (known !== undefined && known.column !== null) throw invalid(`${shown(name)} has the column ${shown(known.column)} already.`)
@@ -83,6 +85,13 @@ function pairIn(text: string, what: string): [string, string] {
   const at = text.lastIndexOf('=')
   if (at < 1 || at === text.length - 1) throw invalid(`${shown(text)} is not ${what}.`)
   return [text.slice(0, at), text.slice(at + 1)]
+}
+
+/** Before it is compared with another type: a misspelt one is neither wider nor narrower. */
+function requireType({ types }: SchemaInfo, type: string): void {
+  const known = Object.keys(types)
+  if (known.includes(type.replace(/\[\]$/, ''))) return
+  throw invalid(`There is no type ${shown(type)}.${didYouMean(type, known)} There are ${known.join(', ')}.`)
 }
 
 /** By the member's name, or that of its column. */

@@ -83,6 +83,7 @@ describe('documents', () => {
     expect((await project.ask('query', 'select called from people order by _key', '--json')).stdout).toContain('Ann')
     expect((await project.ask('status')).stdout).not.toContain('schema plan')
     expectGolden('schema-unknown', project, await project.ask('schema', 'show', 'peple', '--json'))
+    expect((await project.ask('schema', 'plan', 'people', '--widen', 'name=biggint')).stderr).toContain('There is no type "biggint". Did you mean "bigint"?')
     expectGolden('schema-widen-refused', project, await project.ask('schema', 'plan', 'people', '--widen', 'name=text', '--json'))
   })
 
