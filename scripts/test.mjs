@@ -6,6 +6,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { testsOfRuns } from './test-runs.mjs'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const ci = process.env.CI === 'true'
@@ -32,22 +33,22 @@ if (filters.length === 0) {
 }
 
 const results = runVitest(filters)
+// Suites that start processes share two or three cores in the full run. A few failed files are run once more by themselves: a test
+// that fails in both runs is a failure; one that failed in a single run is named below, so that it is looked at and not lost.
 const failedFiles = results?.testResults.filter((file) => file.status === 'failed') ?? []
-// Suites that start processes share two or three cores in the full run. A few failures are run once more by themselves: what
-// fails again is a failure, what passes is named below, so that it is looked at and not lost.
-const again = failedFiles.length > 0 && failedFiles.length <= RERUN_FILES_MAX && filters.length === 0 ? rerun(failedFiles) : null
+const again = failedFiles.length > 0 && failedFiles.length <= RERUN_FILES_MAX && filters.length === 0 ? rerun(failedFiles) : new Map()
 
-const tests = (again ?? results)?.testResults.flatMap(testsOf) ?? []
-const count = (...states) => tests.filter((state) => states.includes(state)).length
+const tests = results?.testResults.flatMap((file) => testsOfRuns(file, again.get(file.name))) ?? []
+const count = (...states) => tests.filter(({ state }) => states.includes(state)).length
 const passed = count('passed')
 const skipped = count('pending', 'skipped', 'todo')
 const failed = results === null ? 1 : count('failed')
-const unstable = again === null ? [] : failedFiles.flatMap((file) => file.assertionResults.filter(isFailed).map((test) => `${file.name}: ${test.fullName}`))
+const unstable = tests.filter(({ state, failedOnce }) => failedOnce && state !== 'failed').map(({ name }) => name)
 const notRun = (results?.testResults ?? [])
   .filter(({ assertionResults }) => assertionResults.length > 0 && assertionResults.every(({ status }) => status === 'pending' || status === 'skipped'))
   .map(({ name }) => name)
 
-if (unstable.length > 0) console.log(`\nFailed in the full run, and run again alone:\n${unstable.map((name) => `  ${name}`).join('\n')}`)
+if (unstable.length > 0) console.log(`\nFailed in one of two runs:\n${unstable.map((name) => `  ${name}`).join('\n')}`)
 if (notRun.length > 0) console.log(`\nNot run here, for want of what they need:\n${notRun.map((name) => `  ${name}`).join('\n')}`)
 console.log(`\n${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
 process.exit(failed === 0 && passed > 0 && !(ci && notRun.length > 0) ? 0 : 1)
@@ -64,22 +65,11 @@ function runVitest(args) {
   return found
 }
 
-/** The first results, with those of these files replaced; null when the second run could not be made. */
+/** The results of these files in a second run, by name; a file that is not in it has failed again. */
 function rerun(files) {
   console.log(`\n── ${files.length} file(s) failed; once more, alone`)
   const second = runVitest(['--maxWorkers=1', ...files.map(({ name }) => name)])
-  if (second === null) return null
-  const names = new Set(files.map(({ name }) => name))
-  return { testResults: [...results.testResults.filter(({ name }) => !names.has(name)), ...second.testResults] }
-}
-
-/** A file that could not be loaded has no tests, and counts as one that failed. */
-function testsOf({ status, assertionResults }) {
-  return status === 'failed' && !assertionResults.some(isFailed) ? [...assertionResults.map((test) => test.status), 'failed'] : assertionResults.map((test) => test.status)
-}
-
-function isFailed({ status }) {
-  return status === 'failed'
+  return new Map((second?.testResults ?? []).map((file) => [file.name, file]))
 }
 
 /** Only as root on Debian; elsewhere the suites that miss them are named at the end. */

@@ -78,8 +78,11 @@ export function createSender({ deadlineMs = DEADLINE_MS, resolve = resolveBySyst
 
 async function connect(lookup: LookupFunction, deadlineMs: number, ca: string | undefined): Promise<Dispatcher> {
   const { Agent } = await import('undici')
-  // One receiver may not take all the connections there are.
-  return new Agent({ connect: { lookup, timeout: deadlineMs, ...(ca !== undefined && { ca }) }, headersTimeout: deadlineMs, bodyTimeout: deadlineMs, connections: 32, pipelining: 1 })
+  // The deadline of the whole request aborts it; timeouts of the client with the same length would race with it for the reported
+  // reason. The connect timeout only ends a connection attempt that no request waits for any more.
+  const timeouts = { headersTimeout: 0, bodyTimeout: 0 }
+  // `connections` keeps one receiver from taking all of them.
+  return new Agent({ connect: { lookup, timeout: deadlineMs + 5_000, ...(ca !== undefined && { ca }) }, ...timeouts, connections: 32, pipelining: 1 })
 }
 
 class AddressRefused extends Error {

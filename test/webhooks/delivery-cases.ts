@@ -228,7 +228,10 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       receiver.answer = (_, response) => void response.writeHead(200).end()
       await stand.store.restartWebhook(id, { actor: 'test', at: stand.ports.clock.now() })
       await stand.until(({ waiting, position }) => waiting === 0 && position === 2)
-      expect(receiver.received.map(({ item }) => item['resourceId'])).toEqual(['a', 'a', 'b'])
+      const [refused, ...delivered] = receiver.received.map(({ item }) => item['resourceId'])
+      expect(refused).toBe('a')
+      // Different keys are sent at the same time and may overtake each other.
+      expect(delivered.map(String).toSorted()).toEqual(['a', 'b'])
     })
 
     test('XF10 Z33 429 with Retry-After holds everything back for as long as it says', async () => {
