@@ -35,6 +35,11 @@ export interface RememberedTable {
 
 const TENANTS_REMEMBERED = 1_000
 const LONG_MS = 24 * 3_600_000
+/**
+ * Transactions after which a connection is replaced: the server keeps the catalog entries of every table that a connection has used,
+ * about 40 KB each, until the connection ends.
+ */
+const TRANSACTIONS_PER_CONNECTION = 2_000
 
 /** The SQLSTATE of a statement that names a table which is not there. */
 export const TABLE_MISSING = '42P01'
@@ -75,7 +80,7 @@ export class Connection {
       // Longer than the server's own limit: this one is for a server that no longer answers at all.
       query_timeout: statementTimeoutMs + 5_000, allowExitOnIdle: true, application_name: 'tidemark',
       // Statements that need no answer of each other travel together, so that a page costs few round trips.
-      pipeline: true, types: { getTypeParser } as pg.CustomTypesConfig,
+      pipeline: true, types: { getTypeParser } as pg.CustomTypesConfig, maxUses: TRANSACTIONS_PER_CONNECTION,
     })
     this.#pool.on('connect', (client) => client.on('error', () => this.#lost.add(client)))
     // An idle client that breaks is dropped by the pool; without a listener it would end the process.
