@@ -70,6 +70,14 @@ export const VENDOR_MUTANTS: readonly VendorMutant[] = [
     vendors: ['stripe'], kinds: ['delta'], overrides: { ...TIED, bulkShare: 0.6, gapMs: 500 }, seeds: 60, foundBy: 1,
   },
   {
+    name: 'Stripe: a page of a list inside an object, from a cache, is joined to a newer version of the object',
+    patches: [{ file: 'sources/stripe/nested.js', find: 'last !== undefined && !isSameVersion(last, body.data[0])', replace: 'false' }],
+    vendors: ['stripe'], kinds: ['replace', 'delta', 'pair'], seeds: 60, foundBy: 3,
+    overrides: {
+      vendorLatencyMs: [2, 30], records: 6, operations: 30, gapMs: 3_000, runnerGapMs: 1_000, rates: { 'cached-nested-page': 0.5 },
+    },
+  },
+  {
     name: 'D6 HubSpot: a tie is entered at the last id of a page that is sorted by time',
     patches: [{ file: SEARCH, find: 'deadlock({ ...here, cursorMs: newestMs })', replace: '{ ...deadlock({ ...here, cursorMs: newestMs }), lastId: safe.at(-1).id }' }],
     vendors: ['hubspot'], kinds: ['delta', 'pair'], overrides: TIED, seeds: 40, foundBy: 2,

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { simulateVendors } from '../../src/testing/simulation/vendors/simulate-vendors.ts'
+import { stripeInvoices } from '../../src/testing/simulation/vendors/stripe.ts'
 import { worldsOf } from '../../src/testing/simulation/vendors/vendor-config.ts'
 
 /** Enough for every vendor, kind of world and kind of fault; `npm run campaign:sim` runs more. */
@@ -16,3 +17,12 @@ test('no promise is broken in worlds of any vendor', async () => {
   const { sentence, perSecond, cycles, requests, digest } = report
   console.info(`${sentence} ${Math.round(perSecond)} worlds a second, ${cycles} cycles, ${requests} requests, digest ${digest}.`)
 }, 12 * 3_600_000)
+
+test('N43 no promise is broken where pages of lists inside objects come from a cache', async () => {
+  const report = await simulateVendors({
+    seeds: Math.ceil(SEEDS / 4), vendors: ['stripe'],
+    overrides: { stream: stripeInvoices, vendorLatencyMs: [2, 30], records: 6, rates: { 'cached-nested-page': 0.5 } },
+  })
+  expect(report.failures.map(({ seed, kind, oracle, message }) => ({ seed, kind, oracle, message }))).toEqual([])
+  expect(report.faultsByPlace['cached-nested-page']!['fetch nested answer']).toBeGreaterThan(SEEDS / 4)
+}, 3_600_000)

@@ -5,7 +5,7 @@ import { isObject } from '../kit/judge.ts'
 import { segment } from '../kit/origin.ts'
 import { eventOf, type StripeEvent } from './events.ts'
 import { textOf } from './members.ts'
-import { hasCutList, ListGone, readNestedLists } from './nested.ts'
+import { hasCutList, ListChanged, readNestedLists } from './nested.ts'
 import type { PageBudget } from './page-budget.ts'
 import { pathOf, type Resource } from './resources.ts'
 
@@ -18,6 +18,12 @@ export interface EventsAnswer {
   readonly hasMore: boolean
   /** The `Date` header. It may be wrong, so it only ever makes a reader more careful. */
   readonly serverTime: number | null
+}
+
+export interface WholeObject {
+  readonly object: JsonObject
+  /** Its lists go on in pages of their own, which a cache may have kept for as long as an event may take to show. */
+  readonly isJoined: boolean
 }
 
 /** The requests that the backfill and the delta of a stream make. */
@@ -51,7 +57,9 @@ export class StripeApi {
   }
 
   /** As it is now, with its lists whole; null when it is gone. Fields are expanded as in the list of `stream`. */
-  async object(type: string, id: string, stream: Resource, budget: PageBudget, context: SyncContext): Promise<JsonObject | null> {
+  async object(
+    type: string, id: string, stream: Resource, budget: PageBudget, context: SyncContext,
+  ): Promise<WholeObject | null> {
     const object = await this.#one(type, id, stream, budget, context)
     return object === null ? null : this.whole(object, type, stream, budget, context)
   }
@@ -62,25 +70,25 @@ export class StripeApi {
    */
   async whole(
     shown: JsonObject, type: string, stream: Resource, budget: PageBudget, context: SyncContext,
-  ): Promise<JsonObject | null> {
+  ): Promise<WholeObject | null> {
     let before = shown
     for (let reads = 0; reads < WHOLE_READS_MAX; reads++) {
-      if (!hasCutList(before)) return before
+      if (!hasCutList(before)) return { object: before, isJoined: false }
       const object = await this.#withLists(before, budget, context)
       const after = await this.#one(type, textOf(before, 'id'), stream, budget, context)
       if (after === null) return null
-      if (object !== null && sameJson(stringifyJson(before), stringifyJson(after))) return object
+      if (object !== null && sameJson(stringifyJson(before), stringifyJson(after))) return { object, isJoined: true }
       before = after
     }
     throw new SyncError('SOURCE_INVALID', 'An object of Stripe kept changing while its lists were read.')
   }
 
-  /** Null when a list is gone. */
+  /** Null when a list is not that of the object. */
   async #withLists(object: JsonObject, budget: PageBudget, context: SyncContext): Promise<JsonObject | null> {
     try {
       return await readNestedLists(object, this.client, budget, context)
     } catch (error) {
-      if (error instanceof ListGone) return null
+      if (error instanceof ListChanged) return null
       throw error
     }
   }

@@ -109,21 +109,33 @@ export class StripeDelta {
     const pending = new PendingObjects(state.pending)
     const budget = new PageBudget(this.#requestsMax, context)
     const changes: Change[] = []
+    const joined: Change[] = []
     // The log had shown all events up to the cursor by then, so the object is not older than that.
     const facts = { upstreamUpdatedAt: timeAt(secondOf(state.cursorTime), 'changed'), asOf: 'read' } as const
     await budget.takeWhile(pending.list(), context, async ({ type, id }) => {
-      const object = await this.#api.object(type, id, this.#stream, budget, context)
+      const whole = await this.#api.object(type, id, this.#stream, budget, context)
       // Gone: the log has the event that says so.
-      if (object !== null) changes.push(...upsertsOf(object, this.#databases, facts))
+      const found = whole === null ? [] : upsertsOf(whole.object, this.#databases, facts)
+      changes.push(...found)
+      if (whole?.isJoined === true) joined.push(...found)
       pending.delete(type, id)
     })
-    const read = addRead(state.read ?? [], changes.map(({ key }) => key), reading.since, context.clock.now())
+    const read = this.#noteRead(state.read ?? [], changes, joined, reading.since, context.clock.now())
     if (pending.size > 0) return { changes, hasMore: true, nextState: stateOf({ ...state, read, reading }, pending) }
     const { hasMore, tidemark } = reading
     return { changes, hasMore, nextState: stateOf({ ...state, read, reading: undefined }, pending), ...(tidemark !== undefined && { tidemark }) }
   }
 
-  /** The log was empty when the sync began, so all that it holds is new. */
+  /** Events of the last seconds before the reading may be newer than the pages that were joined to an object. */
+  #noteRead(
+    read: readonly ReadObjects[], changes: readonly Change[], joined: readonly Change[], since: number, atMs: number,
+  ): ReadObjects[] {
+    const keysOf = (found: readonly Change[]): string[] => found.map(({ key }) => key)
+    const plain = changes.filter((change) => !joined.includes(change))
+    const added = plain.length === 0 ? read : addRead(read, keysOf(plain), since, atMs)
+    return joined.length === 0 ? [...added] : addRead(added, keysOf(joined), since - LAG_MS / 1_000, atMs)
+  }
+
   /** The log was empty when the sync began, so all that it holds is new. */
   async #begin({ waiting }: { readonly waiting?: Waiting }, context: SyncContext): Promise<Page<StripeDeltaState>> {
     const askedAt = context.clock.now()

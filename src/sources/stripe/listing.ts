@@ -22,7 +22,7 @@ export function listing(api: StripeApi, stream: Resource, databases: Databases, 
       const taken = await budget.takeWhile(data, context, async (object) => {
         const whole = await api.whole(object, stream.type, stream, budget, context)
         // Deleted since the page was listed.
-        if (whole !== null) changes.push(...upsertsOf(whole, databases, listed(whole)))
+        if (whole !== null) changes.push(...upsertsOf(whole.object, databases, listed(whole.object)))
       })
       return { changes, next: hasMore || taken < data.length ? textOf(data[taken - 1]!, 'id') : null }
     },

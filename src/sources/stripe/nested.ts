@@ -23,8 +23,8 @@ export function hasUnexpanded(object: JsonObject, paths: readonly string[]): boo
   return paths.some((path) => isUnexpanded(object, path.split('.')))
 }
 
-/** Thrown where a list inside an object is gone, usually with its object. */
-export class ListGone extends Error {}
+/** Thrown where a list inside an object does not go on as the object began it: it is gone, or of another version. */
+export class ListChanged extends Error {}
 
 /** The object with every list inside it read to its end. The object may change meanwhile: see `StripeApi.whole`. */
 export async function readNestedLists(object: JsonObject, client: HttpClient, budget: PageBudget, context: SyncContext): Promise<JsonObject> {
@@ -63,6 +63,10 @@ export function extract(object: JsonObject, databases: Readonly<Record<string, s
   return { record: members(object), nested }
 }
 
+/**
+ * Each page begins with the last item of the page before, which must be the same in both. A page of another version, such
+ * as one from a cache, would otherwise be joined to the object without a sign; so would one that ends before the count.
+ */
 async function readOn(list: JsonObject, client: HttpClient, budget: PageBudget, context: SyncContext): Promise<JsonObject> {
   const data = Array.isArray(list.data) ? [...list.data] : []
   // Relative to the host, and below the version that the base URL ends with. Items of a subscription are filtered by its id.
@@ -70,24 +74,36 @@ async function readOn(list: JsonObject, client: HttpClient, budget: PageBudget, 
   if (place === null) throw new SyncError('SOURCE_INVALID', 'A list inside an object has no path of Stripe to read it from.')
   const [, path, name, id] = place
   for (let hasMore = true; hasMore;) {
-    const last = data.at(-1)
-    const after = isObject(last) && typeof last.id === 'string' ? last.id : undefined
+    const after = idOf(data.at(-2))
     budget.spend()
     const { status, body } = await client.get(path!, { ...(name !== undefined && { [name]: id }), starting_after: after, limit: 100 }, context, { answers: [400, 404] })
     // The item to go on after is gone: the object has changed, and is read again.
     if (status === 400) throw new SyncError('SOURCE_INVALID', 'A list inside an object changed while it was read.')
-    if (status === 404) throw new ListGone()
-    // The page before said that more follows, so an empty one is no end.
+    if (status === 404) throw new ListChanged()
     if (!isObject(body) || !Array.isArray(body.data) || typeof body.has_more !== 'boolean' || body.data.length === 0) {
       throw new SyncError('SOURCE_INVALID', 'A list inside an object goes on with something that is not a list.')
     }
-    if (after !== undefined && body.data.some((item) => isObject(item) && item.id === after)) {
-      throw new SyncError('SOURCE_INVALID', 'A list inside an object goes on with the page before.')
-    }
-    data.push(...body.data)
+    const last = data.at(-1)
+    const rest = last === undefined ? body.data : body.data.slice(1)
+    // The page before said that more follows, so a page with nothing new is no end.
+    if (rest.length === 0 || (last !== undefined && !isSameVersion(last, body.data[0]))) throw new ListChanged()
+    data.push(...rest)
     hasMore = body.has_more
   }
+  if (typeof list.total_count === 'number' && list.total_count !== data.length) throw new ListChanged()
   return { ...list, data, has_more: false }
+}
+
+function idOf(item: JsonValue | undefined): string | undefined {
+  return isObject(item) && typeof item.id === 'string' ? item.id : undefined
+}
+
+/** One of them may be expanded where the other has an id, and have members that are only sent on request. */
+function isSameVersion(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
+  if (Array.isArray(a) && Array.isArray(b)) return a.length === b.length && a.every((item, at) => isSameVersion(item, b[at]))
+  if (isObject(a) && isObject(b)) return Object.keys(a).every((name) => !Object.hasOwn(b, name) || isSameVersion(a[name], b[name]))
+  if (isObject(a) || isObject(b)) return (idOf(a) ?? a) === (idOf(b) ?? b)
+  return a === b
 }
 
 /** One after the other, so that the budget counts each request. */

@@ -56,10 +56,10 @@ export function settle(readings: readonly ReadObjects[], askedAt: number, newest
 
 /** Adds what was read after an event of the second `since` was visible. */
 export function addRead(readings: readonly ReadObjects[], ids: readonly string[], since: number, atMs: number): ReadObjects[] {
-  const last = readings.at(-1)
-  const isSame = last !== undefined && last.since === since && last.until === undefined
-  const added = isSame ? merge(last, { marks: marksOf(ids), since, atMs }) : { marks: marksOf(ids), since, atMs }
-  const [first, second, ...rest] = [...(isSame ? readings.slice(0, -1) : readings), added]
+  const same = readings.find((reading) => reading.since === since && reading.until === undefined)
+  const added = { marks: marksOf(ids), since, atMs }
+  const others = readings.filter((reading) => reading !== same)
+  const [first, second, ...rest] = [...others, same === undefined ? added : merge(same, added)]
   const kept = rest.length + 2 > READINGS_MAX ? [merge(first!, second!), ...rest] : [first, second, ...rest].filter((reading) => reading !== undefined)
   const marks = kept.reduce((sum, reading) => sum + (reading.marks?.length ?? 0), 0)
   return marks <= MARKS_MAX * MARK_CHARS ? kept : [...kept.slice(0, -1), { ...kept.at(-1)!, marks: null }]

@@ -60,8 +60,8 @@ function streamOf(api: StripeApi, stream: Resource, nested: Readonly<Record<stri
     delta: Object.assign((state: StripeDeltaState | undefined, context: SyncContext) => delta.page(state, context), { startsAtEnd: true, retentionMs: RETENTION_MS - LAG_MS }),
     anchor: (context) => delta.anchor(context),
     lookup: async (key, context) => {
-      const object = await api.object(stream.type, key, stream, new PageBudget(followUpsMax, context), context)
-      return object === null ? null : upsertsOf(object, databases, listed(object))[0]!
+      const whole = await api.object(stream.type, key, stream, new PageBudget(followUpsMax, context), context)
+      return whole === null ? null : upsertsOf(whole.object, databases, listed(whole.object))[0]!
     },
   }
 }

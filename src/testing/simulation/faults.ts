@@ -19,6 +19,8 @@ export const ANSWER_FAULT_KINDS = [
 ] as const
 
 export type FaultKind = (typeof FAULT_KINDS)[number] | (typeof ANSWER_FAULT_KINDS)[number]
+  /** Only some vendors have nested pages, so a few hundred worlds may not meet it. */
+  | 'cached-nested-page'
 
 export interface Fault {
   /** Names the place, so that a fault can be left out and the others stay: process, label, how often it was there. */

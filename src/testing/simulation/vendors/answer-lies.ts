@@ -58,7 +58,7 @@ export class AnswerLies {
   async told(response: Response, asked: AnswerRequest, lie: Fault | null): Promise<Response> {
     if (response.status !== 200) return response
     this.#noteAge(asked.url.pathname, lie)
-    if (lie?.kind === 'cached-page') {
+    if (isCached(lie)) {
       const { at, text, status, headers } = this.#kept.get(keyOf(asked))!
       this.cachedMs = Math.max(this.cachedMs, this.#now() - at)
       return new Response(text, { status, headers })
@@ -97,7 +97,7 @@ export class AnswerLies {
     if (skewMs === 0) return
     this.dateBehindMs = Math.max(this.dateBehindMs, -skewMs)
     // A cache keeps the header of the answer that it keeps.
-    const dateMs = lie?.kind === 'cached-page' ? Date.parse(response.headers.get('date')!) : this.#now()
+    const dateMs = isCached(lie) ? Date.parse(response.headers.get('date')!) : this.#now()
     response.headers.set('date', new Date(dateMs + skewMs).toUTCString())
   }
 
@@ -125,6 +125,10 @@ export class AnswerLies {
 }
 
 const DATE_OFF_MAX_MS = 6 * 3_600_000
+
+function isCached(lie: Fault | null): boolean {
+  return lie?.kind === 'cached-page' || lie?.kind === 'cached-nested-page'
+}
 
 function keyOf({ url, body }: AnswerRequest): string {
   return `${url.href} ${body}`

@@ -14,6 +14,11 @@ function isPage(url: URL): boolean {
   return /^\/v1\/\w+$/.test(url.pathname)
 }
 
+/** A page of a list inside an object. */
+function isNestedPage(url: URL): boolean {
+  return /^\/v1\/\w+\/\w+\/\w+$/.test(url.pathname)
+}
+
 /** Lists newest first; a log of events that show late, in whole seconds. */
 const stream = (name: 'customers' | 'invoices', type: string, text: string): Omit<VendorStream, 'fields'> => ({
   vendor: 'stripe', name, type, keyField: 'id', lagMaxMs: 9_000, retentionMs: 30 * 24 * 3_600_000, readsLog: true,
@@ -27,7 +32,8 @@ const stream = (name: 'customers' | 'invoices', type: string, text: string): Omi
   granularityMs: () => 1_000,
   rowOf: (record) => record,
   // `has_more` is the only word on whether more follow.
-  suffers: (fault, { url }) => ANSWER_LIES.has(fault) || (fault === 'cached-page' && isPage(url)),
+  suffers: (fault, { url }) => ANSWER_LIES.has(fault)
+    || (fault === 'cached-page' && isPage(url)) || (fault === 'cached-nested-page' && isNestedPage(url)),
   repeats: 'page-before',
   tokenOf: ({ url }) => url.searchParams.get('starting_after') ?? url.searchParams.get('ending_before'),
 })

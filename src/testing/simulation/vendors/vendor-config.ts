@@ -89,7 +89,8 @@ export function drawVendorConfig(seed: number, choice: VendorChoice = {}): Vendo
     deadlineMs: chance.pick([15_000, 60_000]),
     retriesMax: chance.int(1, 5),
     pagesMax: chance.pick([3, 100_000, 100_000]),
-    rates: drawRates(chance),
+    // There are few nested pages, and fewer that are asked for twice within the lag.
+    rates: { ...drawRates(chance), 'cached-nested-page': new Stream(seed, 'vendor nested pages').pick([0, 0, 0.2, 0.6]) },
   }
   // A copy that is behind shows a late write later still. Both together stay within what the source declares as its lag.
   const replicaBehindMs = Math.min(config.replicaBehindMs, stream.lagMaxMs - config.lag.maxMs)

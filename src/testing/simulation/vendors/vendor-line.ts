@@ -36,7 +36,7 @@ async function ask(line: VendorLine, url: URL, init: RequestInit): Promise<Respo
   await process.wait('fetch:before', latencyMs(), signal)
   const fault = faults.draw(process.name, 'fetch', LINE_FAULTS)
   if (fault?.kind === 'timeout-before') await process.wait('fetch:hangs', NEVER_MS, signal)
-  const lie = fault === null ? faults.draw(process.name, 'fetch answer', ANSWER_FAULTS.filter((kind) => mayMeet(line, kind, asked))) : null
+  const lie = fault === null ? drawLie(line, asked) : null
   const response = await answer(line, asked, init, planOf(fault ?? lie), lie)
   if (fault?.kind === 'timeout-after') await process.wait('fetch:hangs', NEVER_MS, signal)
   // An answer that ignores the signal and comes when nobody wants it any more.
@@ -44,6 +44,14 @@ async function ask(line: VendorLine, url: URL, init: RequestInit): Promise<Respo
   else await process.wait('fetch:after', latencyMs(), signal)
   line.pauses.answered(process, response)
   return response
+}
+
+/** A nested page has draws of its own, so that the other draws of a seed do not depend on how many of them there are. */
+function drawLie(line: VendorLine, asked: AnswerRequest): Fault | null {
+  const { process: { name }, faults } = line
+  const lie = faults.draw(name, 'fetch answer', ANSWER_FAULTS.filter((kind) => mayMeet(line, kind, asked)))
+  if (lie !== null || !mayMeet(line, 'cached-nested-page', asked)) return lie
+  return faults.draw(name, 'fetch nested answer', ['cached-nested-page'])
 }
 
 async function answer(line: VendorLine, asked: AnswerRequest, init: RequestInit, plan: AnswerFaultPlan | null, lie: Fault | null): Promise<Response> {
@@ -77,7 +85,7 @@ async function brokenOff(response: Response): Promise<Response> {
   return new Response(body, { status: response.status, headers: response.headers })
 }
 
-function mayMeet({ stream, lies }: VendorLine, kind: (typeof ANSWER_FAULTS)[number], asked: AnswerRequest): boolean {
+function mayMeet({ stream, lies }: VendorLine, kind: AnswerKind, asked: AnswerRequest): boolean {
   switch (kind) {
     case 'login-page':
     case 'auth-refused':
@@ -85,6 +93,7 @@ function mayMeet({ stream, lies }: VendorLine, kind: (typeof ANSWER_FAULTS)[numb
     case 'wrong-date':
       return stream.suffers(kind, asked)
     case 'cached-page':
+    case 'cached-nested-page':
       return lies.hasKept(asked) && stream.suffers(kind, asked)
     case 'expired-token':
       return stream.tokenOf(asked) !== null
@@ -131,6 +140,7 @@ const NEVER_MS = 400 * 24 * 3_600_000
 const LONG_PAUSE_S = 120
 const FORGOTTEN_MS_MAX = 5 * 60_000
 const LINE_FAULTS = ['rate-limited', 'server-error', 'timeout-before', 'timeout-after', 'truncated', 'late-answer'] as const satisfies readonly FaultKind[]
+type AnswerKind = (typeof ANSWER_FAULTS)[number] | 'cached-nested-page'
 const ANSWER_FAULTS = [
   'short-page', 'end-flag-early', 'end-flag-never', 'expired-token', 'partial-answer', 'login-page', 'auth-refused',
   'empty-page', 'page-repeated', 'wrong-date', 'wrong-total', 'cached-page', 'unsorted',

@@ -96,6 +96,8 @@ export type AnswerFault =
   | 'wrong-total'
   /** An earlier answer to the same request, as old as the vendor's lag allows. */
   | 'cached-page'
+  /** The same for a page of a list inside an object, while the object itself is read as it is. */
+  | 'cached-nested-page'
   /** The order that was asked for is not kept. */
   | 'unsorted'
   /** The Date header is hours off, or missing. */

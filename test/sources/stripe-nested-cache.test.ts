@@ -1,0 +1,105 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { stripe } from '../../src/sources/stripe/source.ts'
+import { StripeSimulator } from '../../src/testing/simulators/index.ts'
+import { MINUTE, SECOND } from '../engine/scene.ts'
+import { Stage } from './stage.ts'
+
+let stage: Stage<StripeSimulator>
+let vendor: StripeSimulator
+
+beforeEach(async () => {
+  stage = await Stage.open((ports) => new StripeSimulator(ports))
+  vendor = stage.vendor
+  vendor.conditions = { isCached: () => false }
+  stage.track(stripe({ apiKey: 'STRIPE_KEY' }).invoices)
+})
+afterEach(() => stage.close())
+
+const isNested = ({ url }: Request): boolean => url.includes('/lines')
+const lines = (count: number, note: string): object[] => Array.from({ length: count }, (_, n) => ({ amount: n, description: note }))
+
+interface Invoice {
+  readonly number: string
+  readonly lines: { readonly data: ReadonlyArray<{ readonly description: string; readonly price?: unknown }> }
+}
+
+/** The versions of each record that were ever published, as its number and the notes of its lines. */
+async function published(): Promise<unknown[]> {
+  return (await stage.scene.feed()).map(({ text }) => {
+    const { number, lines: { data } } = JSON.parse(text!) as Invoice
+    return [number, data.length, [...new Set(data.map(({ description }) => description))]]
+  })
+}
+
+describe('a page of a list inside an object, served from a cache', () => {
+  test.each(['backfill', 'delta'] as const)('N43 is not joined to a newer version of the object, in the %s', async (half) => {
+    const id = vendor.create('invoice', { number: 'one', lines: lines(25, 'one') })
+    stage.pass(MINUTE)
+    await stage.backfill()
+    vendor.update('invoice', id, { number: 'two', lines: lines(25, 'two') })
+    vendor.conditions = { isCached: isNested }
+    expect((await stage[half]()).error).toMatchObject({ code: 'SOURCE_INVALID' })
+    expect(await published()).toEqual([['one', 25, ['one']]])
+    vendor.conditions = {}
+    expect(await stage[half]()).toMatchObject({ stopReason: 'complete' })
+    expect(await published()).toEqual([['one', 25, ['one']], ['two', 25, ['two']]])
+  })
+
+  test('N43 is not taken for the whole list when lines were added to it', async () => {
+    const id = vendor.create('invoice', { number: 'one', lines: lines(25, 'same') })
+    stage.pass(MINUTE)
+    await stage.backfill()
+    vendor.update('invoice', id, { number: 'two', lines: lines(26, 'same') })
+    vendor.conditions = { isCached: isNested }
+    expect((await stage.backfill()).error).toMatchObject({ code: 'SOURCE_INVALID' })
+    vendor.conditions = {}
+    await stage.backfill()
+    expect(await published()).toEqual([['one', 25, ['same']], ['two', 26, ['same']]])
+  })
+
+  test('N43 is read again with the event of a change that it does not show yet', async () => {
+    const id = vendor.create('invoice', { number: 'one', lines: lines(25, '') })
+    const other = vendor.create('invoice', { number: 'other', lines: [] })
+    const change = (number: string): void => vendor.update('invoice', id, { number, lines: lines(25, '').with(20, { amount: 20, description: number }) })
+    const landed = async (): Promise<unknown[]> => {
+      const { number, lines: { data } } = (await stage.rows())[id] as unknown as Invoice
+      return [number, data[20]!.description]
+    }
+    stage.pass(MINUTE)
+    await stage.backfill()
+    change('two')
+    stage.pass(8 * SECOND)
+    const { path, query } = stage.asked().findLast((request) => request.path.endsWith('/lines'))!
+    const url = `https://api.stripe.com${path}?${new URLSearchParams(query).toString()}`
+    await vendor.handle(new Request(url, { headers: { authorization: 'Bearer x' } }))
+    // Nothing in this change tells that the page which the cache holds is older.
+    stage.pass(SECOND)
+    change('three')
+    stage.pass(SECOND)
+    vendor.update('invoice', other, { number: 'other too' })
+    vendor.conditions = { isCached: isNested }
+    await stage.delta({ afterMs: 2 * SECOND })
+    expect(await landed()).toEqual(['three', 'two'])
+    vendor.conditions = {}
+    await stage.delta()
+    expect(await landed()).toEqual(['three', 'three'])
+  })
+})
+
+test('N43 the items that a list begins with may be expanded though those that follow are not', async () => {
+  vendor.create('invoice', { lines: Array.from({ length: 25 }, (_, n) => ({ amount: n, price: `price_${n}`, description: 'x' })) })
+  stage.pass(MINUTE)
+  const result = await stage.backfill({
+    spoil(body) {
+      const expand = ({ lines: list }: any): void => list.data.forEach((line: any) => {
+        line.price = { id: line.price, object: 'price', tiers: [] }
+        line.only_on_request = 'sent'
+      })
+      for (const invoice of body.object === 'invoice' ? [body] : (body.data ?? [])) if (invoice.lines !== undefined) expand(invoice)
+      return body
+    },
+  })
+  expect(result).toMatchObject({ stopReason: 'complete', error: null })
+  const [invoice] = Object.values(await stage.rows()) as unknown as Invoice[]
+  expect(invoice!.lines.data).toHaveLength(25)
+})
