@@ -184,6 +184,13 @@ describe('the delta', () => {
     expect(await stage.rows()).toEqual(stage.truth('contacts'))
   })
 
+  test('SOURCE_INVALID a search that does not count its results is not believed', async () => {
+    fill(150)
+    await both()
+    const { error } = await stage.delta({ spoil: (body) => ({ ...body, total: undefined }) })
+    expect(error).toMatchObject({ code: 'SOURCE_INVALID', message: expect.stringContaining('total') })
+  })
+
   test('T7: the last page of another listing of the archive does not move the tidemark past a deletion', async () => {
     const ids = fill(150)
     await stage.backfill()

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { linear } from '../../src/sources/linear/source.ts'
 import { LinearSimulator } from '../../src/testing/simulators/index.ts'
+import { MINUTE } from '../engine/scene.ts'
 import { Stage } from './stage.ts'
 
 let stage: Stage<LinearSimulator>
@@ -56,6 +57,38 @@ test.each([
   expect(await rows()).toEqual(truth())
   await stage.backfill({ afterMs: 3_700_000 })
   expect(await rows()).toEqual(truth())
+})
+
+test('NX9: a node that is null is a missing part, and nothing is taken for deleted', async () => {
+  fill(20)
+  await stage.backfill()
+  const { error } = await stage.backfill({
+    spoil: (body) => {
+      body.data.issues.nodes[7] = null
+      return body
+    },
+  })
+  expect(error).toMatchObject({ code: 'SOURCE_INVALID', message: expect.stringContaining('missing') })
+  expect(await rows()).toEqual(truth())
+})
+
+test('RATE_LIMITED where both budgets are used up, the one that renews last decides the wait', async () => {
+  fill(1)
+  vendor.faults.plan({ kind: 'rate-limit' }, { times: 1 })
+  await stage.backfill({
+    spoil: (body, _url, headers) => {
+      const nowMs = Date.parse(headers.get('date')!)
+      for (const [budget, waitMs] of [['requests', 600_000], ['complexity', 60_000]] as const) {
+        headers.set(`x-ratelimit-${budget}-remaining`, '0')
+        headers.set(`x-ratelimit-${budget}-reset`, String(nowMs + waitMs))
+      }
+      return body
+    },
+  })
+  stage.asked()
+  expect((await stage.backfill({ afterMs: 2 * MINUTE })).error).toMatchObject({ code: 'RATE_LIMITED' })
+  expect(stage.asked()).toEqual([])
+  expect(await stage.backfill({ afterMs: 8 * MINUTE })).toMatchObject({ stopReason: 'complete' })
 })
 
 test('a run that breaks off anywhere is taken up', async () => {

@@ -214,6 +214,14 @@ describe('faults', () => {
     expect(await stage.rows()).toEqual(stage.truth('customer'))
   })
 
+  test.each(['backfill', 'delta'] as const)('SOURCE_INVALID an empty page of the %s that says more follow is not the end', async (half) => {
+    fill(half === 'delta' ? 3 : 0)
+    customers()
+    if (half === 'delta') await stage.backfill()
+    vendor.faults.plan({ kind: 'end-flag', says: 'more' }, { times: 9, on: ({ url }) => /customers|ending_before/.test(url) })
+    expect((await stage[half]()).error).toMatchObject({ code: 'SOURCE_INVALID', message: expect.stringContaining('empty page') })
+  })
+
   test('refused credentials are not tried twice', async () => {
     fill(1)
     customers()
@@ -233,6 +241,18 @@ describe('faults', () => {
     expect(await stage.untilComplete('delta')).toBeGreaterThan(3)
     expect(await stage.rows()).toEqual(stage.truth('customer'))
   })
+})
+
+test('a canceled subscription is listed, and not swept', async () => {
+  const ids = Array.from({ length: 10 }, () => vendor.create('subscription', { items: [] }))
+  stage.track(source().subscriptions)
+  vendor.remove('subscription', ids[0]!)
+  await stage.backfill()
+  vendor.remove('subscription', ids[1]!)
+  await stage.delta()
+  expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { deleted: 0 } })
+  expect(await stage.rows()).toEqual(stage.truth('subscription'))
+  expect(Object.keys(await stage.rows())).toHaveLength(10)
 })
 
 describe('objects inside objects', () => {

@@ -1,7 +1,7 @@
 import { appendFileSync, symlinkSync, truncateSync, utimesSync } from 'node:fs'
 import { hash } from 'node:crypto'
 import { join } from 'node:path'
-import { gzipSync } from 'node:zlib'
+import { deflateRawSync, gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, test } from 'vitest'
 import { SyncError } from '../../../src/contract/index.ts'
 import type { Folder, OpenFile } from '../../../src/sources/files/folder.ts'
@@ -281,6 +281,16 @@ describe('what cannot be read', () => {
     expect(first.changes.map(({ key }) => key)).toEqual(['a.ndjson', 'b.ndjson#1'])
     expect((await files({ folder, settleMs: 0 }).execute(first.nextState, contextOf())).changes).toEqual([])
     await expect(files({ folder: '/nowhere/at/all' }).execute(undefined, contextOf())).rejects.toMatchObject({ code: 'SOURCE_NOT_FOUND' })
+  })
+
+  test('CURSOR_REJECTED a state whose manifest is cut off or damaged is refused', async () => {
+    await open()
+    const whole = packManifest(new Map([['a.csv', { tag: 't', sum: 's', rows: 3 }]]))
+    const cut = ['a.csv', 'a.csv\0t\0s', 'a.csv\0t\0s\0three', 'a.csv\0t\0s\x003\0b.csv'].map((text) => deflateRawSync(text).toString('base64'))
+    for (const manifest of [...cut, whole.slice(0, 8)]) {
+      const state = { cursorField: '_file_checkpoint', cursorValue: null, manifest } as const
+      await expect(files({ folder: box.folder }).execute(state, contextOf()), manifest).rejects.toMatchObject({ code: 'CURSOR_REJECTED' })
+    }
   })
 
   test('XD26 a state that names a file outside the folder is refused', async () => {

@@ -177,6 +177,14 @@ describe('what a tap may do wrong', () => {
     expect(await world.run()).toMatchObject({ stopReason: 'error', error: { code: 'CONNECTOR_FAILED' }, counts: { swept: 0 } })
   })
 
+  test('CONNECTOR_FAILED one line that is no message is enough for a listing to sweep nothing', async () => {
+    world = await TapWorld.open()
+    world.use((source) => source.listing('people')).serve({ streams: { people: { rows: people(3) } } })
+    await world.run()
+    world.serve({ streams: { people: { rows: [...people(2), { raw: '{"type":"RECORD","stream":"people","record":{"id":3,\n', updated_at: '3' }] } } })
+    expect(await world.run()).toMatchObject({ stopReason: 'error', error: { code: 'CONNECTOR_FAILED' }, counts: { swept: 0 } })
+  })
+
   test('too many such lines, a record before its schema and batches end the cycle in words', async () => {
     world = await TapWorld.open()
     world.serve({ streams: { people: { rows: Array.from({ length: 101 }, (_, index) => ({ raw: `line ${index}\n`, updated_at: 'x' })) } } })

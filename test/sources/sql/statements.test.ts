@@ -43,6 +43,17 @@ describe('what is asked', () => {
     })
   })
 
+  test('F4 a lookup by a key of several columns includes the row of that key, however the database compares rows', () => {
+    const part: Column = { ...id, name: 'part' }
+    const lower = { columns: [id, part], texts: ['7', '2'], bound: '>=' as const }
+    const selection = { table: table('t'), lower, upper: null, order: [id, part], limit: 1 }
+    expect(select(selection, postgresDialect).text).toBe('SELECT * FROM t WHERE ("id", "part") >= ($1, $2) ORDER BY "id", "part" LIMIT 1')
+    expect(select(selection, mysqlDialect)).toEqual({
+      text: 'SELECT * FROM t WHERE `id` >= CAST(? AS SIGNED) AND (`id` > CAST(? AS SIGNED) OR (`id` = CAST(? AS SIGNED) AND `part` >= CAST(? AS SIGNED))) ORDER BY `id`, `part` LIMIT 1',
+      values: ['7', '7', '7', '2'],
+    })
+  })
+
   test('XD25 no name and no value ends the place it stands in', () => {
     const nasty: Column = { name: 'a"`; drop table t; --', kind: 'other', type: 'text', columnType: null, nullable: false, isUtc: true }
     for (const [dialect, name] of [[postgresDialect, '"a""`; drop table t; --"'], [mysqlDialect, '`a"``; drop table t; --`'], [sqliteDialect, '"a""`; drop table t; --"']] as const) {
