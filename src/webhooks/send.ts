@@ -115,7 +115,9 @@ async function readSome(body: Dispatcher.ResponseData['body'], url: URL): Promis
 
 /** What comes after the question mark is often a token, and a receiver may repeat what it was asked. */
 function withoutQuery(text: string, { search, searchParams }: URL): string {
-  return [search, ...searchParams.values()].filter((part) => part.length > 3).reduce((rest, part) => rest.replaceAll(part, '…'), text)
+  const asSent = search.slice(1).split('&').map((part) => part.slice(part.indexOf('=') + 1))
+  const parts = [search, ...asSent, ...searchParams.values()].filter((part) => part.length > 3)
+  return parts.reduce((rest, part) => rest.replaceAll(part, '…'), text)
 }
 
 /** Letters, digits and signs; nothing that a terminal or a page would act on. */

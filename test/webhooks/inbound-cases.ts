@@ -153,12 +153,21 @@ export function describeInbound(name: string, open: OpenHarness): void {
       expect(await post(stand, message)).toMatchObject({ status: 200, body: { status: 'duplicate' } })
     })
 
+    test('XF16 of the headers of a message those that authenticate its sender are not kept with it', async () => {
+      const first = await openStand(open, { later: true, execute: () => new Promise(() => {}) })
+      const message = event('evt_1', 10, { id: 'ch_1', amount: 5 })
+      const headers = { ...signed(message), authorization: 'Basic c2VjcmV0', cookie: 'session=secret', 'x-topic': 'charges' }
+      expect(await post(first.stand, message, headers)).toMatchObject({ status: 202 })
+      const [kept] = await first.store.keptInbound({ source: 'shop/stripe', before: Number.MAX_SAFE_INTEGER, limit: 9 })
+      const names = (JSON.parse(kept!.payload) as { headers: Array<[string, string]> }).headers.map(([name]) => name)
+      expect(names).toEqual(expect.arrayContaining(['x-topic', 'stripe-signature']))
+      expect(names.filter((name) => name === 'authorization' || name === 'cookie')).toEqual([])
+    })
+
     test('XA6 what was kept by a process that died, or failed, is taken up by the next; in vain for three days, it is given up', async () => {
       // It is let go of by nobody: as when the process is killed.
       const first = await openStand(open, { later: true, execute: () => new Promise(() => {}) })
       expect(await post(first.stand, event('evt_1', 10, { id: 'ch_1', amount: 5 }))).toMatchObject({ status: 202 })
-      const [kept] = await first.store.keptInbound({ source: 'shop/stripe', before: Number.MAX_SAFE_INTEGER, limit: 9 })
-      expect(JSON.stringify(kept)).not.toContain('authorization')
       const seen: string[] = []
       const next = await openStand(async () => ({ ...first.stand.harness, store: await first.stand.harness.reopen(), close: async () => {} }), {
         later: true, shiftMs: 61_000,
@@ -238,6 +247,27 @@ export function describeInbound(name: string, open: OpenHarness): void {
           }
           expect(new Set(answers).size, answers.join('\n')).toBe(1)
         }
+      }
+    })
+
+    test('Z43 a check that fails for want of a secret is answered like a message that is not signed for the tenant', async () => {
+      const { stand, inbound } = await openStand(open, {
+        verify: (delivery, context) => {
+          if (!context.secrets.get('STRIPE_SECRET').startsWith(SECRET)) throw new TypeError('This is no secret of the shop.')
+          return stripeSignature({ secret: 'STRIPE_SECRET' })(delivery, context)
+        },
+        ownSecretsOf: (tenant) => ({
+          get(name) {
+            if (tenant === 'bare') throw new SyncError('SECRET_MISSING', `The secret ${name} is not set.`)
+            return `${SECRET}-${tenant}`
+          },
+        }),
+      })
+      for (const tenant of ['acme', 'bare']) inbound.add(tenant)
+      const message = event('evt_1', 10, { id: 'ch_1', amount: 5 })
+      const headers = { 'content-type': 'application/json', ...signed(message, Date.now(), 'whsec_other') }
+      for (const tenant of ['acme', 'bare', 'nobody']) {
+        expect(await stand.post(`/webhooks/${tenant}/shop/stripe`, { key: null, body: message, headers }), tenant).toMatchObject({ status: 401 })
       }
     })
 

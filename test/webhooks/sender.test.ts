@@ -120,6 +120,19 @@ describe('XF13 Z34 when it is connected', () => {
     expect([receiver.received.length, elsewhere.received.length]).toEqual([1, 0])
   })
 
+  test('XF16 the query of the receiver is not shown, however the receiver repeats it in its answer', async () => {
+    const query = '?tenant=acme&token=s%2Fcret-4711'
+    const repeats = [`no access to /hook${query}`, 'token s%2Fcret-4711 is unknown', 'token "s/cret-4711" is unknown', 'nothing to see']
+    const send = createSender()
+    const answers: Array<string | null> = []
+    for (const text of repeats) {
+      const receiver = await Receiver.open((_, response) => void response.writeHead(403).end(text))
+      answers.push((await send({ ...shipment, url: `${receiver.url}${query}`, allow: ['http', 'port', 'private'] })).answer)
+    }
+    await send.close()
+    expect(answers).toEqual(['no access to /hook…', 'token … is unknown', 'token "…" is unknown', 'nothing to see'])
+  })
+
   test('Z33 over https: to a receiver whose certificate is of an authority that is trusted, and of that name; to no other', async () => {
     const { ca, cert, key } = certify('hooks.example.com')
     const names: string[] = []
