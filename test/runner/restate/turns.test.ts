@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import type { Page, SyncContext } from '../../../src/contract/index.ts'
+import { SyncError, type Page, type SyncContext } from '../../../src/contract/index.ts'
 import { Places } from '../../../src/runner/restate/places.ts'
 import type { Carried, Turned } from '../../../src/runner/restate/turns.ts'
 import { declare, MINUTE, noting, ref, Scene, SECOND } from '../scene.ts'
@@ -80,6 +80,37 @@ describe('a cycle of many turns', () => {
     const ends = scene.ended('one').map(({ result }) => result)
     expect(ends.at(-1)).toMatchObject({ error: { code: 'CURSOR_CYCLE' } })
     expect(ends.slice(0, -1).map(({ stopReason, pages }) => [stopReason, pages > 0 && pages < 9])).toEqual(ends.slice(1).map(() => ['timeout', true]))
+  })
+})
+
+describe('a wait that the source asks for', () => {
+  const refusing = (asked: number[], retryAfterMs: number) => async (_: unknown, { clock }: SyncContext): Promise<Page> => {
+    asked.push(clock.now())
+    throw new SyncError('RATE_LIMITED', 'Not now.', { retryAfterMs })
+  }
+
+  test('is not sat out when it is long: the turn ends, and what is left of the wait is owed', async () => {
+    const asked: number[] = []
+    const process = new FakeProcess(scene, declare({ one: { schedule: '1h', execute: refusing(asked, 50 * SECOND) } }), {})
+    let turned: Turned | null = null
+    void take(process, 'one').then((ended) => (turned = ended))
+    await scene.time.advance(6 * SECOND)
+    expect(turned).toMatchObject({ next: { isOwed: true }, tries: 1 })
+    expect(turned!.next!.inMs).toBeGreaterThan(43 * SECOND)
+    expect(asked).toHaveLength(1)
+  })
+
+  test('the tries of one page are counted over the turns that its waits divide it into', async () => {
+    const asked: number[] = []
+    const process = new FakeProcess(scene, declare({ one: { schedule: '1h', execute: refusing(asked, 20 * SECOND) } }, { retriesMax: 3 }), {})
+    let carried: Carried = AT_FIRST
+    for (let turn = 0; turn < 12 && !scene.ended('one').some(({ result }) => result.stopReason === 'error'); turn++) {
+      const taken = take(process, 'one', carried)
+      await scene.time.advance(30 * SECOND)
+      carried = await taken
+    }
+    expect(scene.ended('one').at(-1)!.result).toMatchObject({ stopReason: 'error', error: { code: 'RATE_LIMITED' } })
+    expect(asked).toHaveLength(4)
   })
 })
 
