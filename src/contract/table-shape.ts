@@ -3,7 +3,7 @@
  *
  *   bigint, double, numeric   a JSON number: an integer of 64 bits, a double, any other number with all its digits
  *   decimal                   a text of digits such as "1.50", as databases and APIs write exact numbers
- *   timestamp, datetime       a text: an instant with a zone (RFC 3339), or a date and time without one
+ *   timestamp, datetime       a text: an instant with a zone (RFC 3339), or a date and time without one, also with a space between
  *   date, time                a text: `2026-01-31`, `12:00:00`
  *   uuid                      a text, in small letters
  *   bytes                     a text in base64
@@ -33,6 +33,8 @@ export interface ShapeColumn {
   readonly type: ColumnType
   /** Records may lack the member. Otherwise a record without a value has null. */
   readonly isOptional?: boolean
+  /** A record without a value has an empty text, as APIs write it whose values are all texts. */
+  readonly isEmptyText?: boolean
 }
 
 /** The declared schema of the database, or the metadata of the source. */

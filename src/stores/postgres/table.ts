@@ -226,7 +226,7 @@ function isUnfit(text: string): boolean {
 }
 
 function everythingExtra(columns: readonly TableColumn[], record: JsonObject): EncodedRecord {
-  const absent = columns.filter(({ member, none }) => none === 'null' && !Object.hasOwn(record, member)).map(({ member }) => member)
+  const absent = columns.filter(({ member, none }) => none !== 'absent' && !Object.hasOwn(record, member)).map(({ member }) => member)
   return { values: columns.map(() => null), extra: stringifyJson({ values: record, ...(absent.length > 0 && { absent }) }), isNew: false, misfits: null }
 }
 
@@ -294,7 +294,7 @@ function formatTimestamp(text: string, format: string): string {
 
 /** The zone begins at `end`. */
 function formatDatetime(text: string, end: number, format: string): string {
-  const seconds = `${text.slice(0, 10)}T${text.slice(11, 19)}`
+  const seconds = `${text.slice(0, 10)}${format.endsWith('_') ? ' ' : 'T'}${text.slice(11, 19)}`
   if (format.startsWith('*')) return seconds + text.slice(19, end)
   const decimals = format.charCodeAt(0) - 48
   return decimals === 0 ? seconds : `${seconds}.${text.slice(20, end).padEnd(decimals, '0')}`

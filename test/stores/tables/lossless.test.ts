@@ -44,7 +44,7 @@ describe.each(Object.entries(DIALECTS))('records in typed columns of %s', (_, di
       const decoder = new RecordDecoder<ColumnValue>(columns, writeValue)
       for (const [sequence, given] of records.entries()) {
         const record = parseJson(stringifyJson(given)) as JsonObject
-        const { values, extra } = encoder.encode(record)
+        const { values, extra } = encoder.encode(record, sequence)
         const decoded = decoder.decode(sequence, extra, (at) => values[at]!)
         expect(sameJson(decoded, stringifyJson(record)), `${stringifyJson(record)} came back as ${decoded}`).toBe(true)
       }
@@ -74,10 +74,11 @@ const SCALAR_TYPES = [
 function columnArbitrary(): fc.Arbitrary<TableColumn> {
   return fc.record({
     member: nameArbitrary(), type: fc.constantFrom<ColumnType>(...SCALAR_TYPES, ...SCALAR_TYPES.map((type) => `${type}[]` as const)),
-    none: fc.constantFrom('null' as const, 'absent' as const), decimals: fc.constantFrom('*', '0', '3', '6'),
-  }).map(({ member, type, none, decimals }) => ({
-    member, name: member, type, none, since: 0,
-    ...(type.startsWith('timestamp') && { format: `${decimals}Z` }), ...(type.startsWith('datetime') && { format: decimals }),
+    none: fc.constantFrom('null' as const, 'empty' as const, 'absent' as const), decimals: fc.constantFrom('*', '0', '3', '6'),
+    zone: fc.constantFrom('Z', '+00:00', '+0000'), separator: fc.constantFrom('', '_'), since: fc.constantFrom(0, 2),
+  }).map(({ member, type, none, decimals, zone, separator, since }) => ({
+    member, name: member, type, none, since,
+    ...(type.startsWith('timestamp') && { format: decimals + zone }), ...(type.startsWith('datetime') && { format: decimals + separator }),
   }))
 }
 

@@ -34,7 +34,7 @@ const SAMPLES: Record<(typeof SCALAR_TYPES)[number], JsonValue[]> = {
 /** Values that a column of the type does not give back as they are. */
 const ODD: JsonValue[] = [
   '6F9619FF-8B86-D011-B42D-00C04FC964FF', '1.5e3', '007', '-0.00', '+1', 'NaN', 'aGVsbG8', 'aGVsbG9=', '_-8=', '24:00:00', '12:00', '12:00:00.50', '2026-02-30', '0000-01-01',
-  '2026-01-31T12:00:00+02:00', '2026-01-31T12:00:00.1234567Z', '2026-01-31T12:00:00.500Z', '2016-12-31T23:59:60Z', '2026-01-31 12:00:00', 'infinity',
+  '2026-01-31T12:00:00+02:00', '2026-01-31T12:00:00.1234567Z', '2026-01-31T12:00:00.500Z', '2016-12-31T23:59:60Z', '2026-01-31 12:00:00', '2026-01-31 12:00:00.000', '2026-01-31T12:00:00.000+0000', '2026-01-31T12:00:00+00:00', 'infinity', '',
   5e-324, 1e-16, -1e-300, 1e21, 2n ** 64n, null, {}, [[1]], [[]], [null], [1, 'a'], ['a', null, 'NULL', ''], [true, null], [1.5, 2n ** 70n],
 ]
 
@@ -82,7 +82,9 @@ describe.each(Object.keys(STORE_PLACES))('declared types of the %s store', (kind
     const types: ColumnType[] = [...SCALAR_TYPES, ...SCALAR_TYPES.map((type) => `${type}[]` as const)]
     const record = fc.dictionary(fc.constantFrom(...types.map(nameOf)), values, { maxKeys: 26, noNullPrototype: true }) as fc.Arbitrary<JsonObject>
     const driver = await SyncDriver.take(place.store)
-    await driver.cycle([], { shapes: [shapeOf(Object.fromEntries(types.map((type) => [nameOf(type), type])))] })
+    const { columns } = shapeOf(Object.fromEntries(types.map((type) => [nameOf(type), type])))
+    const meanings = [{}, { isOptional: true }, { isEmptyText: true }]
+    await driver.cycle([], { shapes: [{ database: 'things', key: [], columns: columns.map((column, n) => ({ ...column, ...meanings[n % 3] })) }] })
     await fc.assert(fc.asyncProperty(fc.array(record, { minLength: 1, maxLength: 20 }), async (records) => {
       await driver.cycle(records.map((one, n) => upsert(`k${n}`, one)))
       for (const [n, one] of records.entries()) {
@@ -90,6 +92,26 @@ describe.each(Object.keys(STORE_PLACES))('declared types of the %s store', (kind
         expect(sameJson(text, stringifyJson(one)), `${stringifyJson(one)} came back as ${text}`).toBe(true)
       }
     }), { numRuns: 60 })
+  })
+
+  test('an empty text where records have no value is SQL null, and needs no `_extra`', async () => {
+    const types = { at: 'datetime', on: 'date', price: 'decimal', stamp: 'timestamp', note: 'text' } as const
+    const full = { at: '2026-01-31 12:00:00', on: '2026-01-31', price: '1.50', stamp: '2026-01-31T12:00:00.000+0000', note: 'x' }
+    const none = { at: '', on: '', price: '', stamp: '', note: '' }
+    const driver = await SyncDriver.take(place.store)
+    const shape = { database: 'things', key: [], columns: Object.entries(types).map(([name, type]) => ({ name, type, from: 'source', isEmptyText: true } as const)) }
+    const records = { full, none, null: { ...full, on: null, price: null }, absent: { on: full.on } }
+    await driver.cycle(Object.entries(records).map(([key, record]) => upsert(key, record)), { shapes: [shape], schemas: { things: 'quarantine' } })
+    expect(await place.store.quarantined()).toEqual([])
+    expect(await place.sql('select _key from things where _extra is not null order by _key')).toEqual([{ _key: 'absent' }, { _key: 'null' }])
+    expect(await place.sql('select _key from things where at is null and price is null and "on" is null and stamp is null')).toEqual([{ _key: 'none' }])
+    const rotated = { full: none, none: full, null: records.absent, absent: records.null }
+    await driver.cycle(Object.entries(rotated).map(([key, record]) => upsert(key, record)))
+    const rows = await place.store.rows({ database: 'things', limit: 9 })
+    expect(Object.fromEntries(rows.map(({ key, text }) => [key, JSON.parse(text)]))).toEqual(rotated)
+    const entries = (await place.store.changes({ after: 0, limit: 100 })).filter(({ action }) => action === 'created')
+    expect(Object.fromEntries(entries.map(({ key, text }) => [key, JSON.parse(text!)]))).toEqual(records)
+    expect((await place.store.audit(driver.ref)).filter(({ action }) => action === 'drift')).toEqual([])
   })
 
   test.each([5e-324, -5e-324, 1e-16, -1e-300, 2 ** -52, 1e-15, 0])('a number near zero is rebuilt exactly: %d', async (ratio) => {

@@ -7,13 +7,14 @@ export interface TableColumn {
   /** The column's name in SQL; null while the member has no column: it was null in every record, or the table is full. */
   readonly name: string | null
   readonly type: ColumnType
-  /** What SQL null means in a row: the member is null, or the record does not have it. The other case is in `_extra`. */
-  readonly none: 'null' | 'absent'
+  /** What SQL null means in a row: the member is null, an empty text, or the record does not have it. The other cases are in `_extra`. */
+  readonly none: 'null' | 'empty' | 'absent'
   /** The first sequence of rows that may have the member. In an older row, SQL null means that the record does not have it. */
   readonly since: number
   /**
    * Of a timestamp: the one way to write it that needs no copy of the text, such as `3Z` for three decimals and a Z. `*Z` is
-   * for as many decimals as there are digits before trailing zeros, up to six, as PostgreSQL writes them. A datetime has no zone: `3`.
+   * for as many decimals as there are digits before trailing zeros, up to six, as PostgreSQL writes them. A datetime has no zone: `3`,
+   * or `3_` with a space instead of the T.
    */
   readonly format?: string
   /** Which declaration gave the column its type; absent for a type that was inferred from values. */
@@ -99,15 +100,15 @@ export function isTimestamp(text: string): boolean {
 }
 
 /** As a database would write it. */
-const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:[0-5]\d(?:\.(\d{1,6}))?(Z|\+00:00)$/
+const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:[0-5]\d(?:\.(\d{1,6}))?(Z|\+00:?00)$/
 
 /** Whether a timestamp is written in this format. */
 export function hasTimestampFormat(text: string, format: string | undefined): boolean {
   const match = TIMESTAMP.exec(text)
-  return match !== null && format !== undefined && format.startsWith(match[2]!, 1) && hasDecimals(match[1], format)
+  return match !== null && format !== undefined && endsAs(format, match[2]!) && hasDecimals(match[1], format)
 }
 
-const DATETIME = /^(?!0000)\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.(\d{1,6}))?$/
+const DATETIME = /^(?!0000)\d{4}-\d\d-\d\d[T ](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.(\d{1,6}))?$/
 
 /** A date and a time that exist, without a zone, of the years 1 to 9999. */
 export function isDatetime(text: string): boolean {
@@ -115,8 +116,20 @@ export function isDatetime(text: string): boolean {
 }
 
 export function hasDatetimeFormat(text: string, format: string | undefined): boolean {
-  return format !== undefined && hasDecimals(DATETIME.exec(text)?.[1], format)
+  return format !== undefined && endsAs(format, separatorOf(text)) && hasDecimals(DATETIME.exec(text)?.[1], format)
 }
+
+/** Whether this is all that follows the decimals in a format. */
+function endsAs(format: string, end: string): boolean {
+  return format.length === end.length + 1 && format.endsWith(end)
+}
+
+/** As a format writes what is between the date and the time. */
+function separatorOf(datetime: string): '' | '_' {
+  return datetime.charCodeAt(10) === SPACE ? '_' : ''
+}
+
+const SPACE = 32
 
 /** `*` is for decimals without trailing zeros. */
 function hasDecimals(decimals: string | undefined, format: string): boolean {
@@ -180,7 +193,7 @@ export function commonFormat(type: ColumnType, texts: Iterable<string>): string 
   for (const text of texts) {
     const match = (type.startsWith('datetime') ? DATETIME : TIMESTAMP).exec(text)
     if (match === null) continue
-    const [, decimals = '', zone = ''] = match
+    const [, decimals = '', zone = separatorOf(text)] = match
     count(`${decimals.length}${zone}`)
     if (!decimals.endsWith('0')) count(`*${zone}`)
   }

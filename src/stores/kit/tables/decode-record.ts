@@ -38,7 +38,7 @@ export class RecordDecoder<Value> {
         const earlier = value === null && former !== -1 ? valueAt(former) : null
         if (value !== null) written = this.#write(value, column)
         else if (earlier !== null) written = this.#write(earlier, this.#columns[former]!)
-        else if (column.none === 'null' && sequence >= column.since && extra?.absent?.includes(member) !== true) written = 'null'
+        else if (column.none !== 'absent' && sequence >= column.since && extra?.absent?.includes(member) !== true) written = column.none === 'null' ? 'null' : '""'
       }
       if (written !== null) text += `${text.length > 1 ? ',' : ''}${this.#heads[at]!}${written}`
     }

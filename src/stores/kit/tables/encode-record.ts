@@ -60,11 +60,13 @@ export class RecordEncoder {
         continue
       }
       if (value === undefined) {
-        if (column.none === 'null' && sequence >= column.since) (absent ??= []).push(member)
+        if (column.none !== 'absent' && sequence >= column.since) (absent ??= []).push(member)
       } else {
         met++
         if (value === null) {
-          if (column.none === 'absent') define((extra ??= {}), member, null)
+          if (column.none !== 'null' || sequence < column.since) define((extra ??= {}), member, null)
+        } else if (value === '' && column.none === 'empty' && sequence >= column.since) {
+          held = null
         } else if (column.name === null) {
           define((extra ??= {}), member, value)
           if (column.held !== true) isNew = true

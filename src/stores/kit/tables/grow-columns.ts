@@ -90,14 +90,14 @@ export function shapeColumns(
   const names = new FreeNames(columns, limits)
   const drift: string[] = []
   let changed = false
-  for (const { name: member, type, from, isOptional = false } of shape.columns) {
+  for (const { name: member, type, from, isOptional = false, isEmptyText = false } of shape.columns) {
     const at = known.get(member)
     const before = at === undefined ? null : grown[at]!
     // Somebody dropped its column.
     if (before?.held === true) continue
     const column: TableColumn = before !== null && before.name !== null
       ? withWanted(before, type)
-      : { none: isOptional ? 'absent' : 'null', since, ...before, member, name: names.take(member), type, from }
+      : { none: isOptional ? 'absent' : isEmptyText ? 'empty' : 'null', since, ...before, member, name: names.take(member), type, from }
     if (before !== null && isSame(before, column)) continue
     if (column.wanted !== undefined && column.wanted !== before?.wanted) {
       drift.push(`${shape.database}.${member} is declared as ${type}, and its column is ${column.type}`)
