@@ -22,11 +22,11 @@ export function renderSources(): string {
   ].join('\n')
 }
 
-function sectionOf({ folder, title, auth, streams, lag, retention, deletions, pace, guide, groups }: SourceFacts): string[] {
+function sectionOf({ folder, title, auth, streams, lag, retention, deletions, pace, types, guide, groups }: SourceFacts): string[] {
   return [
     '', `## ${title}`, '',
     `Import \`tidemark/sources/${folder}\`.${guide === undefined ? '' : ` See [the guide](../guides/${guide}).`}`, '',
-    `- Needs: ${auth}`, `- Lag: ${lag}`, `- Retention: ${retention}`, `- Deletions: ${deletions}`, `- Rate limits: ${pace}`, '',
+    `- Needs: ${auth}`, `- Lag: ${lag}`, `- Retention: ${retention}`, `- Deletions: ${deletions}`, `- Rate limits: ${pace}`, ...(types === undefined ? [] : [`- Types: ${types}`]), '',
     '| stream | mode | what it reads |', '|---|---|---|', ...streams.map(([name, mode, what]) => row(`\`${name}\``, mode, what)),
     ...groups.flatMap(tableOf),
   ]

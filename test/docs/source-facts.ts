@@ -20,6 +20,8 @@ export interface SourceFacts {
   readonly retention: string
   readonly deletions: string
   readonly pace: string
+  /** Where the types of columns come from, if not from values. */
+  readonly types?: string
   readonly guide?: string
   readonly groups: readonly OptionGroup[]
 }
@@ -34,6 +36,7 @@ export const SOURCES: readonly SourceFacts[] = [
   {
     folder: 'airtable', title: 'Airtable', call: 'airtable(options)',
     auth: 'A personal access token with `data.records:read`; `schema.bases:read` for `discover`.',
+    types: '`id` is text, `createdTime` a timestamp, and `fields`, which has the fields of the table, is JSON. `id` is not null and unique.',
     streams: [['airtable(options).table(idOrName)', 'replace', 'the records of one table; its id survives a new name']],
     lag: 'None assumed.', retention: 'No limit: every cycle reads the whole list.', deletions: 'Yes, by the sweep.',
     pace: 'No pacer of its own. Waits 30 seconds after a 429, as Airtable asks; declare a pacer of 5 requests a second for each base.',
@@ -317,24 +320,27 @@ export const SOURCES: readonly SourceFacts[] = [
   {
     folder: 'salesforce', title: 'Salesforce', call: 'salesforce(options)',
     auth: 'An access token, or OAuth (`clientCredentials`, `refreshToken`); the user needs "API Enabled" and read access to the objects.',
+    types: 'From the description of the object, asked for once in each cycle that has records: `int` and `long` are `bigint`; `double`, `currency` and `percent` are `double`; `boolean`, `date` and `datetime` (`timestamp`) are of these types; `address`, `location`, `complexvalue` and `anyType` are `json`; all others are texts, also `time` and `base64` (the path of the blob). `Id` is not null and unique. If the description is refused, the types follow from the values, and the log says so.',
     streams: [['salesforce(options).object(name, options)', 'backfill and delta', 'the records of an object; `fields` (all) and `safetyWindow` (none) as options']],
     lag: '`lagMs`, 15 seconds unless given, and one second more.', retention: '15 days: the recycle bin keeps deleted records that long.',
     deletions: 'By the delta, from the recycle bin, and by the backfill.', pace: HTTP_PACE,
     groups: [{ title: 'salesforce(options)', file: 'salesforce/source.ts', name: 'SalesforceOptions', members: {
       instanceUrl: [null, 'Of the org: `https://example.my.salesforce.com`.'], accessToken: secret('An access token'), auth: AUTH,
       apiVersion: ['`60.0`', 'Version of the API.'], limit: ['100', 'Records of a page, 1 to 2,000; at most 200 when all fields are read.'], lagMs: LAG('15000'),
+      metadata: ['true', 'Whether the types of fields are asked for.'],
     } }],
   },
   {
     folder: 'servicenow', title: 'ServiceNow', call: 'servicenow(options)',
-    auth: 'User and password, or `auth`; the user needs to read the tables, `sys_audit` and `sys_dictionary`.',
+    auth: 'User and password, or `auth`; the user needs to read the tables and `sys_audit`; `sys_db_object` and `sys_dictionary` for types and `discover`.',
+    types: 'From `sys_dictionary`, asked for once in each cycle that has records: `glide_date_time` and `due_date` are `datetime`, in UTC; `glide_date` is `date`; `integer`, `longint`, `decimal` and `percent_complete` are `decimal`; all others are texts, also booleans (`true`, `false`) and durations. An empty value is SQL null in a column that is not text. `sys_id` is not null and unique. If the dictionary may not be read, the types follow from the values, and the log says so.',
     streams: [['servicenow(options).table(name, options)', 'backfill and delta', 'the records of a table; `fields` (all) and `safetyWindow` (none) as options']],
     lag: '`lagMs`, 15 seconds unless given.', retention: '`auditRetentionMs`, 30 days unless given.',
     deletions: 'By the delta, from `sys_audit`, and by the backfill.', pace: HTTP_PACE,
     groups: [{ title: 'servicenow(options)', file: 'servicenow/source.ts', name: 'ServicenowOptions', members: {
       instanceUrl: [null, '`https://example.service-now.com`.'], user: secret('The user; with `password`'), password: secret('The password'), auth: AUTH,
       limit: ['100', 'Records of a page, 1 to 10,000.'], lagMs: ['15000', 'Milliseconds that a change may take until it can be read; not below one second, because times are whole seconds.'],
-      auditRetentionMs: ['2592000000', 'How long the instance keeps entries of `sys_audit`.'],
+      auditRetentionMs: ['2592000000', 'How long the instance keeps entries of `sys_audit`.'], metadata: ['true', 'Whether the types of columns are asked for.'],
     } }],
   },
   {

@@ -203,8 +203,10 @@ export const STORE_BUGS: readonly PlantedBug[] = [
     ],
   ]),
   ...inFile('src/stores/kit/tables/encode-record.ts', [...SQLITE, 'test/stores/tables/lossless.test.ts'], [
-    ['an absent member comes back as null', "if (column.none === 'null' && sequence >= column.since) (absent ??= []).push(member)", ''],
-    ['a null comes back as absent', "if (column.none === 'absent') define((extra ??= {}), member, null)", ''],
+    ['an absent member comes back as null', "if (column.none !== 'absent' && sequence >= column.since) (absent ??= []).push(member)", ''],
+    ['a null comes back as absent', "if (column.none !== 'null' || sequence < column.since) define((extra ??= {}), member, null)", ''],
+    ['a null of a row that is older than its column comes back as absent', "column.none !== 'null' || sequence < column.since", "column.none !== 'null'"],
+    ['an empty text of a row that is older than its column comes back as absent', "column.none === 'empty' && sequence >= column.since", "column.none === 'empty'"],
     [
       'an integer beyond 64 bits goes into a column for smaller ones',
       "typeOfValue(value) === 'bigint'\n      case 'numeric'",

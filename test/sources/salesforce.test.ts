@@ -17,7 +17,7 @@ beforeEach(() => open())
 afterEach(() => stage.close())
 
 const fill = (count: number): string[] => Array.from({ length: count }, (_, n) => vendor.create('Account', { Name: `a${n}` }))
-const queries = (): string[] => stage.asked().map(({ path, query }) => `${path.split('/').at(-1)}: ${query.q}`)
+const queries = (): string[] => stage.asked().filter(({ path }) => !path.endsWith('/describe')).map(({ path, query }) => `${path.split('/').at(-1)}: ${query.q}`)
 const truth = (): unknown => stage.truth('Account', 'Id')
 const literal = (ms: number): string => new Date(ms).toISOString()
 
@@ -58,7 +58,7 @@ describe('the backfill', () => {
       const answer = answers[asked.length - 1]
       return answer === null ? Response.json([{ errorCode: 'INVALID_QUERY_LOCATOR' }], { status: 400 }) : Response.json(answer)
     }
-    const { backfill } = salesforce({ instanceUrl: 'https://example.my.salesforce.com', accessToken: 'SF_TOKEN' }).object('Account')
+    const { backfill } = salesforce({ instanceUrl: 'https://example.my.salesforce.com', accessToken: 'SF_TOKEN', metadata: false }).object('Account')
     const result = await stage.scene.run(planOf({ execute: backfill, mode: 'replace', limits: { retriesMax: 0 } }), { fetch })
     expect(result).toMatchObject({ stopReason: 'complete', counts: { created: 1 } })
     expect(asked).toEqual(['/services/data/v60.0/query', '/services/data/v60.0/query/01g-100', '/services/data/v60.0/query', '/services/data/v60.0/query/01g-200', '/services/data/v60.0/query', '/services/data/v60.0/query'])
@@ -76,7 +76,7 @@ describe('the backfill', () => {
       asked.push(new URL(input).pathname)
       return Response.json(answers[asked.length - 1] ?? empty)
     }
-    const { backfill } = salesforce({ instanceUrl: 'https://example.my.salesforce.com', accessToken: 'SF_TOKEN' }).object('Account')
+    const { backfill } = salesforce({ instanceUrl: 'https://example.my.salesforce.com', accessToken: 'SF_TOKEN', metadata: false }).object('Account')
     const result = await stage.scene.run(planOf({ execute: backfill, mode: 'replace', limits: { retriesMax: 0 } }), { fetch })
     expect(result).toMatchObject({ stopReason: 'complete', counts: { created: 1 } })
     expect(asked.slice(0, 3)).toEqual(['/services/data/v60.0/query', '/services/data/v60.0/query/01g-1', '/services/data/v60.0/query'])
@@ -109,7 +109,7 @@ describe('the backfill', () => {
 
   test('NX8: a locator that leads elsewhere is not followed', async () => {
     const fetch = async (): Promise<Response> => Response.json({ totalSize: 1, done: false, records: [], nextRecordsUrl: 'https://evil.example/services/data/v60.0/query/1' })
-    const { backfill } = salesforce({ instanceUrl: 'https://example.my.salesforce.com', accessToken: 'SF_TOKEN' }).object('Account')
+    const { backfill } = salesforce({ instanceUrl: 'https://example.my.salesforce.com', accessToken: 'SF_TOKEN', metadata: false }).object('Account')
     const result = await stage.scene.run(planOf({ execute: backfill, mode: 'replace', limits: { retriesMax: 0 } }), { fetch })
     expect(result.error).toMatchObject({ code: 'SOURCE_INVALID' })
   })

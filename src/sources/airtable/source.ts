@@ -1,4 +1,4 @@
-import { SyncError, type Change, type Execute, type JsonValue, type Lookup, type SyncContext } from '../../contract/index.ts'
+import { SyncError, type Change, type Execute, type JsonValue, type Lookup, type SyncContext, type TableShape } from '../../contract/index.ts'
 import { token as byToken, type TokenState } from '../../strategies/index.ts'
 import { bearer, type Auth, type SecretSource } from '../kit/auth.ts'
 import { createHttpClient } from '../kit/http-client.ts'
@@ -46,7 +46,7 @@ export function airtable({ baseId, token, auth, baseUrl = 'https://api.airtable.
         const { status, body } = await client.get(path`/${baseId}/${idOrName}/${key}`, {}, context, { answers: [403, 404] })
         return status >= 400 ? null : changeOf(body)
       },
-      execute: byToken({
+      execute: withShape(byToken({
         limit: PAGE_SIZE,
         confirms: true,
         read: async ({ token: offset }, context) => {
@@ -55,7 +55,7 @@ export function airtable({ baseId, token, auth, baseUrl = 'https://api.airtable.
           if (!isObject(body) || !Array.isArray(body.records)) throw new SyncError('SOURCE_INVALID', 'Airtable answered without records.')
           return { changes: body.records.map(changeOf), next: typeof body.offset === 'string' ? body.offset : null }
         },
-      }),
+      })),
     }),
   }
 }
@@ -63,4 +63,11 @@ export function airtable({ baseId, token, auth, baseUrl = 'https://api.airtable.
 function changeOf(record: JsonValue): Change {
   if (!isObject(record) || typeof record.id !== 'string') throw new SyncError('SOURCE_INVALID', 'A record of Airtable has no id.')
   return { type: 'upsert', key: record.id, record }
+}
+
+/** The fields of a table are inside one member, so no metadata is needed for the types of the others. */
+const SHAPE: TableShape = { columns: [{ name: 'id', type: 'text' }, { name: 'createdTime', type: 'timestamp' }, { name: 'fields', type: 'json' }], key: ['id'] }
+
+function withShape(execute: Execute<TokenState>): Execute<TokenState> {
+  return async (state, context) => ({ ...(await execute(state, context)), tables: [SHAPE] })
 }

@@ -41,7 +41,7 @@ type QueryValue = string | number | bigint | boolean | null | undefined
 export interface RequestOptions {
   readonly query?: Query
   readonly headers?: Readonly<Record<string, string>>
-  /** Statuses that are an answer and no failure: 404 where one item may be gone. Their body is null unless it is JSON. */
+  /** Statuses that are an answer and no failure: 404 where one item may be gone. Not a rate limit. Their body is null unless it is JSON. */
   readonly answers?: readonly number[]
   /** Statuses by which the source refuses the position it was asked from, usually 400 and 410: CURSOR_REJECTED. */
   readonly cursorRefusals?: readonly number[]
@@ -143,14 +143,16 @@ class Client {
     response: Response, place: string, url: URL, context: SyncContext, options: RequestOptions, sent: readonly string[],
   ): Promise<HttpAnswer | SyncError> {
     const { status, headers } = response
-    const failure = options.answers?.includes(status) === true ? null : codeOfStatus(status, headers)
+    const code = codeOfStatus(status, headers)
+    // A budget that is used up says nothing about what was asked for.
+    const failure = code !== 'RATE_LIMITED' && options.answers?.includes(status) === true ? null : code
     const body = failure === null && status < 300 ? await this.#read(response, place, context, options) : await this.#readFailed(response, place, context)
     const verdict = this.#options.judge?.({ status, headers, body }) ?? null
     const explanation = vendorMessage(body, sent)
     if (verdict !== null) return this.#failed(place, verdict, headers, context, explanation)
     if (failure === null) return { status, headers, body: body ?? null, serverTime: serverTimeOf(headers), url: url.href }
-    const code = failure === 'CONNECTOR_FAILED' && options.cursorRefusals?.includes(status) === true ? 'CURSOR_REJECTED' : failure
-    return this.#failed(place, { code, reason: '' }, headers, context, explanation)
+    const isCursorRefused = failure === 'CONNECTOR_FAILED' && options.cursorRefusals?.includes(status) === true
+    return this.#failed(place, { code: isCursorRefused ? 'CURSOR_REJECTED' : failure, reason: '' }, headers, context, explanation)
   }
 
   async #read(response: Response, place: string, context: SyncContext, { text }: RequestOptions): Promise<JsonValue> {

@@ -9,6 +9,9 @@ const TYPES: Readonly<Record<string, ScalarType>> = {
   'Edm.String': 'text',
 }
 
+/** Version 2 writes them as texts, with an exponent where it likes. */
+const TEXTS_OF_2: ReadonlySet<string> = new Set(['Edm.Double', 'Edm.Single'])
+
 /** Adds the types of `$metadata`, which is read once per cycle, to the pages. */
 export function withShape<Read extends Execute<any>>(entitySet: EntitySet, execute: Read): Read {
   const typed = async (...given: Parameters<Read>): Promise<Awaited<ReturnType<Read>>> => {
@@ -19,18 +22,18 @@ export function withShape<Read extends Execute<any>>(entitySet: EntitySet, execu
   return Object.assign(typed, execute)
 }
 
-function shapeOf({ type, key }: SetPlan): TableShape {
+function shapeOf({ type, key, metadata: { version } }: SetPlan): TableShape {
   const columns = [...type.properties.values()].flatMap(({ name, type: edm }) => {
-    const columnType = columnTypeOf(edm)
+    const columnType = columnTypeOf(edm, version)
     return columnType === null ? [] : [{ name, type: columnType }]
   })
   return { columns, key: key.map(({ name }) => name) }
 }
 
 /** Null where only the values tell. */
-function columnTypeOf(edm: string): ColumnType | null {
+function columnTypeOf(edm: string, version: 2 | 4): ColumnType | null {
   const item = /^Collection\((.*)\)$/.exec(edm)?.[1]
-  const type = TYPES[item ?? edm]
+  const type = version === 2 && TEXTS_OF_2.has(edm) ? 'text' : TYPES[item ?? edm]
   if (type === undefined) return null
   return item === undefined ? type : `${type}[]`
 }

@@ -1,7 +1,6 @@
-import { SyncError, type JsonObject, type JsonValue, type SyncContext } from '../../contract/index.ts'
+import type { SyncContext } from '../../contract/index.ts'
 import type { HttpClient } from '../kit/http-client.ts'
-import { isObject } from '../kit/judge.ts'
-import { segment } from '../kit/origin.ts'
+import { fieldsOf, membersOf } from './describe.ts'
 
 export interface DiscoveredObject {
   readonly id: string
@@ -22,15 +21,4 @@ export async function discover(client: HttpClient, context: SyncContext, describ
     found.push({ id, key: ['Id'], cursor: 'SystemModstamp', candidates: ['CreatedDate', 'LastModifiedDate', 'SystemModstamp'], ...columns })
   }
   return found
-}
-
-async function fieldsOf(client: HttpClient, name: string, context: SyncContext): Promise<string[]> {
-  const { body } = await client.get(`/sobjects/${segment(name)}/describe`, {}, context)
-  return membersOf(body, 'fields').map((field) => String(field.name))
-}
-
-function membersOf(body: JsonValue, member: string): JsonObject[] {
-  const list = isObject(body) ? body[member] : undefined
-  if (!Array.isArray(list) || !list.every(isObject)) throw new SyncError('SOURCE_INVALID', `Salesforce answered without \`${member}\`.`)
-  return list
 }

@@ -5,7 +5,9 @@ import { bearer, type Auth, type SecretSource } from '../kit/auth.ts'
 import { createHttpClient, type HttpAnswer, type HttpClient } from '../kit/http-client.ts'
 import { isObject, type Judge } from '../kit/judge.ts'
 import { checkPageSize } from '../kit/page-size.ts'
+import { PageTypes } from '../kit/page-types.ts'
 import { windowMs } from '../kit/safety-window.ts'
+import { describeShape, SYSTEM_SHAPE } from './describe.ts'
 import { discover, type DiscoveredObject } from './discover.ts'
 
 export interface SalesforceOptions {
@@ -18,6 +20,8 @@ export interface SalesforceOptions {
   readonly limit?: number
   /** How long a change may take until a query finds it. */
   readonly lagMs?: number
+  /** Whether the types of fields are asked for, with one request in each cycle that has records. True unless given. */
+  readonly metadata?: boolean
 }
 
 export interface SalesforceStream {
@@ -40,7 +44,7 @@ export interface SalesforceSource {
  * By creation for the backfill; by the last change for the delta, which sees deleted rows too while they are in the recycle
  * bin: `worker.track('accounts', { database, source: salesforce({ … }).object('Account') })`.
  */
-export function salesforce({ instanceUrl, accessToken, auth, apiVersion = '60.0', limit = 100, lagMs = 15_000 }: SalesforceOptions): SalesforceSource {
+export function salesforce({ instanceUrl, accessToken, auth, apiVersion = '60.0', limit = 100, lagMs = 15_000, metadata = true }: SalesforceOptions): SalesforceSource {
   if ((accessToken === undefined) === (auth === undefined)) throw new SyncError('SYNC_INVALID', 'Salesforce needs either `accessToken` or `auth`.')
   checkPageSize('Salesforce', limit, 2_000)
   const client = createHttpClient({ baseUrl: `${instanceUrl.replace(/\/+$/, '')}/services/data/v${apiVersion}`, auth: auth ?? bearer(accessToken!), judge })
@@ -62,7 +66,11 @@ export function salesforce({ instanceUrl, accessToken, auth, apiVersion = '60.0'
         confirms: true,
         ...(overlapMs !== undefined && { overlapMs }),
       })
-      const delta = Object.assign(by('SystemModstamp', 'queryAll'), { retentionMs: RECYCLE_BIN_MS - lagMs - STAMP_MS })
+      const types = new PageTypes({
+        name, known: SYSTEM_SHAPE, needs: 'read access to the description of the object',
+        read: metadata ? (context) => describeShape(client, name, context) : undefined,
+      })
+      const delta = Object.assign(types.add(by('SystemModstamp', 'queryAll')), { retentionMs: RECYCLE_BIN_MS - lagMs - STAMP_MS })
       const lookup: Lookup = async (key, context) => {
         if (!ID.test(key)) return null
         const { body } = await client.get('/query', { q: `SELECT ${columns.join(', ')} FROM ${name} WHERE Id = '${key}' LIMIT 1` }, context)
@@ -72,7 +80,7 @@ export function salesforce({ instanceUrl, accessToken, auth, apiVersion = '60.0'
         if (textOf(record, 'Id').slice(0, 15) !== key.slice(0, 15)) throw new SyncError('SOURCE_INVALID', 'Salesforce answered with another record than the one it was asked for.')
         return changeOf(record)
       }
-      return { backfill: by('CreatedDate', 'query'), delta, anchor: delta.anchor, lookup, lagMs }
+      return { backfill: types.add(by('CreatedDate', 'query')), delta, anchor: delta.anchor, lookup, lagMs }
     },
   }
 }

@@ -1,6 +1,6 @@
-import { SyncError, type SyncContext } from '../../contract/index.ts'
+import type { SyncContext } from '../../contract/index.ts'
 import type { HttpClient } from '../kit/http-client.ts'
-import { isObject } from '../kit/judge.ts'
+import { rowsOf } from './dictionary.ts'
 
 export interface DiscoveredTable {
   readonly id: string
@@ -10,8 +10,6 @@ export interface DiscoveredTable {
   /** Of those that were asked for. */
   readonly columns?: readonly string[]
 }
-
-const LIMIT = 1_000
 
 /** The tables that have a stamp of the last change, by themselves or from one they extend. */
 export async function discover(client: HttpClient, context: SyncContext, described: readonly string[]): Promise<DiscoveredTable[]> {
@@ -38,15 +36,4 @@ function lineOf(table: string, parents: ReadonlyMap<string, string>): string[] {
   const line: string[] = []
   for (let at = table; at !== '' && !line.includes(at); at = parents.get(at) ?? '') line.push(at)
   return line
-}
-
-/** Until a page is empty, for one may come short of rows that the reader may not see. */
-async function rowsOf(client: HttpClient, table: string, query: string, fields: readonly string[], context: SyncContext): Promise<Record<string, string>[]> {
-  const rows: Record<string, string>[] = []
-  for (let offset = 0; ; offset += LIMIT) {
-    const { body } = await client.get(`/${table}`, { sysparm_query: `${query}^ORDERBYsys_id`, sysparm_fields: fields.join(','), sysparm_limit: LIMIT, sysparm_offset: offset, sysparm_exclude_reference_link: true }, context)
-    if (!isObject(body) || !Array.isArray(body.result) || !body.result.every(isObject)) throw new SyncError('SOURCE_INVALID', `ServiceNow answered without the rows of ${table}.`)
-    if (body.result.length === 0) return rows
-    rows.push(...body.result.map((row) => Object.fromEntries(Object.entries(row).map(([name, value]) => [name, typeof value === 'string' ? value : '']))))
-  }
 }

@@ -7,7 +7,9 @@ import { createHttpClient, type HttpClient } from '../kit/http-client.ts'
 import { isObject, type Judge } from '../kit/judge.ts'
 import { segment } from '../kit/origin.ts'
 import { checkPageSize } from '../kit/page-size.ts'
+import { PageTypes } from '../kit/page-types.ts'
 import { windowMs } from '../kit/safety-window.ts'
+import { dictionaryReader, SYSTEM_SHAPE } from './dictionary.ts'
 import { discover, type DiscoveredTable } from './discover.ts'
 
 export interface ServicenowOptions {
@@ -22,6 +24,8 @@ export interface ServicenowOptions {
   readonly lagMs?: number
   /** How long the instance keeps entries of `sys_audit`. It is up to the instance, so 30 days unless given. */
   readonly auditRetentionMs?: number
+  /** Whether the types of columns are asked for, with one request in each cycle that has records. True unless given. */
+  readonly metadata?: boolean
 }
 
 export interface ServicenowStream {
@@ -49,7 +53,7 @@ export interface ServicenowSource {
  * The backfill lists by creation. The delta reads the rows by their last change, and the deletions in the audit, both in every
  * cycle: `worker.track('incidents', { database, source: servicenow({ … }).table('incident') })`.
  */
-export function servicenow({ instanceUrl, user, password, auth, limit = 100, lagMs = 15_000, auditRetentionMs = 30 * 86_400_000 }: ServicenowOptions): ServicenowSource {
+export function servicenow({ instanceUrl, user, password, auth, limit = 100, lagMs = 15_000, auditRetentionMs = 30 * 86_400_000, metadata = true }: ServicenowOptions): ServicenowSource {
   const isBasic = user !== undefined && password !== undefined
   if (isBasic === (auth !== undefined)) throw new SyncError('SYNC_INVALID', 'ServiceNow needs either `user` and `password`, or `auth`.')
   checkPageSize('ServiceNow', limit, 10_000)
@@ -77,6 +81,10 @@ export function servicenow({ instanceUrl, user, password, auth, limit = 100, lag
         table: 'sys_audit', stamp: 'sys_created_on', condition: `tablename=${name}^fieldname=DELETED`,
         columns: ['sys_id', 'documentkey', 'sys_created_on'], toChange: deletion, isEnd: ({ length }) => length < limit,
       })
+      const types = new PageTypes({
+        name, known: SYSTEM_SHAPE, needs: 'read access to sys_db_object and sys_dictionary',
+        read: metadata ? dictionaryReader(client, name) : undefined,
+      })
       return {
         lagMs,
         lookup: async (key, context) => {
@@ -86,14 +94,14 @@ export function servicenow({ instanceUrl, user, password, auth, limit = 100, lag
           if (!isObject(body) || !isObject(body.result)) throw new SyncError('SOURCE_INVALID', 'ServiceNow answered without a result.')
           return upsert(body.result)
         },
-        backfill: byCreation(by({
+        backfill: types.add(byCreation(by({
           ...rows, stamp: 'sys_created_on', columns: listed, toChange: (row) => upsert(asAskedFor(row, columns)),
           // A page may come short of rows that the reader may not see. But where rows are created faster than pages are read
           // no page is ever empty; so it also ends where all there is was created since the cycle began, which is the delta's.
           isEnd: (items, { cycle }, isCounted) => items.length === 0
             || (isCounted && items.length < limit && items.every((row) => Date.parse(instantOf(textOf(row, 'sys_created_on'))) >= cycle.startedAt)),
-        })),
-        delta: Object.assign(streams({ changes, deletes }), { retentionMs: auditRetentionMs - lagMs }),
+        }))),
+        delta: Object.assign(types.add(streams({ changes, deletes })), { retentionMs: auditRetentionMs - lagMs }),
         anchor: async (context) => {
           const place = await changes.anchor(context)
           return place === undefined ? undefined : { states: { changes: place, deletes: place } }

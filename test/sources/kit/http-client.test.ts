@@ -86,6 +86,8 @@ describe('a status', () => {
 
   test('XD5: 404 of one item is an answer to whoever asks for it', async () => {
     expect(await ask(answering(404, { body: { message: 'gone' } }), { options: { answers: [404, 410] } })).toMatchObject({ status: 404, body: { message: 'gone' } })
+    const limited = ask(answering(403, { headers: { 'retry-after': '5' } }), { options: { answers: [403] } })
+    expect(await failureOf(limited)).toMatchObject({ code: 'RATE_LIMITED', retryAfterMs: 5_000 })
     expect(await ask((_, response) => response.writeHead(404, { 'content-type': 'text/html' }).end('<html>'), { options: { answers: [404] } })).toMatchObject({ status: 404, body: null })
   })
 

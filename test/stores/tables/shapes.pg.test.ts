@@ -3,25 +3,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { SCALAR_TYPES, type AuditEntry, type ColumnType, type CommitShape, type JsonObject, type JsonValue } from '../../../src/contract/index.ts'
 import { SyncDriver, upsert } from '../../../src/testing/store-cases/harness.ts'
 import { sameJson, stringifyJson } from '../../../src/values/json.ts'
+import { sqlTypeOf as sqlTypeIn } from './sql-types.ts'
 import { STORE_PLACES, type StorePlace } from './store-place.ts'
-
-/** What each type is called in SQL. */
-const SQL_TYPES: Record<string, Record<(typeof SCALAR_TYPES)[number], string>> = {
-  sqlite: {
-    bigint: 'INTEGER', boolean: 'boolean', bytes: 'BLOB', date: 'date', datetime: 'datetime', decimal: 'TEXT', double: 'REAL', json: 'json', numeric: 'TEXT',
-    text: 'TEXT', time: 'time', timestamp: 'datetime', uuid: 'uuid',
-  },
-  postgres: {
-    bigint: 'bigint', boolean: 'boolean', bytes: 'bytea', date: 'date', datetime: 'timestamp without time zone', decimal: 'numeric', double: 'double precision',
-    json: 'jsonb', numeric: 'numeric', text: 'text', time: 'time without time zone', timestamp: 'timestamp with time zone', uuid: 'uuid',
-  },
-}
-
-/** As the catalog calls the items of an array. */
-const ARRAY_TYPES: Record<(typeof SCALAR_TYPES)[number], string> = {
-  bigint: 'int8[]', boolean: 'bool[]', bytes: 'bytea[]', date: 'date[]', datetime: 'timestamp[]', decimal: 'numeric[]', double: 'float8[]', json: 'jsonb[]', numeric: 'numeric[]',
-  text: 'text[]', time: 'time[]', timestamp: 'timestamptz[]', uuid: 'uuid[]',
-}
 
 const SAMPLES: Record<(typeof SCALAR_TYPES)[number], JsonValue[]> = {
   bigint: [1, -5, 2n ** 62n], boolean: [true, false], bytes: ['aGVsbG8=', '', 'AAEC/w=='], date: ['2026-01-31', '0001-01-01'],
@@ -45,10 +28,7 @@ describe.each(Object.keys(STORE_PLACES))('declared types of the %s store', (kind
   })
   afterEach(() => place.close())
 
-  const sqlTypeOf = (type: ColumnType): string => {
-    if (!type.endsWith('[]')) return SQL_TYPES[kind]![type as 'text']
-    return kind === 'sqlite' ? 'json' : ARRAY_TYPES[type.slice(0, -2) as 'text']
-  }
+  const sqlTypeOf = (type: ColumnType): string => sqlTypeIn(kind, type)
 
   test('every type has its column before the first value, in the table and its history, and holds its values without `_extra`', async () => {
     const types: ColumnType[] = [...SCALAR_TYPES, ...SCALAR_TYPES.filter((type) => type !== 'json').map((type) => `${type}[]` as const)]

@@ -1,16 +1,20 @@
 import { salesforce } from '../../../sources/salesforce/source.ts'
 import { SalesforceSimulator } from '../../simulators/salesforce/simulator.ts'
-import type { VendorStream } from './vendor.ts'
+import type { VendorConditions, VendorSource, VendorStream } from './vendor.ts'
 import { numbered, writeIn } from './writes.ts'
+
+function source({ pageSize }: VendorConditions, metadata: boolean): VendorSource {
+  return {
+    ...salesforce({ instanceUrl: 'https://vendor.test', accessToken: 'TOKEN', limit: pageSize, metadata }).object('Account'),
+    promise: { windowMs: 16_000, begins: 'first', tells: () => ({ changes: true, deletes: true }), cyclesPerRound: 1 },
+  }
+}
 
 /** By creation and by the last change; deleted rows stay in the recycle bin. `done` may lie, and locators expire. */
 export const salesforceAccounts: VendorStream = {
   vendor: 'salesforce', name: 'accounts', type: 'Account', keyField: 'Id', lagMaxMs: 14_000, retentionMs: 15 * 24 * 3_600_000,
   open: (ports, { lag, pageSize, limited }) => new SalesforceSimulator(ports, { lag, batchSizeMin: Math.max(1, Math.floor(pageSize / 2)), granularityMs: limited ? 1_000 : 1 }),
-  source: ({ pageSize }) => ({
-    ...salesforce({ instanceUrl: 'https://vendor.test', accessToken: 'TOKEN', limit: pageSize }).object('Account'),
-    promise: { windowMs: 16_000, begins: 'first', tells: () => ({ changes: true, deletes: true }), cyclesPerRound: 1 },
-  }),
+  source: (conditions) => source(conditions, false),
   fields: (n) => ({ Name: numbered(n) }),
   writeOf: ({ Name }) => writeIn(Name),
   granularityMs: ({ limited }) => (limited ? 1_000 : 1),
@@ -19,4 +23,13 @@ export const salesforceAccounts: VendorStream = {
   emptied: (body) => ({ totalSize: body['totalSize'], done: true, records: [] }),
   total: { member: 'totalSize' },
   tokenOf: ({ url }) => /\/query\/(\w+-\d+)$/.exec(url.pathname)?.[1] ?? null,
+}
+
+/** The same, with the types of its fields. Apart, because every request moves what a seed draws; in a third of the worlds they are refused. */
+export const typedAccounts: VendorStream = {
+  ...salesforceAccounts,
+  open: (ports, { lag, pageSize }) => new SalesforceSimulator(ports, { lag, batchSizeMin: Math.max(1, Math.floor(pageSize / 2)), hidesDescriptions: pageSize % 3 === 0 }),
+  source: (conditions) => source(conditions, true),
+  granularityMs: () => 1,
+  fields: (n) => ({ Name: numbered(n), AnnualRevenue: n % 2 === 0 ? n / 4 : null }),
 }

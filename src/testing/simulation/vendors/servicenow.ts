@@ -1,16 +1,20 @@
 import { servicenow } from '../../../sources/servicenow/source.ts'
 import { ServicenowSimulator } from '../../simulators/servicenow/simulator.ts'
-import type { VendorStream } from './vendor.ts'
+import type { VendorConditions, VendorSource, VendorStream } from './vendor.ts'
 import { numbered, writeIn } from './writes.ts'
+
+function source({ pageSize }: VendorConditions, metadata: boolean): VendorSource {
+  return {
+    ...servicenow({ instanceUrl: 'https://vendor.test', user: 'TOKEN', password: 'TOKEN', limit: pageSize, metadata }).table('incident'),
+    promise: { windowMs: 16_000, begins: 'first', cyclesPerRound: 1, tells: () => ({ changes: true, deletes: true }) },
+  }
+}
 
 /** Whole seconds, ids that follow no time, rows the reader may not see, and an audit that tells of deletions. */
 export const servicenowIncidents: VendorStream = {
   vendor: 'servicenow', name: 'incidents', type: 'incident', keyField: 'sys_id', lagMaxMs: 13_000, retentionMs: 30 * 24 * 3_600_000,
   open: (ports, { lag, limited }) => new ServicenowSimulator(ports, { lag, ...(limited && { requestsPerHour: 20_000 }) }),
-  source: ({ pageSize }) => ({
-    ...servicenow({ instanceUrl: 'https://vendor.test', user: 'TOKEN', password: 'TOKEN', limit: pageSize }).table('incident'),
-    promise: { windowMs: 16_000, begins: 'first', cyclesPerRound: 1, tells: () => ({ changes: true, deletes: true }) },
-  }),
+  source: (conditions) => source(conditions, false),
   fields: (n) => ({ short_description: numbered(n) }),
   writeOf: ({ short_description: text }) => writeIn(text),
   granularityMs: () => 1_000,
@@ -20,4 +24,12 @@ export const servicenowIncidents: VendorStream = {
   emptied: (body) => ({ ...body, result: [] }),
   total: { header: 'x-total-count' },
   tokenOf: () => null,
+}
+
+/** The same, with the types of its columns. Apart, because every request moves what a seed draws; in a third of the worlds they are refused. */
+export const typedIncidents: VendorStream = {
+  ...servicenowIncidents,
+  open: (ports, { lag, pageSize }) => new ServicenowSimulator(ports, { lag, ...(pageSize % 3 === 0 && { refused: ['sys_dictionary'] }) }),
+  source: (conditions) => source(conditions, true),
+  fields: (n) => ({ short_description: numbered(n), state: n % 3 === 0 ? '' : String(n % 3) }),
 }

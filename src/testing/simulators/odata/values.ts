@@ -1,5 +1,5 @@
 /** The types of properties that the simulator knows. `Edm.DateTime` is of version 2 alone, `Edm.Date` of version 4 alone. */
-export type EdmType = 'Edm.String' | 'Edm.Boolean' | 'Edm.Int32' | 'Edm.Int64' | 'Edm.Decimal' | 'Edm.Double' | 'Edm.Guid' | 'Edm.DateTimeOffset' | 'Edm.DateTime' | 'Edm.Date'
+export type EdmType = 'Edm.String' | 'Edm.Boolean' | 'Edm.Byte' | 'Edm.SByte' | 'Edm.Int16' | 'Edm.Single' | 'Edm.Int32' | 'Edm.Int64' | 'Edm.Decimal' | 'Edm.Double' | 'Edm.Guid' | 'Edm.DateTimeOffset' | 'Edm.DateTime' | 'Edm.Date'
 
 /** As a test writes it: Int64 and Decimal may be text so that no digit is lost; times are ISO text with up to seven places. */
 export type EdmValue = string | number | boolean | null
@@ -13,7 +13,7 @@ export interface Comparable {
 }
 
 const CLASSES: Record<EdmType, EdmClass> = {
-  'Edm.String': 'text', 'Edm.Boolean': 'truth', 'Edm.Int32': 'number', 'Edm.Int64': 'number', 'Edm.Decimal': 'number', 'Edm.Double': 'number',
+  'Edm.String': 'text', 'Edm.Boolean': 'truth', 'Edm.Byte': 'number', 'Edm.SByte': 'number', 'Edm.Int16': 'number', 'Edm.Single': 'number', 'Edm.Int32': 'number', 'Edm.Int64': 'number', 'Edm.Decimal': 'number', 'Edm.Double': 'number',
   'Edm.Guid': 'guid', 'Edm.DateTimeOffset': 'offset', 'Edm.DateTime': 'datetime', 'Edm.Date': 'date',
 }
 
@@ -76,10 +76,10 @@ export function renderV4(type: EdmType, value: EdmValue, ieee754Compatible: bool
   return ieee754Compatible ? String(value) : BARE + String(value)
 }
 
-/** Version 2 shows milliseconds, though the server knows more; 64-bit numbers, decimals and doubles are text. */
+/** Version 2 shows milliseconds, though the server knows more; 64-bit numbers, decimals, doubles and singles are text. */
 export function renderV2(type: EdmType, value: EdmValue): unknown {
   if (value === null) return null
-  if (type === 'Edm.Int64' || type === 'Edm.Decimal' || type === 'Edm.Double') return String(value)
+  if (type === 'Edm.Int64' || type === 'Edm.Decimal' || type === 'Edm.Double' || type === 'Edm.Single') return String(value)
   if (type !== 'Edm.DateTime' && type !== 'Edm.DateTimeOffset') return value
   const ms = Number(ticks(String(value)) / 10_000n)
   return type === 'Edm.DateTime' ? `/Date(${ms})/` : `/Date(${ms}+0000)/`

@@ -4,7 +4,10 @@ import { SalesforceError } from './salesforce-error.ts'
 import { to18 } from './record-id.ts'
 import type { Condition, Literal, Soql } from './soql.ts'
 
-export type FieldType = 'id' | 'string' | 'double' | 'boolean' | 'datetime'
+/** As a description of an object names them. */
+export type FieldType =
+  | 'address' | 'anyType' | 'base64' | 'boolean' | 'combobox' | 'currency' | 'date' | 'datetime' | 'double' | 'email' | 'encryptedstring' | 'id' | 'int' | 'location'
+  | 'multipicklist' | 'percent' | 'phone' | 'picklist' | 'reference' | 'string' | 'textarea' | 'time' | 'url'
 export type Row = Readonly<Record<string, unknown>>
 
 /**
@@ -119,13 +122,13 @@ function operand(field: string, literal: Literal, types: ReadonlyMap<string, Fie
     if (literal.kind === 'datetime') return literal.value
     throw new SalesforceError('INVALID_FIELD', `value of filter criterion for field '${field}' must be of type dateTime${quoted ? ' and should not be enclosed in quotes' : ''}`)
   }
-  if (type === 'id') {
+  if (type === 'id' || type === 'reference') {
     if (!quoted) throw new SalesforceError('INVALID_FIELD', `value of filter criterion for field '${field}' must be of type ID and should be enclosed in quotes`)
     if (literal.value !== '' && !/^[A-Za-z0-9]{15}(?:[A-Z0-5]{3})?$/.test(literal.value)) throw new SalesforceError('INVALID_QUERY_FILTER_OPERATOR', `invalid ID field: ${literal.value}`)
     return literal.value.length === 15 ? to18(literal.value) : literal.value
   }
-  const expected = type === 'string' ? 'string' : type === 'double' ? 'number' : 'boolean'
-  if (literal.kind !== expected) throw new SalesforceError('INVALID_FIELD', `value of filter criterion for field '${field}' must be of type ${type}${type === 'string' ? ' and should be enclosed in quotes' : ''}`)
+  const expected = NUMBERS.has(type) ? 'number' : type === 'boolean' ? 'boolean' : 'string'
+  if (literal.kind !== expected) throw new SalesforceError('INVALID_FIELD', `value of filter criterion for field '${field}' must be of type ${type}${expected === 'string' ? ' and should be enclosed in quotes' : ''}`)
   return literal.value
 }
 
@@ -135,9 +138,11 @@ function typeOf(field: string, types: ReadonlyMap<string, FieldType>): FieldType
   return type
 }
 
+const NUMBERS: ReadonlySet<FieldType> = new Set<FieldType>(['currency', 'double', 'int', 'percent'])
+
 /** Text is equal whatever its case; ids are equal by byte. */
 function sameOf(type: FieldType, value: unknown): (own: unknown) => boolean {
-  if (type !== 'string' || typeof value !== 'string') return (own) => own === value
+  if (type === 'id' || type === 'reference' || typeof value !== 'string') return (own) => own === value
   const lower = value.toLowerCase()
   return (own) => typeof own === 'string' && own.toLowerCase() === lower
 }

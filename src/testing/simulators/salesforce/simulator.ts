@@ -11,7 +11,7 @@ import { SalesforceError } from './salesforce-error.ts'
 import { MalformedQuery, parseSoql } from './soql.ts'
 
 export interface SalesforceOptions extends VendorOptions {
-  /** Fields beyond the system ones, per object. */
+  /** Fields beyond the system ones, per object. The value of a datetime is a time in milliseconds. */
   readonly objects?: Readonly<Record<string, Readonly<Record<string, FieldType>>>>
   /** Requests allowed in 24 hours. */
   readonly dailyRequests?: number
@@ -20,6 +20,8 @@ export interface SalesforceOptions extends VendorOptions {
   readonly locatorTtlMs?: number
   /** The documented least is 200; tests that want many pages of few rows lower it. */
   readonly batchSizeMin?: number
+  /** The user may query the objects, and not read their descriptions. */
+  readonly hidesDescriptions?: boolean
 }
 
 interface Locator {
@@ -46,6 +48,7 @@ export class SalesforceSimulator extends VendorSimulator {
   readonly #locatorTtlMs: number
   readonly #batchSizeMin: number
   readonly #dailyRequests: number
+  readonly #hidesDescriptions: boolean
   readonly #budget: RateWindow
   readonly #locators = new Map<string, Locator>()
   readonly #stamps: Readonly<Record<'created' | 'modified', { readonly of: (version: Version) => number; readonly all: View; readonly live: View }>>
@@ -58,6 +61,7 @@ export class SalesforceSimulator extends VendorSimulator {
     this.#locatorTtlMs = options.locatorTtlMs ?? 15 * 60_000
     this.#batchSizeMin = options.batchSizeMin ?? 200
     this.#dailyRequests = options.dailyRequests ?? 100_000
+    this.#hidesDescriptions = options.hidesDescriptions === true
     this.#budget = new RateWindow(ports.clock, { requests: this.#dailyRequests, perMs: DAY_MS })
     const sorted = (of: (version: Version) => number) => {
       const all: View = { reads: 'index', keep: () => true, order: (a, b) => of(a) - of(b) || compareText(a.id, b.id) }
@@ -75,7 +79,8 @@ export class SalesforceSimulator extends VendorSimulator {
 
   protected render(version: Version): Fields {
     const shown: Record<string, unknown> = { Id: version.id }
-    for (const name of Object.keys(this.#objects[version.type] ?? version.fields)) shown[name] = version.fields[name] ?? null
+    const types = this.#objects[version.type]
+    for (const name of Object.keys(types ?? version.fields)) shown[name] = shownAs(types?.[name], version.fields[name] ?? null)
     return {
       ...shown,
       IsDeleted: version.deleted,
@@ -154,8 +159,7 @@ export class SalesforceSimulator extends VendorSimulator {
     const rows = found.map((row) => {
       const shown: Record<string, unknown> = { attributes: { type: objectName, url: `/services/data/${apiVersion}/sobjects/${objectName}/${String(row['id'])}` } }
       for (const name of selected) {
-        const value = row[name.toLowerCase()] ?? null
-        shown[name] = types.get(name.toLowerCase()) === 'datetime' && value !== null ? stamp(Number(value)) : value
+        shown[name] = shownAs(types.get(name.toLowerCase()), row[name.toLowerCase()] ?? null)
       }
       return shown
     })
@@ -213,6 +217,7 @@ export class SalesforceSimulator extends VendorSimulator {
     const fields = this.#objects[name]
     if (fields === undefined) throw new SalesforceError('NOT_FOUND', 'The requested resource does not exist')
     if (id === 'describe') {
+      if (this.#hidesDescriptions) throw new SalesforceError('INSUFFICIENT_ACCESS', 'The request has been refused')
       return this.#ok({ name, queryable: true, fields: Object.entries({ ...SYSTEM_FIELDS, ...fields }).map(([field, type]) => ({ name: field, type, label: field })) })
     }
     const version = this.records.find(name, id ?? '')
@@ -262,6 +267,10 @@ function brief(name: string, isTable: boolean): Fields {
     name, label: name, labelPlural: `${name}s`, keyPrefix: PREFIXES[name] ?? null, custom: name.endsWith('__c'), customSetting: false, deprecatedAndHidden: false, createable: isTable, updateable: isTable,
     deletable: isTable, queryable: isTable, replicateable: isTable, retrieveable: isTable, searchable: isTable, undeletable: isTable, urls: { sobject: base, describe: `${base}/describe`, rowTemplate: `${base}/{ID}` },
   }
+}
+
+function shownAs(type: FieldType | undefined, value: unknown): unknown {
+  return type === 'datetime' && value !== null ? stamp(Number(value)) : value
 }
 
 /** As the REST API writes it: milliseconds and an offset without a colon. */

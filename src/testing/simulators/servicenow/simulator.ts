@@ -10,6 +10,10 @@ import { matchesQuery, orderRows, parseEncodedQuery, stretchesOf, type EncodedQu
 export interface ServicenowOptions extends VendorOptions {
   /** Columns beyond the system ones, per table. */
   readonly tables?: Readonly<Record<string, readonly string[]>>
+  /** Types of columns as the dictionary names them, by column; `string` unless given. */
+  readonly types?: Readonly<Record<string, string>>
+  /** Tables that the reader may not query at all. */
+  readonly refused?: readonly string[]
   /** Of a table that extends another: which. It has that one's columns too. */
   readonly extends?: Readonly<Record<string, string>>
   /** Rows the reader may not see. They count towards a page and are then left out of it. */
@@ -28,6 +32,7 @@ const TABLES: Readonly<Record<string, readonly string[]>> = {
   incident: ['number', 'short_description', 'state', 'active'],
   sys_user: ['user_name', 'email'],
 }
+const TYPES: Readonly<Record<string, string>> = { sys_id: 'GUID', sys_created_on: 'glide_date_time', sys_updated_on: 'glide_date_time', sys_mod_count: 'integer', state: 'integer', active: 'boolean' }
 const DICTIONARY: Readonly<Record<string, readonly string[]>> = { sys_db_object: ['name', 'label', 'super_class'], sys_dictionary: ['name', 'element', 'internal_type', 'active'] }
 const AUDIT_COLUMNS = ['tablename', 'documentkey', 'fieldname', 'oldvalue', 'newvalue', 'user', 'reason']
 
@@ -37,6 +42,8 @@ const STAMPS = { sys_created_on: stamped(({ createdAtMs }) => createdAtMs), sys_
 export class ServicenowSimulator extends VendorSimulator {
   readonly #tables: Readonly<Record<string, readonly string[]>>
   readonly #extends: Readonly<Record<string, string>>
+  readonly #types: Readonly<Record<string, string>>
+  readonly #refused: ReadonlySet<string>
   readonly #hidden: (table: string, row: TextRow) => boolean
   readonly #noRows: boolean
   readonly #perHour: number | undefined
@@ -49,6 +56,8 @@ export class ServicenowSimulator extends VendorSimulator {
     super(ports, options)
     this.#tables = { ...(options.tables ?? TABLES), [AUDIT]: AUDIT_COLUMNS }
     this.#extends = options.extends ?? {}
+    this.#types = { ...TYPES, ...options.types }
+    this.#refused = new Set(options.refused)
     this.#hidden = options.hidden ?? (() => false)
     this.#noRows = options.invalidQueryReturnsNoRows === true
     this.#perHour = options.requestsPerHour
@@ -93,6 +102,7 @@ export class ServicenowSimulator extends VendorSimulator {
     if (!this.#window.take()) return this.rateLimited(undefined)
     const table = match[1]!
     if (this.#columns(table) === undefined) return this.#error(400, `Invalid table ${table}`, null)
+    if (this.#refused.has(table)) return this.#error(403, 'Insufficient rights to query records', 'Failed API level ACL Validation')
     if (match[2] === undefined) return this.#list(table, call)
     const version = this.records.find(table, match[2])
     if (version === undefined || version.deleted || this.#hidden(table, this.render(version) as TextRow)) return this.#error(404, 'No Record found', "Record doesn't exist or ACL restricts the record retrieval")
@@ -153,11 +163,17 @@ export class ServicenowSimulator extends VendorSimulator {
   }
 
   #sorted(table: string, query: EncodedQuery, offset: number, limit: number): Found {
-    const all = table in DICTIONARY ? this.#dictionary(table) : this.records.indexed(table).filter((version) => !version.deleted).map((version) => this.render(version) as TextRow)
+    if (table in DICTIONARY) return this.#found(this.#dictionary(table), query, offset, limit)
+    const all = this.records.indexed(table).filter((version) => !version.deleted).map((version) => this.render(version) as TextRow)
     const rows = all.filter((row) => matchesQuery(row, query))
     // What the query leaves equal, the database may return in any order.
     const shuffled = rows.map((row) => ({ row, at: this.random.next() })).toSorted((a, b) => a.at - b.at).map(({ row }) => row)
-    return { total: rows.length, rows: orderRows(shuffled, query).slice(offset, offset + limit) }
+    return this.#found(shuffled, query, offset, limit)
+  }
+
+  #found(all: readonly TextRow[], query: EncodedQuery, offset: number, limit: number): Found {
+    const rows = all.filter((row) => matchesQuery(row, query))
+    return { total: rows.length, rows: orderRows([...rows], query).slice(offset, offset + limit) }
   }
 
   #columns(table: string): readonly string[] | undefined {
@@ -167,11 +183,17 @@ export class ServicenowSimulator extends VendorSimulator {
   /** What the instance tells of itself: its tables, and the columns that each has of its own. */
   #dictionary(table: string): TextRow[] {
     const names = Object.keys(this.#tables)
-    if (table === 'sys_db_object') return names.map((name) => ({ sys_id: name, name, label: name, 'super_class.name': this.#extends[name] ?? '' }))
+    if (table === 'sys_db_object') return names.map((name) => ({ sys_id: name, name, label: name, ...this.#superClasses(name, 'super_class.') }))
     return names.flatMap((name) => ['', ...(this.#extends[name] === undefined ? SYSTEM_COLUMNS : []), ...this.#tables[name]!].map((element) => ({
       // The entry without an element is the table itself.
-      sys_id: `${name}.${element}`, name, element, internal_type: element === '' ? 'collection' : 'string', active: 'true',
+      sys_id: `${name}.${element}`, name, element, internal_type: element === '' ? 'collection' : this.#types[element] ?? 'string', active: 'true',
     })))
+  }
+
+  /** Dot-walked, as far as there are any; the next one is empty. */
+  #superClasses(name: string, path: string): TextRow {
+    const parent = this.#extends[name] ?? ''
+    return { [`${path}name`]: parent, ...(parent !== '' && this.#superClasses(parent, `${path}super_class.`)) }
   }
 
   /** Counts and links speak of what matches, whether the reader may see it or not. */
