@@ -56,8 +56,8 @@ async function simWorlds(cli: Cli, flags: SimFlags): Promise<number> {
 }
 
 async function vendorsNamed(text: string): Promise<string[]> {
-  const { VENDOR_STREAMS } = await import('../testing/simulation/vendors/streams.ts')
-  const known = [...new Set(VENDOR_STREAMS.map(({ vendor }) => vendor))]
+  const { NAMED_STREAMS, VENDOR_STREAMS } = await import('../testing/simulation/vendors/streams.ts')
+  const known = [...new Set([...VENDOR_STREAMS, ...NAMED_STREAMS].map(({ vendor }) => vendor))]
   const names = text.split(',').map((name) => name.trim())
   const unknown = names.find((name) => !known.includes(name))
   if (unknown !== undefined) throw new SyncError('ARGUMENT_INVALID', `There is no vendor "${unknown}". There are ${known.join(', ')}.`)

@@ -275,7 +275,7 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
     ],
     ['a missing checkpoint fails', "if (error.code === 'ENOENT') return null", ''],
   ]),
-  ...inFile('src/mcp/serve-mcp.ts', ['test/mcp/mcp.test.ts'], [
+  ...inFile('src/mcp/serve-mcp.ts', ['test/mcp/serve-mcp.test.ts'], [
     ['tools that write are offered', 'allowWrites || !writes', 'allowWrites || writes !== null'],
     ['errors show secrets', '${maskSecrets(error.message)}', '${error.message}'],
   ]),

@@ -392,6 +392,11 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
   ]),
   ...inFile('src/sources/odata/track-changes.ts', ['test/sources/odata/tracked.test.ts'], [
     [
+      'the first delta after a backfill lacks its deletions',
+      'if (isAnchored) return { changes, next: next === null ? resume',
+      'if (isAnchored) return { changes, resume, next: next === null ? null',
+    ],
+    [
       'a partial entity lands as it is',
       'if (isWhole) return changeOf(row, plan)',
       'if (row !== null) return changeOf(row, plan)',

@@ -26,3 +26,10 @@ test('N43 no promise is broken where pages of lists inside objects come from a c
   expect(report.failures.map(({ seed, kind, oracle, message }) => ({ seed, kind, oracle, message }))).toEqual([])
   expect(report.faultsByPlace['cached-nested-page']!['fetch nested answer']).toBeGreaterThan(SEEDS / 4)
 }, 3_600_000)
+
+test('no promise is broken in worlds of OData services', async () => {
+  const report = await simulateVendors({ seeds: Math.ceil(SEEDS / 4), vendors: ['odata'] })
+  expect(report.failures.map(({ seed, kind, oracle, message }) => ({ seed, kind, oracle, message }))).toEqual([])
+  const kinds = worldsOf({ vendors: ['odata'] }).map(({ stream, kind }) => `${stream.vendor} ${stream.name} ${kind}`)
+  expect(Object.keys(report.worldsByKind).toSorted()).toEqual(kinds.toSorted())
+}, 3_600_000)

@@ -12,28 +12,35 @@ import type { EntitySet } from './entity-set.ts'
  * backfill finds what was deleted meanwhile.
  *
  * The anchor is the second page of such a first reading: it begins before the backfill does, so that whatever is deleted
- * behind the backfill's back is in a delta. What is on the first page, the backfill reads itself.
+ * behind the backfill's back is in a delta. What is on the first page, the backfill reads itself. That reading is older than
+ * the cycle that ends it, so the cycle goes on with the delta link at its end before it is complete.
  */
 export function trackChanges(entitySet: EntitySet): Anchored<TokenState> {
   const execute = behind(token({
-    async read({ token: link }, context) {
+    async read({ token: position }, context) {
       const plan = await entitySet.plan(context)
+      const isAnchored = position?.startsWith(ANCHORED) === true
+      const link = isAnchored ? position.slice(ANCHORED.length) : position
       const { entities, next, resume } = await readPage(entitySet, plan, link, context)
       const changes: Change[] = []
       for (const entity of entities) {
         const change = await changeIn(entity, entitySet, plan, context)
         if (change !== null) changes.push(change)
       }
+      if (isAnchored) return { changes, next: next === null ? resume : ANCHORED + next }
       return { changes, next, resume }
     },
   }), LAG_MS)
   return Object.assign(execute, {
     anchor: async (context: SyncContext) => {
       const { next, resume } = await readPage(entitySet, await entitySet.plan(context), undefined, context)
-      return { cursor: next ?? resume }
+      return { cursor: next === null ? resume : ANCHORED + next }
     },
   })
 }
+
+/** Before the link to a page of the reading that the anchor began. */
+const ANCHORED = 'anchored '
 
 /** How long a change may take until the service tells it; nothing in the protocol says. */
 const LAG_MS = 30_000

@@ -73,7 +73,6 @@ test('what changes or is deleted behind the back of a backfill is in the delta, 
   })
   expect(Object.keys(await desk.rows())).toContain('1')
   await desk.stage.delta()
-  await desk.stage.delta()
   expect(await desk.rows()).toEqual(desk.truth())
 })
 

@@ -1,7 +1,7 @@
 import { describe, test } from 'vitest'
 import { describeSource } from '../../../src/testing/describe-source.ts'
 import { Stream } from '../../../src/testing/simulation/random.ts'
-import { VENDOR_STREAMS } from '../../../src/testing/simulation/vendors/streams.ts'
+import { NAMED_STREAMS, VENDOR_STREAMS } from '../../../src/testing/simulation/vendors/streams.ts'
 import type { VendorStream } from '../../../src/testing/simulation/vendors/vendor.ts'
 import { asFetch } from '../../../src/testing/simulators/index.ts'
 import { SkippingClock } from '../../../src/testing/skipping-clock.ts'
@@ -28,4 +28,6 @@ function openHarness(stream: VendorStream): SourceHarness {
   }
 }
 
-for (const stream of VENDOR_STREAMS) describeSource(`${stream.vendor} ${stream.name}`, () => openHarness(stream), { runner: { describe, test } })
+for (const stream of [...VENDOR_STREAMS, ...NAMED_STREAMS]) {
+  describeSource(`${stream.vendor} ${stream.name}`, () => openHarness(stream), { runner: { describe, test } })
+}

@@ -2,7 +2,7 @@ import type { Lag } from '../../simulators/kit/truth-table.ts'
 import type { Conditions } from '../fleet.ts'
 import { ANSWER_FAULT_KINDS, type FaultKind } from '../faults.ts'
 import { Stream } from '../random.ts'
-import { VENDOR_STREAMS } from './streams.ts'
+import { NAMED_STREAMS, VENDOR_STREAMS } from './streams.ts'
 import { VENDOR_WORLD_KINDS, type VendorConditions, type VendorStream, type VendorWorldKind } from './vendor.ts'
 
 export interface VendorWorldConfig extends Conditions, VendorConditions {
@@ -48,7 +48,7 @@ export const VENDOR_FAULT_KINDS: readonly FaultKind[] = [
 
 /** The worlds there are: each stream as what it can be read as. */
 export function worldsOf({ vendors, kinds }: VendorChoice): Array<{ stream: VendorStream; kind: VendorWorldKind }> {
-  const streams = VENDOR_STREAMS.filter(({ vendor }) => vendors === undefined || vendors.includes(vendor))
+  const streams = vendors === undefined ? VENDOR_STREAMS : [...VENDOR_STREAMS, ...NAMED_STREAMS].filter(({ vendor }) => vendors.includes(vendor))
   return streams.flatMap((stream) => VENDOR_WORLD_KINDS
     .filter((kind) => (kinds === undefined || kinds.includes(kind)) && (kind === 'replace' || 'delta' in stream.source({ pageSize: 1, lag: NO_LAG, limited: false })))
     .map((kind) => ({ stream, kind })))
