@@ -1,4 +1,4 @@
-import { SyncError, type Execute, type SchemaMode } from '../contract/index.ts'
+import { SyncError, type DeleteMode, type Execute, type SchemaMode } from '../contract/index.ts'
 import { retentionOf } from '../engine/history.ts'
 import type { DatabasePlan, Limits, PacerPlan, PairPlan, SyncPlan } from '../engine/sync-plan.ts'
 import { backfillNameOf, DEFAULT_LIMITS, DEFAULT_SWEEP } from '../engine/sync-plan.ts'
@@ -42,9 +42,15 @@ export interface DatabaseOptions {
    * the log, which the feed needs.
    */
   history?: { keepDays: number } | false
+  /**
+   * What a delete does to its row. `hard` (the default): the row is removed from the table. `soft`: it stays with the values of its
+   * last version, and `_deleted_at` says when it was deleted.
+   */
+  deletes?: DeleteMode
 }
 
 const SCHEMA_MODES: readonly SchemaMode[] = ['evolve', 'freeze', 'quarantine']
+const DELETE_MODES: readonly DeleteMode[] = ['hard', 'soft']
 
 /** At most `allowedRequests` in any `intervalMs`, evenly spaced, divided among the syncs that use it. */
 export interface PacerOptions {
@@ -87,7 +93,7 @@ export interface PlanDefaults {
 /** A worker as plain JSON. */
 export interface Manifest {
   readonly name: string | null
-  readonly databases: readonly { readonly name: string; readonly schema: 'standard' | 'json' | null; readonly resourceType?: string; readonly historyDays?: number }[]
+  readonly databases: readonly { readonly name: string; readonly schema: 'standard' | 'json' | null; readonly resourceType?: string; readonly historyDays?: number; readonly deletes?: DeleteMode }[]
   readonly pacers: readonly PacerPlan[]
   readonly syncs: readonly ManifestSync[]
   /** Absent when there is none. */
@@ -151,7 +157,7 @@ export class Worker {
   database(name: string, options: DatabaseOptions = {}): DatabaseHandle {
     checkDatabaseName(name)
     this.#checkFree('database', name)
-    refuseUnknown('SCHEMA_INVALID', `Database "${name}"`, options, ['schema', 'resourceType', 'schemaChanges', 'key', 'history'])
+    refuseUnknown('SCHEMA_INVALID', `Database "${name}"`, options, ['schema', 'resourceType', 'schemaChanges', 'key', 'history', 'deletes'])
     if (options.resourceType !== undefined) checkName('resource type', options.resourceType)
     if (options.key !== undefined) checkKey(name, options.key)
     const { schema, schemaChanges } = schemaOptions(name, options)
@@ -160,7 +166,8 @@ export class Worker {
     const validate = options.key === undefined ? compiled?.validate : withKey(options.key, compiled?.validate)
     const shape = shapeOfSchema(schema, options.key)
     const historyDays = historyDaysOf(name, options.history)
-    const plan: DatabasePlan = { name, ...(historyDays !== null && { historyDays }), ...(validate !== undefined && { validate }), ...(shape !== undefined && { shape }), ...(schemaChanges !== undefined && { schemaChanges }) }
+    const deletes = deletesOf(name, options.deletes)
+    const plan: DatabasePlan = { name, ...(historyDays !== null && { historyDays }), ...(deletes === 'soft' && { deletes }), ...(validate !== undefined && { validate }), ...(shape !== undefined && { shape }), ...(schemaChanges !== undefined && { schemaChanges }) }
     this.#databases.set(name, { handle, plan, schema: compiled?.kind ?? null, declared: schema, resourceType: options.resourceType })
     this.#take('database', name)
     return handle
@@ -232,7 +239,7 @@ export class Worker {
     return {
       name: this.name ?? null,
       databases: [...this.#databases.values()].map(({ handle, plan, schema, resourceType }) => ({
-        name: handle.name, schema, ...(resourceType !== undefined && { resourceType }), ...(typeof plan.historyDays === 'number' && { historyDays: plan.historyDays }),
+        name: handle.name, schema, ...(resourceType !== undefined && { resourceType }), ...(typeof plan.historyDays === 'number' && { historyDays: plan.historyDays }), ...(plan.deletes !== undefined && { deletes: plan.deletes }),
       })),
       pacers: [...this.#pacers.keys()].map((name) => this.#pacerPlan(name)),
       syncs: [...this.#syncs.values()].map((sync) => ({
@@ -392,6 +399,11 @@ function historyDaysOf(database: string, history: DatabaseOptions['history']): n
     throw new SyncError('SCHEMA_INVALID', `Database "${database}": history.keepDays is ${shown(history.keepDays)}; it is a whole number from 1 up.`)
   }
   return history.keepDays
+}
+
+function deletesOf(database: string, deletes: DatabaseOptions['deletes'] = 'hard'): DeleteMode {
+  if (DELETE_MODES.includes(deletes)) return deletes
+  throw new SyncError('SCHEMA_INVALID', `Database "${database}": \`deletes\` is ${shown(deletes)}; it is 'hard' or 'soft'.`)
 }
 
 export function isWorker(value: unknown): value is WorkerLike {

@@ -65,6 +65,7 @@ export const ERROR_CODES = {
   STORE_NEWER: entry('fix', 'environment', 'This store was written by a newer tidemark. Upgrade; nothing was changed.'),
   STORE_OLDER: entry('fix', 'environment', 'This store was written before 0.1.0, when states were not sealed. Move it away, or give another store, and run: everything is read again. Nothing was changed; its rows can still be queried with SQL.'),
   STORE_FOREIGN: entry('fix', 'environment', 'Something that is not of tidemark stands where its tables or views belong. Give it another store or rename the database.'),
+  STORE_UNSUPPORTED: entry('fix', 'environment', 'A setting asks for what this store cannot do. Change the setting, or use another store.'),
   STORE_FAILED: entry('bug', 'environment', 'The database refused a statement that should work. Please report it.'),
   COMMIT_UNKNOWN: entry('retry', 'environment', 'The connection broke during COMMIT. The next run reads back what was landed.'),
   // Restate

@@ -23,6 +23,7 @@ export type { Signal, SyncDirectory } from './store/syncs.ts'
 export type { TenantDirectory } from './store/tenants.ts'
 export type { WebhookStore } from './store/webhooks.ts'
 export type { SchemaStore } from './store/schemas.ts'
+export type { DeleteMode } from './deletes.ts'
 export type {
   ColumnChange, SchemaChangeRequest, SchemaChangeState, SchemaColumn, SchemaDrift, SchemaInfo, SchemaMode, SchemaPhase, SchemaStep, WaitingMember,
 } from './schema.ts'

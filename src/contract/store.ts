@@ -13,6 +13,7 @@ import type { CursorSecretStore } from './store/cursor-secrets.ts'
 import type { ConsumerStore } from './store/consumers.ts'
 import type { WebhookStore } from './store/webhooks.ts'
 import type { InboundStore } from './store/inbound.ts'
+import type { DeleteMode } from './deletes.ts'
 import type { SchemaMode } from './schema.ts'
 import type { SchemaStore } from './store/schemas.ts'
 import type { CommitShape } from './table-shape.ts'
@@ -146,6 +147,8 @@ export interface Commit {
   readonly shapes?: readonly CommitShape[]
   /** Days by database for which replaced versions and deletions are kept at least, however short the log is; null for as long as the log. */
   readonly historyDays?: Readonly<Record<string, number | null>>
+  /** By database, what a delete does to its row from this commit on; as before where it is not given. See Kernel.keepsDeleted. */
+  readonly deletes?: Readonly<Record<string, DeleteMode>>
   /**
    * The tenant's sequence known before this page was asked for. A row another sync wrote later than that was written
    * while the page was being read, so the two cannot be ordered by reading time.
@@ -349,7 +352,10 @@ export interface DatabaseInfo {
   readonly table: string
   readonly history: string
   readonly columns: readonly Column[]
+  /** Live rows. */
   readonly rows: number
+  /** The table may also have rows that are deleted: live are those whose `_deleted_at` is null. */
+  readonly hasDeleted?: true
 }
 
 export type StopReason =

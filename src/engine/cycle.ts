@@ -18,7 +18,7 @@ import { Pacer } from './pacer.ts'
 import { PageReader, type Reading, type ReadPage } from './page-reader.ts'
 import { cycleDelayMs, waitHintMs } from './retry.ts'
 import { StoreDoor } from './store-door.ts'
-import { ABSENT_LOOKUPS_MAX, listingsOf, ownersOf, schemasIn, type SyncPlan } from './sync-plan.ts'
+import { ABSENT_LOOKUPS_MAX, checkDeletes, deletesIn, listingsOf, ownersOf, schemasIn, type SyncPlan } from './sync-plan.ts'
 import { noCounts, Tally } from './tally.ts'
 import { CycleTidemark, hasBackfill, type PageTimes } from './tidemark.ts'
 
@@ -107,6 +107,7 @@ class Cycle {
       const pacer = new Pacer(ports, this.#stopping.signal, pacers, (request) => this.#door.call(() => store.takeSlots({ worker, ...request })))
       this.#reader = new PageReader(this.#plan, this.#options, pacer, pauses, keeping, this.#stopping.signal, this.#tally, this.#trace)
       this.#lookups = new Lookups(this.#plan, this.#reader, this.#log)
+      checkDeletes(this.#plan, store)
       const inflight = await this.#begin(this.#options.fresh === true || this.#isOutdated())
       this.#late = await LateRows.of(this.#plan, this.#door)
       stopReason = await this.#readPages(inflight)
@@ -380,6 +381,7 @@ class Cycle {
       upstreamToleranceMs: this.#plan.upstreamToleranceMs,
       ...(this.#plan.mode === 'replace' && { listing: this.#listingOf(checked) }),
       ...(text !== null && { drift: text }),
+      ...deletesIn(this.#plan),
       ...schemasIn(this.#plan),
     }
   }

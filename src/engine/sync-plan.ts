@@ -1,4 +1,4 @@
-import type { Commit, Execute, JsonObject, Lookup, Mode, SchemaMode, SyncContext, TableShape } from '../contract/index.ts'
+import { SyncError, type Commit, type DeleteMode, type Execute, type JsonObject, type Lookup, type Mode, type SchemaMode, type Store, type SyncContext, type TableShape } from '../contract/index.ts'
 
 /** A sync as the engine runs it: everything declared has become a value, nothing is looked up by name any more. */
 export interface SyncPlan {
@@ -46,6 +46,8 @@ export interface DatabasePlan {
   readonly owner?: string
   /** See Commit.historyDays; null for as long as the log. */
   readonly historyDays?: number | null
+  /** What a delete does to its row; `hard` when absent. */
+  readonly deletes?: DeleteMode
   /** Null when the record fits, else what does not. Absent without a schema. */
   readonly validate?: (record: JsonObject) => string | null | Promise<string | null>
   /** The types of the columns as they are declared. */
@@ -58,6 +60,18 @@ export interface DatabasePlan {
 export function schemasIn({ databases }: SyncPlan): Pick<Commit, 'schemas'> {
   const modes = databases.flatMap(({ name, schemaChanges }) => (schemaChanges === undefined || schemaChanges === 'evolve' ? [] : [[name, schemaChanges] as const]))
   return modes.length === 0 ? {} : { schemas: Object.fromEntries(modes) }
+}
+
+/** What a commit says of how rows are deleted: of every database, since a setting that is gone means the default again. */
+export function deletesIn({ databases }: SyncPlan): Pick<Commit, 'deletes'> {
+  return { deletes: Object.fromEntries(databases.map(({ name, deletes = 'hard' }) => [name, deletes])) }
+}
+
+/** A store that cannot keep deleted rows would remove them, and say nothing. */
+export function checkDeletes({ databases, sync }: SyncPlan, store: Pick<Store, 'keepsDeleted'>): void {
+  const soft = databases.find(({ deletes }) => deletes === 'soft')
+  if (soft === undefined || store.keepsDeleted === true) return
+  throw new SyncError('STORE_UNSUPPORTED', `${sync}: database "${soft.name}" has \`deletes: 'soft'\`, and this store does not keep deleted rows. Use \`deletes: 'hard'\`, or another store.`)
 }
 
 export interface PacerPlan {

@@ -19,7 +19,7 @@ export function sealStore(store: Store, ring: KeyRing, random: RandomBytes): Sto
     store, keys, states: new States(store, keys, random), withNewestKey: (write) => withNewestKey(keys, write), sealOther: (other) => sealStore(other, ring, random),
   }
   const methods = Object.entries(SEAL_RULES).map(([method, rule]) => [method, rule === 'plain' ? passOn(store, method) : rule(sealing)])
-  return { ...(Object.fromEntries(methods) as Pick<Store, MethodOf<Store>>), tenant: store.tenant, isReplica: store.isReplica === true }
+  return { ...(Object.fromEntries(methods) as Pick<Store, MethodOf<Store>>), tenant: store.tenant, isReplica: store.isReplica === true, ...(store.keepsDeleted === true && { keepsDeleted: true as const }) }
 }
 
 export interface Sealing {

@@ -7,7 +7,7 @@ export { isSyncError, SyncError } from '../contract/index.ts'
 export type {
   Acquired, AcquireRequest, Action, ApiKey, ApiKeyStore, AsOf, AuditEntry, AuditLog, BackfillNeed, BeginRequest, Begun, ChangesQuery, Checkpoint, Column,
   ColumnKind, Commit, CommitOutcome, Compacted, CompactRequest, Consumer, ConsumerName, ConsumerStore, CursorSecret, CursorSecretOffer, CursorSecretStore,
-  CycleRecord, CycleReport, DatabaseInfo, DataKeyStore, Delivery, DeliveryNote, Ear, Erased, ErrorCode, FeedEntry, FeedPage, FeedQuery, Held, InboundClaim,
+  CycleRecord, CycleReport, DatabaseInfo, DataKeyStore, DeleteMode, Delivery, DeliveryNote, Ear, Erased, ErrorCode, FeedEntry, FeedPage, FeedQuery, Held, InboundClaim,
   InboundMessage, InboundStore, Inflight, JsonObject, JsonValue, Kernel, KeptMessage, Landing, LandingCounts, LastError, Lease, Listening, Listing, LogEntry,
   Mode, Move, Occupied, Outline, PacingStore, Pause, PauseRequest, Pauses, Quarantine, Quarantined, QuarantineEntry, Row, SealedText, Signal, SlotRequest,
   Slots, Standing, Standings, StandingsQuery, StateText, StopReason, Store, Sweep, SyncDirectory, SyncErrorOptions, SyncRef, TenantDirectory, Trail,
@@ -45,6 +45,8 @@ export { queryTooLong } from './kit/query-too-long.ts'
 export { mergeColumns, nameColumn, quoteName, quoteText } from './kit/columns.ts'
 export type { ColumnDialect, ColumnType, TableColumn } from './kit/tables/column.ts'
 export { RecordDecoder } from './kit/tables/decode-record.ts'
+export { hasDeleted, liveRows, withDeletes } from './kit/tables/delete-state.ts'
+export type { DeleteState } from './kit/tables/delete-state.ts'
 export { RecordEncoder } from './kit/tables/encode-record.ts'
 export type { ColumnValue, EncodedRecord } from './kit/tables/encode-record.ts'
 export { growColumns } from './kit/tables/grow-columns.ts'

@@ -1,11 +1,13 @@
 import { storeCases } from './store-cases/index.ts'
-import type { StoreCase, StoreHarness, StoreSupport } from './store-cases/harness.ts'
+import type { StoreCase, StoreHarness } from './store-cases/harness.ts'
 
 export interface DescribeStoreOptions {
   /** Where to register; else the globals of Vitest or Jest, else `node:test`. */
   readonly runner?: TestRunner
   /** Milliseconds for one case. */
   readonly timeoutMs?: number
+  /** Whether to register a case; all when absent. */
+  only?(storeCase: StoreCase): boolean
 }
 
 /** What Vitest, Jest and node:test have in common. */
@@ -26,7 +28,7 @@ export interface TestRunner {
 export function describeStore(name: string, open: () => Promise<StoreHarness>, options: DescribeStoreOptions = {}): void {
   const { describe, test } = options.runner ?? findRunner()
   describe(`${name} store`, () => {
-    for (const storeCase of storeCases) {
+    for (const storeCase of storeCases.filter((storeCase) => options.only?.(storeCase) !== false)) {
       test(storeCase.name, async (context) => {
         const reason = await runStoreCase(storeCase, open)
         if (reason !== null) skip(context, `${storeCase.name}: ${reason}`)
@@ -45,7 +47,8 @@ export async function runStoreCase(storeCase: StoreCase, open: () => Promise<Sto
   }
   try {
     const harness = await openAnother()
-    if (storeCase.needs !== undefined && harness.supports?.[storeCase.needs] === undefined) return MISSING[storeCase.needs]
+    const { needs } = storeCase
+    if (needs !== undefined && !hasWhat(needs, harness)) return MISSING[needs]
     await storeCase.run(harness, openAnother)
     return null
   } finally {
@@ -53,7 +56,15 @@ export async function runStoreCase(storeCase: StoreCase, open: () => Promise<Sto
   }
 }
 
-const MISSING: Record<keyof StoreSupport, string> = {
+type Need = NonNullable<StoreCase['needs']>
+
+function hasWhat(needs: Need, { store, supports }: StoreHarness): boolean {
+  // Kept rows can only be seen in their table.
+  return needs === 'keepsDeleted' ? store.keepsDeleted === true && supports?.select !== undefined : supports?.[needs] !== undefined
+}
+
+const MISSING: Record<Need, string> = {
+  keepsDeleted: 'the store does not say `keepsDeleted`, or the harness offers no `supports.select`',
   ownClock: 'the harness does not say `supports.ownClock`',
   tells: 'the harness does not say `supports.tells`',
   select: 'the harness offers no `supports.select`',

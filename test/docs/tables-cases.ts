@@ -18,7 +18,7 @@ export function describeTablesGuide(open: () => Promise<{ store: Store; location
     await sync.cycle([customer('1', 'eve')], { at: Date.UTC(2026, 10, 2) })
     await sync.cycle([remove('2', { database })], { at: Date.UTC(2026, 10, 3) })
 
-    const [asOf, dimension] = blocksOf(PAGE).filter(({ language }) => language === 'sql').map(({ text }) => text)
+    const [, , asOf, dimension] = blocksOf(PAGE).filter(({ language }) => language === 'sql').map(({ text }) => text)
     const [command] = blocksOf(PAGE).flatMap(commandsIn).filter(([verb]) => verb === 'query')
     const select = async (sql: string, at?: number) => (await selectFrom(location, sql, { limit: 0, tenant: 'default', asOf: at })).rows
     const then = [['ada', 'ada@example.com'], ['bob', 'bob@example.com']]
@@ -30,5 +30,21 @@ export function describeTablesGuide(open: () => Promise<{ store: Store; location
       ['1', 'eve', expect.stringContaining('2026-11-02'), null, 1],
       ['2', 'bob', expect.stringContaining('2026-10-01'), expect.stringContaining('2026-11-03'), 0],
     ])
+  })
+
+  test(`${PAGE}: with soft deletes, a query leaves deleted rows out, and another one follows them`, async () => {
+    const { store, location } = await open()
+    const sync = await SyncDriver.take(store)
+    const customer = (key: string, name: string) => upsert(key, { name, email: `${name}@example.com` }, { database })
+    const deletes = { [database]: 'soft' } as const
+    // The query follows the table from sequence 1200 on.
+    await sync.cycle([customer('1', 'ada'), customer('2', 'bob')], { deletes })
+    await sync.cycle(Array.from({ length: 1_198 }, (_, n) => upsert(String(n), { n })))
+    await sync.cycle([remove('2', { database })])
+    const [live, changed] = blocksOf(PAGE).filter(({ language }) => language === 'sql').map(({ text }) => text)
+    const select = async (sql: string) => (await selectFrom(location, sql, { limit: 0, tenant: 'default' })).rows
+    expect(await select(live!)).toEqual([['ada', 'ada@example.com']])
+    expect((await select(changed!)).map(([key, name, isDeleted]) => [key, name, Boolean(isDeleted)])).toEqual([['2', 'bob', true]])
+    expect(await select(`select count(*) from ${database}`)).toEqual([[2]])
   })
 }

@@ -158,7 +158,7 @@ export const STORE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/sqlite/history.ts', SQLITE, [
     [
       'a commit whose rows are current leaves the directory',
-      'and not exists (select 1 from ${name} where _sequence between ?2 and last_sequence)',
+      'and not exists (select 1 from ${live} where _sequence between ?2 and last_sequence)',
       '',
     ],
     ['versions after the bound are removed', '_until_sequence <= ? returning', '_until_sequence <= ? + 1 returning'],
@@ -179,8 +179,8 @@ export const STORE_BUGS: readonly PlantedBug[] = [
     ['a deletion is left out', 'if (!chunk.live) parts.push(readDeletions(session, chunk, tables))', ''],
     [
       'a replaced version is left out',
-      'chunk.live ? [table.name] : [table.name, table.history]',
-      '[table.name]',
+      'chunk.live ? [table.live] : [table.live, table.history]',
+      '[table.live]',
     ],
     ['an update is called a creation', "created === sequence ? 'created' : 'updated'", "'created'"],
   ]),
@@ -315,8 +315,8 @@ export const STORE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/postgres/rows.ts', POSTGRES, [
     [
       'the history is written after the row',
-      '  keepHistory(transaction, table, writes, facts.committedAt)\n  const sets',
-      '  void Promise.resolve().then(() => keepHistory(transaction, table, writes, facts.committedAt))\n  const sets',
+      '  keepHistory(transaction, table, places.map((at) => upserts[at]!.write), facts.committedAt)\n',
+      '  void Promise.resolve().then(() => keepHistory(transaction, table, places.map((at) => upserts[at]!.write), facts.committedAt))\n',
     ],
     [
       'an update loses what its columns cannot hold',

@@ -299,8 +299,8 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'the history of a key lacks its replaced versions',
-      '[table.history, table.name].flatMap',
-      '[table.name].flatMap',
+      '[table.history, table.live].flatMap',
+      '[table.live].flatMap',
       VALUES,
     ],
   ]),
@@ -438,8 +438,8 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/postgres/log.ts', POSTGRES, [
     [
       'a replaced version is left out',
-      '(live ? [table.name] : [table.name, table.history])',
-      '[table.name]',
+      '(live ? [table.live] : [table.live, table.history])',
+      '[table.live]',
       VALUES_PG,
       'booleans',
     ],

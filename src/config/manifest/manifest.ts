@@ -3,7 +3,7 @@ import { Ajv } from 'ajv'
 import { readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { isMap, isScalar, LineCounter, parseDocument, type Document, type Node } from 'yaml'
-import { isSyncError, SyncError, type SchemaMode } from '../../contract/index.ts'
+import { isSyncError, SyncError, type DeleteMode, type SchemaMode } from '../../contract/index.ts'
 import { noteLookup } from '../../redaction/known-secrets.ts'
 import { didYouMean } from '../closest.ts'
 import { shown } from '../names.ts'
@@ -33,6 +33,7 @@ export interface ManifestStream {
   readonly schema?: JsonSchema | SchemaMode
   readonly schema_changes?: SchemaMode
   readonly history?: { readonly keep_days: number } | false
+  readonly deletes?: DeleteMode
   readonly state_handling?: 'platform_registry'
   readonly safety_window?: string
   readonly mode?: 'incremental' | 'full_refresh'
@@ -68,7 +69,7 @@ export function readManifest(path: string, shownFile: string, environment: Envir
   return new ManifestText(path, shownFile).check(environment)
 }
 
-function declare(worker: Worker, { id, schema, schema_changes: schemaChanges, history, schedule, backfill_schedule: backfillSchedule, mode, safety_window: safetyWindow }: ManifestStream, source: OpenedStream): void {
+function declare(worker: Worker, { id, schema, schema_changes: schemaChanges, history, deletes, schedule, backfill_schedule: backfillSchedule, mode, safety_window: safetyWindow }: ManifestStream, source: OpenedStream): void {
   // Read whole each time, it would do none of this, and nobody would notice.
   const isWhole = 'execute' in source && source.mode === 'replace'
   if (isWhole && mode === 'incremental') throw new SyncError('SYNC_INVALID', 'it cannot be incremental, for nothing says how its changes are followed; name its `cursor`')
@@ -76,7 +77,7 @@ function declare(worker: Worker, { id, schema, schema_changes: schemaChanges, hi
   if ('execute' in source && mode === 'full_refresh' && !isWhole) throw new SyncError('SYNC_INVALID', 'it cannot be read whole each time, for this source only tells what is new')
   if ('execute' in source && backfillSchedule !== undefined) throw new SyncError('SYNC_INVALID', 'it has no backfill of its own; `schedule` says when it is read')
   const kept = history === undefined ? {} : { history: history === false ? (false as const) : { keepDays: history.keep_days } }
-  const database = worker.database(id, { ...(schema !== undefined && { schema }), ...(schemaChanges !== undefined && { schemaChanges }), ...kept })
+  const database = worker.database(id, { ...(schema !== undefined && { schema }), ...(schemaChanges !== undefined && { schemaChanges }), ...kept, ...(deletes !== undefined && { deletes }) })
   const shared = { database, ...(schedule !== undefined && { schedule }) }
   if ('execute' in source) worker.sync(id, { ...shared, ...source })
   else worker.track(id, { ...shared, source, ...(backfillSchedule !== undefined && { backfillSchedule }) })

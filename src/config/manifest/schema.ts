@@ -29,6 +29,10 @@ const STREAM = {
       description: 'How many days replaced and deleted versions are kept at least, however short the log is. As long as the log unless given, and with false.',
       anyOf: [{ const: false }, { type: 'object', required: ['keep_days'], additionalProperties: false, properties: { keep_days: { type: 'integer', minimum: 1 } } }],
     },
+    deletes: {
+      enum: ['hard', 'soft'],
+      description: 'What a delete does to its row. hard: the row is removed from the table. soft: it stays with the values of its last version, and `_deleted_at` says when it was deleted.',
+    },
     state_handling: { const: 'platform_registry', description: 'Where the position is kept: in the registry of the store, and nowhere else. A manifest never holds one.' },
     safety_window: { type: 'string', pattern: '^P(?:\\d+D)?(?:T(?:\\d+H)?(?:\\d+M)?(?:\\d+(?:\\.\\d+)?S)?)?(?<![PT])$', description: 'How much every cycle reads again, as an ISO 8601 duration such as PT5M.' },
     mode: { enum: ['incremental', 'full_refresh'], description: 'incremental where there is a cursor, unless given.' },

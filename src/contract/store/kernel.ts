@@ -10,6 +10,11 @@ export interface Kernel {
   readonly tenant: string
   /** Set when the database is a copy that follows another, perhaps a little behind: it can be read, and what would write is refused (STORE_READONLY). */
   readonly isReplica?: boolean
+  /**
+   * The store can keep deleted rows in their tables, with `_deleted_at`: it follows Commit.deletes. A sync whose databases ask for
+   * that does not run on a store without it. Nothing but the tables themselves shows such rows.
+   */
+  readonly keepsDeleted?: true
   /** The same database, for another tenant. Shares connections; close only the store that was opened. */
   forTenant(tenant: string): Store
   close(): Promise<void>

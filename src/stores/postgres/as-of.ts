@@ -1,11 +1,12 @@
 import { checkAsOf, isoTime, readsThePresent } from '../kit/as-of.ts'
 import { quoteName } from '../kit/columns.ts'
+import { liveRows, type DeleteState } from '../kit/tables/delete-state.ts'
 import { nameChains, type NameChain } from './name-chains.ts'
 
 /** Runs one statement of ours and gives its rows. */
 export type RowsQuery = (sql: string, ...parameters: unknown[]) => Promise<readonly Record<string, unknown>[]>
 
-interface AsOfTable {
+interface AsOfTable extends DeleteState {
   readonly schema: string
   readonly name: string
   readonly history: string
@@ -47,11 +48,11 @@ function withTables(statement: string, expressions: readonly string[]): string {
   return `with ${expressions.join(', ')} ${isWith ? 'select * from ' : ''}(${statement}\n)${isWith ? ' as answer' : ''}`
 }
 
-function expressionsOf({ schema, name, history, columns }: AsOfTable, at: string): string[] {
+function expressionsOf({ schema, name, history, columns, ...state }: AsOfTable, at: string): string[] {
   const listed = columns.map((column) => quoteName(column.name)).join(', ')
   const [current, past] = [name, history].map((relation) => `${quoteName(schema)}.${quoteName(relation)}`)
   return [
-    `${quoteName(name)} as not materialized (select ${listed} from ${current} where _synced_at <= ${at}
+    `${quoteName(name)} as not materialized (select ${listed} from ${liveRows(current!, state)} l where _synced_at <= ${at}
      union all select ${listed} from ${past} where _synced_at <= ${at} and _until_at > ${at})`,
     `${quoteName(history)} as not materialized (select * from ${past} where _until_at <= ${at})`,
   ]
@@ -61,13 +62,13 @@ function expressionsOf({ schema, name, history, columns }: AsOfTable, at: string
 async function readTables(query: RowsQuery, names: readonly string[]): Promise<AsOfTable[]> {
   // Columns of the user's own have no past.
   const rows = await query(
-    `select n.nspname::text as schema, c.relname::text as name, h.relname::text as history, d.history_floor_at::float8 as "keptFrom", json_agg(json_build_object('name', a.attname,
+    `select n.nspname::text as schema, c.relname::text as name, h.relname::text as history, d.history_floor_at::float8 as "keptFrom", d.deletes, d.purged_to as "purgedTo", json_agg(json_build_object('name', a.attname,
        'type', format_type(a.atttypid, a.atttypmod)) order by a.attnum)::text as columns
      from tidemark.databases d join pg_class c on c.oid = to_regclass(d.table_name) join pg_class h on h.oid = to_regclass(d.history_name)
      join pg_namespace n on n.oid = c.relnamespace join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
      where d.tenant_id = current_setting('tidemark.tenant') and (c.relname = any($1::text[]) or h.relname = any($1::text[]))
        and exists (select from pg_attribute o where o.attrelid = h.oid and o.attname = a.attname and not o.attisdropped)
-     group by n.nspname, c.relname, h.relname, d.history_floor_at`, names,
+     group by n.nspname, c.relname, h.relname, d.history_floor_at, d.deletes, d.purged_to`, names,
   )
   return rows.map((row) => ({ ...row, columns: JSON.parse(row['columns'] as string) as AsOfTable['columns'] } as AsOfTable))
 }

@@ -9,8 +9,9 @@ import { sealingKeyOf } from '../kit/sealed-texts.ts'
 import { toCheckpoint, toInflight, type RegistryEntry } from '../kit/registry-rows.ts'
 import { withoutNul } from '../kit/without-nul.ts'
 import { bigintArray, textArray } from './arrays.ts'
-import { rollback, TABLE_MISSING, type RememberedTable, type Rollback, type Session, type Transaction } from './connection.ts'
+import { COLUMN_MISSING, rollback, TABLE_MISSING, type RememberedTable, type Rollback, type Session, type Transaction } from './connection.ts'
 import { logged, writeCommits } from './commits.ts'
+import { readDeletes, setDeletes, type DeleteSetting } from './deletes.ts'
 import { sqlStateOf } from './failures.ts'
 import { insertMany } from './insert-many.ts'
 import { tell } from './listen.ts'
@@ -27,8 +28,8 @@ export async function commit(session: Session, commit: Commit): Promise<CommitOu
   try {
     return await tryCommit(session, commit)
   } catch (error) {
-    // A table that this process remembers may have been dropped, by an erasure, since.
-    if (isTableMissing(error) && session.connection.forgetTables(session.tenant)) return tryCommit(session, commit)
+    // A table that this process remembers may have been dropped, by an erasure, since; one of its name may have other columns.
+    if (isTableOther(error) && session.connection.forgetTables(session.tenant)) return tryCommit(session, commit)
     if (isKeyRefused(error) && (await liftKeys(session, commit))) return tryCommit(session, commit)
     throw error
   }
@@ -56,8 +57,8 @@ function isKeyRefused(error: unknown): boolean {
   return state === NOT_NULL_VIOLATION || (state === UNIQUE_VIOLATION && constraint.startsWith(KEY_CONSTRAINT))
 }
 
-function isTableMissing(error: unknown): boolean {
-  return error instanceof SyncError && (error.cause as { code?: unknown } | undefined)?.code === TABLE_MISSING
+function isTableOther(error: unknown): boolean {
+  return error instanceof SyncError && [TABLE_MISSING, COLUMN_MISSING].includes(sqlStateOf(error.cause) ?? '')
 }
 
 function tryCommit(session: Session, commit: Commit): Promise<CommitOutcome> {
@@ -70,22 +71,22 @@ function tryCommit(session: Session, commit: Commit): Promise<CommitOutcome> {
     // Rows are found and changed by their keys, whatever a planner without statistics takes the tables for.
     transaction.send('set local enable_hashjoin = off; set local enable_mergejoin = off')
     // Sent together and answered in this order: all that follows the two locks sees what their last holders committed.
-    const [tenant, entry, owners, known, early, waiting, replaced] = await Promise.all([
+    const [tenant, entry, owners, known, early, waiting, settings, replaced] = await Promise.all([
       lockTenant(transaction), heldEntry(transaction, commit.lease), readOwners(transaction), readTables(transaction, names),
-      lookUp(transaction, commit, guessed), isWaiting(transaction, commit.lease.ref),
+      lookUp(transaction, commit, guessed), isWaiting(transaction, commit.lease.ref), readDeletes(transaction, commit.deletes ?? {}),
       checkSealingKey(transaction, null, sealingKeyOf(commit.move)).then(() => null, (error: unknown) => error as Error),
     ])
     if (entry === null) return rollback<CommitOutcome>({ kind: 'fenced' })
     if (!isExpected(entry, commit)) return rollback<CommitOutcome>({ kind: 'conflict', checkpoint: toCheckpoint(entry) })
     if (replaced !== null) throw replaced
-    const isStale = names.some((name) => known.get(name)?.name !== guessed.get(name)?.name || known.get(name)?.id !== guessed.get(name)?.id)
+    const isStale = names.some((name) => known.get(name)?.live !== guessed.get(name)?.live || known.get(name)?.id !== guessed.get(name)?.id)
     const rows = isStale ? await lookUp(transaction, commit, known) : early
     for (const name of names) {
       const table = known.get(name)
       if (table === undefined) remembered.delete(name)
-      else remembered.set(name, { id: table.id, name: table.name, pages: rows.kinds.get(name) ?? 'mixed' })
+      else remembered.set(name, { id: table.id, name: table.name, live: table.live, pages: rows.kinds.get(name) ?? 'mixed' })
     }
-    return land(transaction, commit, { entry, backfill, tenant, owners, known, rows, waiting })
+    return land(transaction, commit, { entry, backfill, tenant, owners, known, rows, waiting, settings })
   })
 }
 
@@ -133,9 +134,10 @@ interface Standing {
   readonly rows: FoundRows
   /** The sync has records in quarantine. */
   readonly waiting: boolean
+  readonly settings: readonly DeleteSetting[]
 }
 
-async function land(transaction: Transaction, commit: Commit, { entry, backfill, tenant, owners, known, rows, waiting }: Standing): Promise<CommitOutcome | Rollback<CommitOutcome>> {
+async function land(transaction: Transaction, commit: Commit, { entry, backfill, tenant, owners, known, rows, waiting, settings }: Standing): Promise<CommitOutcome | Rollback<CommitOutcome>> {
   // What is replayed belongs to no cycle: one that is unfinished has not seen it.
   const inflight = commit.move.kind === 'replay' ? null : toInflight(entry)
   const sweeps = inflight?.mode === 'replace'
@@ -167,11 +169,13 @@ async function land(transaction: Transaction, commit: Commit, { entry, backfill,
   const tables = await ensureTables(transaction, known, columnsOf(commit))
   const shapeDrift = await applyShapes(transaction, tables, commit, tenant.sequence + 1)
   setHistoryDays(transaction, commit.historyDays ?? {}, tables)
+  const created = [...tables.keys()].flatMap((database) => (!known.has(database) && commit.deletes?.[database] === 'soft' ? [{ database, wanted: 'soft' as const }] : []))
+  const hindered = await setDeletes(transaction, [...settings, ...created], tables)
   const ownerIn = (database: string): number => others.get(database) ?? owner
 
   // From here on statements are mostly only sent; whatever one of them meets, COMMIT is not reached.
   const notes = new DriftNotes(commit.schemas, commit.at)
-  await writeRows(transaction, plan, tables, { notes, writer: entry.sync_id, committedAt, ownerIn, find: rows.find })
+  await writeRows(transaction, plan, tables, { notes, writer: entry.sync_id, committedAt, ownerIn, hindered, find: rows.find })
   writeCommits(transaction, logged(plan, tables), { ...facts, committedAt })
   touchRows(transaction, plan, tables, rows.find)
   noteContests(transaction, plan, tables)
@@ -186,7 +190,7 @@ async function land(transaction: Transaction, commit: Commit, { entry, backfill,
   const sweptAt = logs ? committedAt + 1 : committedAt
   const limits = sweeps && commit.move.kind === 'complete' ? commit.move.sweep : null
   if (limits !== null) {
-    const swept = await sweep(transaction, limits, { ...facts, owner, holdings, startSequence: inflight!.startSequence, position, committedAt: sweptAt })
+    const swept = await sweep(transaction, limits, { ...facts, owner, holdings, hindered, startSequence: inflight!.startSequence, position, committedAt: sweptAt })
     if (swept.kind !== 'swept') return rollback(swept)
     plan.counts.swept = swept.count
     if (limits.allowedBy !== undefined) writeAudit(transaction, entry, allowDeletesEntry(entry.version, inflight!.cycle, swept.count, { actor: limits.allowedBy, at: commit.at }))

@@ -29,6 +29,8 @@ const RETRY_DELAY_MS = 10
 export interface RememberedTable {
   readonly id: number
   readonly name: string
+  /** See Table. */
+  readonly live: string
   /** What the last page was to it. */
   readonly pages?: PageKind
 }
@@ -44,7 +46,7 @@ const TRANSACTIONS_PER_CONNECTION = 2_000
 /** The SQLSTATE of a statement that names a table which is not there. */
 export const TABLE_MISSING = '42P01'
 
-const COLUMN_MISSING = '42703'
+export const COLUMN_MISSING = '42703'
 
 /** A column is of another type than the reader was told. */
 export class ColumnsMoved extends Error {}

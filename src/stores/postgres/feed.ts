@@ -5,6 +5,7 @@ import { CYCLES_KEPT } from '../kit/cycles-kept.ts'
 import { committedAtOf } from './commits.ts'
 import type { Session, Transaction } from './connection.ts'
 import { deleteUnlocked } from './delete-unlocked.ts'
+import { purgeTables } from './deletes.ts'
 import { forgetHistory, forgetVersions, readKept, type KeptHistory } from './history.ts'
 import { readLog } from './log.ts'
 import { lockTenant } from './registry.ts'
@@ -76,7 +77,8 @@ function compactLog(session: Session, { before, scanMax, at }: CompactRequest): 
     const history = await forgetHistory(transaction, kept, {
       floor: Math.max(floor, next), scanMax, before: async (days) => (at === undefined ? null : findBefore(transaction, at - days * DAY_MS)),
     })
-    return { floor: Math.max(floor, next), removed: moved + history.removed, more: next < until || history.more }
+    const purged = await purgeTables(transaction, scanMax)
+    return { floor: Math.max(floor, next), removed: moved + history.removed + purged.removed, more: next < until || history.more || purged.more }
   })
 }
 

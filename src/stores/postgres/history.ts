@@ -74,7 +74,7 @@ export async function forgetVersions(transaction: Transaction, table: Table, flo
 }
 
 /** A commit goes with the last of its entries. */
-function forgetCommits(transaction: Transaction, { name, history }: Table, gone: readonly number[]): Promise<number> {
+function forgetCommits(transaction: Transaction, { live, history }: Table, gone: readonly number[]): Promise<number> {
   return transaction.run(
     `with emptied as materialized (
        select distinct c.first_sequence as first, c.last_sequence as last from unnest($2::bigint[]) as gone (sequence) cross join lateral (
@@ -82,7 +82,7 @@ function forgetCommits(transaction: Transaction, { name, history }: Table, gone:
        ) c
      )
      delete from tidemark.commits c using emptied e where c.tenant_id = $1 and c.first_sequence = e.first
-       and coalesce((select _sequence from ${name} where _sequence >= e.first order by _sequence limit 1) > e.last, true)
+       and coalesce((select _sequence from ${live} l where _sequence >= e.first order by _sequence limit 1) > e.last, true)
        and coalesce((select _sequence from ${history} where _sequence >= e.first order by _sequence limit 1) > e.last, true)
        and coalesce((select sequence from tidemark.deletions where tenant_id = $1 and sequence >= e.first order by sequence limit 1) > e.last, true)`,
     transaction.tenant, bigintArray(gone),

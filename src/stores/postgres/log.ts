@@ -129,7 +129,7 @@ async function readVersions(
   const ofRange = { where: '_sequence > $1 and _sequence <= $2', orderBy: '_sequence', limit, bytesMax } as const
   const involved = [...new Set(commits.map(({ database }) => tables.get(database)!))]
   const parts = await Promise.all([
-    ...involved.flatMap((table) => (live ? [table.name] : [table.name, table.history]).map((name) => selectVersions(transaction, table, name, ofRange, after, until))),
+    ...involved.flatMap((table) => (live ? [table.live] : [table.live, table.history]).map((name) => selectVersions(transaction, table, name, ofRange, after, until))),
     ...(live ? [] : [readDeletions(transaction, 'sequence > $2 and sequence <= $3 and database_id = any($4::integer[])', limit, after, until, `{${involved.map(({ id }) => id).join()}}`)]),
   ])
   // Behind the place where one source was cut, entries of it are missing.
@@ -151,7 +151,7 @@ export async function selectVersions(
 ): Promise<{ found: Array<Version & { readonly syncedAt: string }>; isCut: boolean }> {
   const isBounded = bytesMax < Infinity
   const members = table.members.map(({ name: column, type }, at) => (isBounded ? `${column}${isLong(type) && type !== 'text' ? '::text' : ''} as c${at}` : column))
-  const page = `select ${[...VERSION_COLUMNS, ...members, ...probesOf(table, isBounded)].join(', ')} from ${name} where ${where} order by ${orderBy} limit ${limit}`
+  const page = `select ${[...VERSION_COLUMNS, ...members, ...probesOf(table, isBounded)].join(', ')} from ${name} v where ${where} order by ${orderBy} limit ${limit}`
   // The server drops what is beyond the bound, so that it never reaches this process.
   const sizes = table.members.flatMap(({ type }, at) => (isLong(type) ? [` + coalesce(octet_length(c${at}), 0)`] : [])).join('')
   const columns = [...VERSION_COLUMNS, ...table.members.map((_, at) => `c${at}`)].join(', ')
@@ -193,7 +193,7 @@ export async function readDeletions(transaction: Transaction, where: string, lim
 export async function readHistory(transaction: Transaction, table: Table, key: string): Promise<LogEntry[]> {
   const ofKey = { where: '_key = $1', orderBy: '_sequence', limit: Number.MAX_SAFE_INTEGER, bytesMax: Infinity } as const
   const parts = await Promise.all([
-    selectVersions(transaction, table, table.history, ofKey, key), selectVersions(transaction, table, table.name, { ...ofKey, orderBy: '_key' }, key),
+    selectVersions(transaction, table, table.history, ofKey, key), selectVersions(transaction, table, table.live, { ...ofKey, orderBy: '_key' }, key),
     readDeletions(transaction, 'database_id = $2 and key = $3', Number.MAX_SAFE_INTEGER, table.id, key),
   ])
   const versions = parts.flatMap(({ found }) => found).toSorted((a, b) => a.sequence - b.sequence)

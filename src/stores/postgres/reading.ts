@@ -1,4 +1,5 @@
 import type { ChangesQuery, DatabaseInfo, LogEntry, Row, Store } from '../../contract/index.ts'
+import { hasDeleted } from '../kit/tables/delete-state.ts'
 import type { Parameter, Session } from './connection.ts'
 import { readHistory, readLog, selectVersions, type VersionsSelect } from './log.ts'
 import { readTables, toMs } from './table.ts'
@@ -29,7 +30,7 @@ function readRows(session: Session, database: string, select: Omit<VersionsSelec
   return session.connection.read(session.tenant, async (transaction) => {
     const table = (await readTables(transaction, [database])).get(database)
     if (table === undefined) return []
-    const { found } = await selectVersions(transaction, table, table.name, { ...select, orderBy: '_key' }, ...parameters)
+    const { found } = await selectVersions(transaction, table, table.live, { ...select, orderBy: '_key' }, ...parameters)
     let bytes = 0
     const rows: Row[] = []
     for (const { key, sequence, upstreamAt, syncedAt, text } of found) {
@@ -52,8 +53,10 @@ export function history(session: Session, database: string, key: string): Promis
 export function databases(session: Session): Promise<DatabaseInfo[]> {
   return session.connection.read(session.tenant, async (transaction) => {
     const tables = [...(await readTables(transaction)).values()]
-    const counts = await Promise.all(tables.map(async ({ name }) => (await transaction.get<{ count: number }>(`select count(*) from ${name}`))!.count))
-    return tables.map(({ database, name, history: past, kinds }, at) => ({ name: database, table: name, history: past, columns: kinds, rows: counts[at]! }))
+    const counts = await Promise.all(tables.map(async ({ live }) => (await transaction.get<{ count: number }>(`select count(*) from ${live} l`))!.count))
+    return tables.map((table, at) => ({
+      name: table.database, table: table.name, history: table.history, columns: table.kinds, rows: counts[at]!, ...(hasDeleted(table) && { hasDeleted: true as const }),
+    }))
   })
 }
 

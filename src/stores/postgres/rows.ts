@@ -2,6 +2,7 @@ import { SyncError, type Commit, type JsonObject, type JsonValue, type Landing }
 import { parseJson } from '../../values/json.ts'
 import type { RowStatus, StoredRow } from '../kit/judge.ts'
 import type { LandingFacts, LandingPlan, RowWrite } from '../kit/plan-landing.ts'
+import { DELETED_AT, hasDeleted } from '../kit/tables/delete-state.ts'
 import type { ColumnValue, EncodedRecord } from '../kit/tables/encode-record.ts'
 import type { DriftNotes } from '../kit/tables/schema-drift.ts'
 import { withoutNul } from '../kit/without-nul.ts'
@@ -10,6 +11,7 @@ import { arrayText } from './array-text.ts'
 import { binaryArray, itemSqlTypeOf, type PlainSqlType, type SqlType } from './binary-values.ts'
 import type { Transaction } from './connection.ts'
 import { copyData, CopyWriter } from './copy.ts'
+import { checkDeletes } from './deletes.ts'
 import { insertMany } from './insert-many.ts'
 import { growTable, OWN, OWN_TYPES, toInstant, type Table } from './table.ts'
 
@@ -68,7 +70,7 @@ const OF_DATABASE = 'tenant_id = $1 and database_id = $2'
 
 /** A guess that is wrong costs a round trip: then the rows are looked up one by one. */
 export async function findRows(
-  transaction: Transaction, table: Pick<Table, 'id' | 'name'>, wanted: Wanted, owner: string, guess: PageKind = 'mixed',
+  transaction: Transaction, table: Pick<Table, 'id' | 'live'>, wanted: Wanted, owner: string, guess: PageKind = 'mixed',
 ): Promise<FoundIn> {
   if (guess === 'new' && (await isNothingThere(transaction, table, wanted.keys))) return NONE
   const same = guess === 'unchanged' ? await findUnchanged(transaction, table, wanted, owner) : null
@@ -76,10 +78,10 @@ export async function findRows(
 }
 
 /** Whether no row and no tombstone lies between the smallest and the largest of the keys. */
-async function isNothingThere(transaction: Transaction, { id, name }: Pick<Table, 'id' | 'name'>, keys: readonly string[]): Promise<boolean> {
+async function isNothingThere(transaction: Transaction, { id, live }: Pick<Table, 'id' | 'live'>, keys: readonly string[]): Promise<boolean> {
   const found = await transaction.get<{ is: boolean }>(
     `with span as materialized (select min(key) as low, max(key) as high from ${keysIn(3)} w)
-     select coalesce((select _key from ${name} where _key >= (select low from span) order by _key limit 1) > (select high from span), true)
+     select coalesce((select _key from ${live} l where _key >= (select low from span) order by _key limit 1) > (select high from span), true)
        and coalesce((select key from tidemark.tombstones where ${OF_DATABASE} and key >= (select low from span) order by key limit 1) > (select high from span), true) as is`,
     transaction.tenant, id, textArray(keys),
   )
@@ -88,13 +90,13 @@ async function isNothingThere(transaction: Transaction, { id, name }: Pick<Table
 
 /** Null unless every row is there and the same. As in `findEach`, a lateral probe leaves the planner no scan of the table. */
 async function findUnchanged(
-  transaction: Transaction, { id, name }: Pick<Table, 'id' | 'name'>, { keys, hashes, times }: Wanted, owner: string,
+  transaction: Transaction, { id, live }: Pick<Table, 'id' | 'live'>, { keys, hashes, times }: Wanted, owner: string,
 ): Promise<FoundIn | null> {
   const [found] = await transaction.texts(
     `with owner as materialized (select owner_id as id from tidemark.owners where tenant_id = $1 and name = $6)
      select case when count(r._key) = count(*) and not exists (select from tidemark.contests where ${OF_DATABASE}) then array_agg(r._sequence)::text end, (select id from owner)
      from (select unnest($3::text[]) collate "C" as key, unnest($4::text[]) as hash, unnest($5::timestamptz[]) as at) w
-     left join lateral (select _key, _sequence, _hash, _upstream_at, _owner from ${name} where _key = w.key limit 1) r
+     left join lateral (select _key, _sequence, _hash, _upstream_at, _owner from ${live} l where _key = w.key limit 1) r
        on r._hash = w.hash and r._upstream_at is not distinct from w.at and r._owner = (select id from owner)`,
     transaction.tenant, id, textArray(keys), textArray(hashes), binaryArray('timestamptz', times), owner,
   )
@@ -113,14 +115,14 @@ function toNumbers(array: string): number[] {
  * Statements leave the planner no choice: a row is found through a lateral probe of its whole key. When no row lies between
  * the smallest and the largest key of the page, nothing is looked up.
  */
-async function findEach(transaction: Transaction, table: Pick<Table, 'id' | 'name'>, { keys, hashes, times }: Wanted, owner: string): Promise<FoundIn> {
+async function findEach(transaction: Transaction, table: Pick<Table, 'id' | 'live'>, { keys, hashes, times }: Wanted, owner: string): Promise<FoundIn> {
   const [summary, ...others] = await transaction.texts(
     `with wanted as materialized (
        select unnest($3::text[]) collate "C" as key, unnest($4::text[]) as hash, unnest($5::timestamptz[]) as at, generate_series(1, $7::integer) as n
      ),
      span as materialized (select min(key) as low, max(key) as high from wanted),
      there as materialized (
-       select coalesce((select _key from ${table.name} where _key >= (select low from span) order by _key limit 1) <= (select high from span), false) as rows,
+       select coalesce((select _key from ${table.live} l where _key >= (select low from span) order by _key limit 1) <= (select high from span), false) as rows,
          coalesce((select key from tidemark.tombstones where ${OF_DATABASE} and key >= (select low from span) order by key limit 1) <= (select high from span), false) as tombstones,
          exists (select from tidemark.contests where ${OF_DATABASE}) as contests,
          (select owner_id from tidemark.owners where tenant_id = $1 and name = $6) as owner
@@ -131,7 +133,7 @@ async function findEach(transaction: Transaction, table: Pick<Table, 'id' | 'nam
          coalesce(r._hash = w.hash and r._upstream_at is not distinct from w.at and r._owner = (select owner from there) and c.cycle_id is null, false) as same
        from wanted w
        left join lateral (
-         select _sequence, _hash, _upstream_at, _writer, _owner from ${table.name} where _key = w.key and (select rows from there) limit 1
+         select _sequence, _hash, _upstream_at, _writer, _owner from ${table.live} l where _key = w.key and (select rows from there) limit 1
        ) r on true
        left join lateral (
          select sequence, status, upstream_at, writer_id, owner_id from tidemark.tombstones
@@ -216,6 +218,8 @@ export interface WriteFacts {
   readonly writer: number
   readonly committedAt: number
   ownerIn(database: string): number
+  /** See `setDeletes`. */
+  readonly hindered: ReadonlySet<string>
   readonly find: LandingFacts['find']
 }
 
@@ -267,7 +271,9 @@ async function writeBatch(
     const split = encoded[at]!
     if (split.misfits !== null || split.isNew) facts.notes.note(table, record, split, write.sequence)
   }
-  insertRows(transaction, table, upserts, encoded, facts)
+  const kept = await keptRows(transaction, table, upserts)
+  returnRows(transaction, table, upserts, encoded, kept, facts)
+  insertRows(transaction, table, upserts, encoded, kept, facts)
   updateRows(transaction, table, upserts, encoded, facts)
   if (upserts.length < writes.length) deleteRows(transaction, table, writes.filter(({ landing }) => landing.type === 'delete'), facts)
   endContests(transaction, table, writes.filter(({ row }) => row?.contestedBy != null).map(({ landing }) => landing.key))
@@ -285,8 +291,29 @@ function timeOf({ landing, row }: RowWrite): string | null {
   return landing.upstreamAt ?? row?.upstreamAt ?? null
 }
 
+/** The keys of those that come back and were kept when they were deleted. */
+async function keptRows(transaction: Transaction, table: Table, upserts: readonly Upsert[]): Promise<ReadonlySet<string>> {
+  const returned = hasDeleted(table) ? upserts.filter(({ write: { row } }) => row !== undefined && row.status !== 'live') : []
+  if (returned.length === 0) return new Set()
+  const found = await transaction.texts(
+    `select r._key from ${keysIn(1)} w cross join lateral (select _key from ${table.name} where _key = w.key limit 1) r`, textArray(returned.map(({ landing }) => landing.key)),
+  )
+  return new Set(found.map(([key]) => key!))
+}
+
+/** In place, so that the user's own columns, and what refers to the rows, stay. */
+function returnRows(
+  transaction: Transaction, table: Table, upserts: readonly Upsert[], encoded: readonly EncodedRecord[], kept: ReadonlySet<string>, facts: WriteFacts,
+): void {
+  const places = upserts.flatMap(({ landing }, at) => (kept.has(landing.key) ? [at] : []))
+  const owner = facts.ownerIn(table.database)
+  if (places.length > 0) setRows(transaction, table, { upserts, encoded, places, also: `, _created_sequence = w.c0, _owner = ${owner}, ${DELETED_AT} = null` }, facts)
+}
+
 /** Rows that are new, or come back: they belong to whoever brought them. */
-function insertRows(transaction: Transaction, table: Table, upserts: readonly Upsert[], encoded: readonly EncodedRecord[], facts: WriteFacts): void {
+function insertRows(
+  transaction: Transaction, table: Table, upserts: readonly Upsert[], encoded: readonly EncodedRecord[], kept: ReadonlySet<string>, facts: WriteFacts,
+): void {
   let writer: CopyWriter | null = null
   const returned: string[] = []
   const owner = facts.ownerIn(table.database)
@@ -295,6 +322,7 @@ function insertRows(transaction: Transaction, table: Table, upserts: readonly Up
     const { sequence, row } = write
     if (row?.status === 'live') continue
     if (row !== undefined) returned.push(landing.key)
+    if (kept.has(landing.key)) continue
     const { values, extra } = encoded[at]!
     writer ??= new CopyWriter()
     // In the order of `OWN`.
@@ -342,9 +370,22 @@ export function copyHistory(transaction: Transaction, { history, members }: Tabl
 function updateRows(transaction: Transaction, table: Table, upserts: readonly Upsert[], encoded: readonly EncodedRecord[], facts: WriteFacts): void {
   const places = upserts.flatMap(({ write }, at) => (write.row?.status === 'live' ? [at] : []))
   if (places.length === 0) return
+  keepHistory(transaction, table, places.map((at) => upserts[at]!.write), facts.committedAt)
+  setRows(transaction, table, { upserts, encoded, places, also: '' }, facts)
+}
+
+interface RowsSet {
+  readonly upserts: readonly Upsert[]
+  readonly encoded: readonly EncodedRecord[]
+  /** Of those that are written. */
+  readonly places: readonly number[]
+  /** More that is set; `w.c0` is the sequence. */
+  readonly also: string
+}
+
+function setRows(transaction: Transaction, table: Table, { upserts, encoded, places, also }: RowsSet, facts: WriteFacts): void {
   const writes = places.map((at) => upserts[at]!.write)
   const landings = places.map((at) => upserts[at]!.landing)
-  keepHistory(transaction, table, writes, facts.committedAt)
   const sets: Array<{ name: string; type: PlainSqlType; values: ColumnValue[]; cast?: string }> = [
     { name: '_sequence', type: 'bigint', values: writes.map(({ sequence }) => sequence) },
     { name: '_hash', type: 'text', values: landings.map((landing) => landing.hash) },
@@ -354,7 +395,7 @@ function updateRows(transaction: Transaction, table: Table, upserts: readonly Up
     ...table.members.map(({ name, type, at: column }) => setOf(name, type, places.map((at) => encoded[at]!.values[column]!))),
   ]
   transaction.send(
-    `update ${table.name} t set _synced_at = to_timestamp($1::bigint / 1000.0), _writer = $2, ${sets.map(({ name }, n) => `${name} = w.c${n}`).join(', ')}
+    `update ${table.name} t set _synced_at = to_timestamp($1::bigint / 1000.0), _writer = $2, ${sets.map(({ name }, n) => `${name} = w.c${n}`).join(', ')}${also}
      from (select unnest($3::text[]) collate "C" as key, ${sets.map(({ type, cast = '' }, n) => `unnest($${n + 4}::${type}[])${cast} as c${n}`).join(', ')}) w
      where t._key = w.key`,
     facts.committedAt, facts.writer, textArray(landings.map(({ key }) => key)), ...sets.map(({ type, values }) => binaryArray(type, values)),
@@ -385,7 +426,7 @@ function deleteRows(transaction: Transaction, table: Table, writes: readonly Row
   const live = writes.filter(({ row }) => row?.status === 'live')
   if (live.length > 0) {
     keepHistory(transaction, table, live, facts.committedAt)
-    transaction.send(`delete from ${table.name} t using ${keysIn(1)} w where t._key = w.key`, textArray(live.map(({ landing }) => landing.key)))
+    removeRows(transaction, table, live, facts)
   }
   const entries = writes.filter(({ action }) => action !== null)
   insertMany(transaction, 'tidemark.deletions', [
@@ -404,6 +445,20 @@ function deleteRows(transaction: Transaction, table: Table, writes: readonly Row
     { name: 'owner_id', type: 'integer', values: writes.map(({ row }) => (row?.status === 'live' ? row.owner : facts.ownerIn(table.database))) },
   ], `on conflict (tenant_id, database_id, key) do update set sequence = excluded.sequence, status = excluded.status, upstream_at = excluded.upstream_at,
     writer_id = excluded.writer_id, owner_id = excluded.owner_id`)
+}
+
+/** A row that is kept has the sequence and the time of its deletion: whoever reads the table by either learns of it. */
+function removeRows(transaction: Transaction, table: Table, writes: readonly RowWrite[], { hindered, committedAt, writer }: WriteFacts): void {
+  checkDeletes(table, hindered)
+  const keys = textArray(writes.map(({ landing }) => landing.key))
+  if (table.deletes !== 'soft') transaction.send(`delete from ${table.name} t using ${keysIn(1)} w where t._key = w.key`, keys)
+  else {
+    transaction.send(
+      `update ${table.name} t set ${DELETED_AT} = w.at, _synced_at = w.at, _sequence = w.sequence, _writer = $4
+       from (select unnest($1::text[]) collate "C" as key, unnest($2::bigint[]) as sequence, to_timestamp($3::bigint / 1000.0) as at) w where t._key = w.key`,
+      keys, bigintArray(writes.map(({ sequence }) => sequence)), committedAt, writer,
+    )
+  }
 }
 
 export function touchRows(transaction: Transaction, { touches }: LandingPlan, tables: ReadonlyMap<string, Table>, find: LandingFacts['find']): void {

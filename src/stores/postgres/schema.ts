@@ -17,11 +17,12 @@ import { BOUND } from './migrations/0016-bound.ts'
 import { TYPED_TABLES } from './migrations/0017-typed-tables.ts'
 import { SCHEMA_CHANGES } from './migrations/0018-schema-changes.ts'
 import { HISTORY_DAYS } from './migrations/0019-history-days.ts'
+import { DELETES } from './migrations/0020-deletes.ts'
 
 /** Each takes the tables from version n to n + 1; the first makes them. All that are needed run in one transaction. */
 export const MIGRATIONS: readonly string[] = [
   TABLES, STOP_WORD, SERVED, CHAIN, WEBHOOKS, CONSUMERS, ERASURE, HELD_SINCE, KEPT, SHARED_PACERS, GUARD, ERASED,
-  BACKFILL_NEEDED, PAUSES, CONTESTED, BOUND, TYPED_TABLES, SCHEMA_CHANGES, HISTORY_DAYS,
+  BACKFILL_NEEDED, PAUSES, CONTESTED, BOUND, TYPED_TABLES, SCHEMA_CHANGES, HISTORY_DAYS, DELETES,
 ]
 
 /** Version of the tables; a database with a higher one was written by a newer tidemark and is left alone. */

@@ -36,6 +36,7 @@ function storeOf(session: Session, options: ConnectionOptions): Store {
     ...bindRoles(session),
     tenant,
     isReplica,
+    keepsDeleted: true,
     forTenant: (other) => storeOf({ ...session, tenant: other }, options),
     erase: (by) => erase(session, by),
     close: () => connection.close(),

@@ -1,8 +1,10 @@
 import type { CommitOutcome, Sweep } from '../../contract/index.ts'
 import { isBraked, toRanges, type LandingFacts, type LandingPlan } from '../kit/plan-landing.ts'
+import { DELETED_AT } from '../kit/tables/delete-state.ts'
 import { textArray } from './arrays.ts'
 import { writeCommits, type CommitFacts, type LoggedRange } from './commits.ts'
 import type { Transaction } from './connection.ts'
+import { checkDeletes } from './deletes.ts'
 import { insertMany } from './insert-many.ts'
 import { byTable, keysIn, STATUS } from './rows.ts'
 import { OWN, readTables, type Table } from './table.ts'
@@ -11,6 +13,8 @@ export interface SweepFacts extends CommitFacts {
   readonly owner: number
   /** Databases in which the owner may have rows. */
   readonly holdings: ReadonlySet<number>
+  /** See `setDeletes`. */
+  readonly hindered: ReadonlySet<string>
   readonly startSequence: number
   readonly position: number
 }
@@ -55,7 +59,7 @@ export async function sweep(
  * Live rows of the owner that the cycle did not see. Every gap is a scan of the index: a planner that may join by ranges
  * compares every row with every gap. Parameters: tenant, database, owner, cycle, the last sequence that may be swept.
  */
-function unseenSql({ name }: Table): string {
+function unseenSql({ live }: Table): string {
   return `gaps as materialized (
       select unnest(int8multirange(int8range(0, $5::bigint, '[]')) - coalesce(range_agg(ranges), int8multirange())) as gap
       from tidemark.seen where tenant_id = $1 and cycle_id = $4
@@ -63,7 +67,7 @@ function unseenSql({ name }: Table): string {
     unseen as materialized (
       select t._key as key, exists (select from tidemark.claims c where c.tenant_id = $1 and c.database_id = $2 and c.key = t._key) as is_claimed
       from gaps g cross join lateral (
-        select _key, _owner from ${name} where _sequence >= lower(g.gap) and _sequence < upper(g.gap) order by _sequence offset 0
+        select _key, _owner from ${live} l where _sequence >= lower(g.gap) and _sequence < upper(g.gap) order by _sequence offset 0
       ) t where t._owner = $3
     )`
 }
@@ -84,8 +88,8 @@ async function survey(transaction: Transaction, table: Table, facts: SweepFacts,
 }
 
 /** Live rows of the owner that were there when the cycle began. */
-async function countExisted(transaction: Transaction, { name }: Table, { owner, startSequence }: SweepFacts): Promise<number> {
-  return (await transaction.get<{ count: number }>(`select count(*) from ${name} where _owner = $1 and _created_sequence <= $2`, owner, startSequence))!.count
+async function countExisted(transaction: Transaction, { live }: Table, { owner, startSequence }: SweepFacts): Promise<number> {
+  return (await transaction.get<{ count: number }>(`select count(*) from ${live} l where _owner = $1 and _created_sequence <= $2`, owner, startSequence))!.count
 }
 
 /** At most so many of the keys that would be deleted, the same distance apart. */
@@ -115,7 +119,11 @@ function handOver(transaction: Transaction, table: Table, facts: SweepFacts, set
 
 /** Each goes to the history; of each there is a deletion in the feed, and a tombstone. */
 function deleteUnseen(transaction: Transaction, table: Table, facts: SweepFacts, settled: number, position: number): void {
+  checkDeletes(table, facts.hindered)
   const columns = [...OWN, ...table.members.map(({ name }) => name)]
+  const removal = table.deletes === 'soft'
+    ? `update ${table.name} t set ${DELETED_AT} = to_timestamp($7::bigint / 1000.0), _synced_at = to_timestamp($7::bigint / 1000.0), _sequence = d.until, _writer = $8::integer from dying d`
+    : `delete from ${table.name} t using dying d`
   transaction.send(
     `with ${unseenSql(table)}, dying as materialized (
        select key, $6::bigint + row_number() over (order by key) as until from unseen where not is_claimed
@@ -127,7 +135,7 @@ function deleteUnseen(transaction: Transaction, table: Table, facts: SweepFacts,
      ), contested as (
        delete from tidemark.contests c using dying d where c.tenant_id = $1 and c.database_id = $2 and c.key = d.key
      ), gone as (
-       delete from ${table.name} t using dying d where t._key = d.key returning d.key, d.until, t._upstream_at
+       ${removal} where t._key = d.key returning d.key, d.until, t._upstream_at
      )
      insert into tidemark.tombstones (tenant_id, database_id, key, sequence, status, upstream_at, writer_id, owner_id)
      select $1, $2, key, until, ${STATUS.swept}, _upstream_at, $8::integer, $3 from gone`,

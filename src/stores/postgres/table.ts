@@ -3,6 +3,7 @@ import { parseJson, stringifyJson } from '../../values/json.ts'
 import { mergeColumns, quoteName } from '../kit/columns.ts'
 import { itemTypeOf, type ColumnDialect, type ColumnType, type TableColumn } from '../kit/tables/column.ts'
 import { RecordDecoder } from '../kit/tables/decode-record.ts'
+import { DELETED_AT, liveRows, type DeleteState } from '../kit/tables/delete-state.ts'
 import { RecordEncoder, type EncodedRecord } from '../kit/tables/encode-record.ts'
 import { growColumns, type ColumnLimits } from '../kit/tables/grow-columns.ts'
 import type { DriftNotes } from '../kit/tables/schema-drift.ts'
@@ -12,11 +13,13 @@ import { sqlTypeOf, type SqlType } from './binary-values.ts'
 import type { Transaction } from './connection.ts'
 
 /** A database's table, its history, and how records are written to and read from their columns. */
-export interface Table {
+export interface Table extends DeleteState {
   readonly id: number
   readonly database: string
-  /** With its schema, quoted where it must be. */
+  /** With its schema, quoted where it must be. All rows; what reads records reads `live`. */
   readonly name: string
+  /** The rows that are not deleted, for a FROM clause, with an alias behind it. */
+  readonly live: string
   readonly history: string
   /** See Commit.historyDays. */
   readonly historyDays: number | null
@@ -37,9 +40,9 @@ export const OWN = ['_key', '_sequence', '_created_sequence', '_hash', '_upstrea
 export const OWN_TYPES: readonly SqlType[] = ['text', 'bigint', 'bigint', 'text', 'timestamptz', 'timestamptz', 'text', 'integer', 'integer', 'json']
 const OWN_SQL = `_key text collate "C" not null, _sequence bigint not null, _created_sequence bigint not null, _hash text collate "C" not null,
   _upstream_at timestamptz, _synced_at timestamptz not null, _cursor text, _writer integer not null, _owner integer not null, _extra json`
-/** What no member's column may be called: also names that a later setting adds, and those of PostgreSQL itself. */
+/** What no member's column may be called: also what a setting adds later, and the columns of PostgreSQL itself. */
 export const RESERVED = [
-  ...OWN, '_until_sequence', '_until_at', '_deleted_at', 'tableoid', 'xmin', 'cmin', 'xmax', 'cmax', 'ctid', 'oid',
+  ...OWN, '_until_sequence', '_until_at', DELETED_AT, 'tableoid', 'xmin', 'cmin', 'xmax', 'cmax', 'ctid', 'oid',
 ]
 export const NAME_BYTES_MAX = 63
 export const COLUMNS_MAX = 1_000
@@ -59,9 +62,12 @@ interface DatabaseRow {
   layout: string
   drift: string
   historyDays: number | null
+  deletes: DeleteState['deletes']
+  purgedTo: string | null
 }
 
-const DATABASES = 'select database_id as id, name, table_name as "table", history_name as history, columns, layout, drift, history_days as "historyDays" from tidemark.databases where tenant_id = $1'
+const DATABASES = `select database_id as id, name, table_name as "table", history_name as history, columns, layout, drift, history_days as "historyDays", deletes, purged_to as "purgedTo"
+  from tidemark.databases where tenant_id = $1`
 
 /** The tables of these databases by name; of all of them, in the order of their names, when none are given. */
 export async function readTables(transaction: Transaction, names?: readonly string[]): Promise<Map<string, Table>> {
@@ -142,7 +148,7 @@ async function createTable(transaction: Transaction, database: string): Promise<
     transaction.tenant, database, name, history,
   ))!
   await transaction.run(tableSql(name, history, []))
-  return toTable({ id, name: database, table: name, history, columns: '[]', layout: '[]', drift: '[]', historyDays: null })
+  return toTable({ id, name: database, table: name, history, columns: '[]', layout: '[]', drift: '[]', historyDays: null, deletes: null, purgedTo: null })
 }
 
 export function tableSql(name: string, history: string, columns: readonly TableColumn[]): string {
@@ -188,8 +194,9 @@ export function schemaOf(tenant: string): string {
 
 // ── records ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-function toTable({ id, name, table, history, columns, layout, drift, historyDays }: DatabaseRow): Table {
-  return { id, database: name, name: table, history, drift, historyDays, kinds: JSON.parse(columns) as Column[], ...codecOf(layout) }
+function toTable({ id, name, table, history, columns, layout, drift, historyDays, deletes, purgedTo }: DatabaseRow): Table {
+  const state = { deletes, purgedTo }
+  return { id, database: name, name: table, live: liveRows(table, state), history, drift, historyDays, ...state, kinds: JSON.parse(columns) as Column[], ...codecOf(layout) }
 }
 
 type Codec = Pick<Table, 'columns' | 'members' | 'encode' | 'decode'>

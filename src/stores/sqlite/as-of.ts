@@ -3,6 +3,7 @@ import { constants, type DatabaseSyncInstance } from '@photostructure/sqlite'
 import type { SyncError } from '../../contract/index.ts'
 import { checkAsOf, isoTime, noHistory, readsThePresent } from '../kit/as-of.ts'
 import { quoteName } from '../kit/columns.ts'
+import { liveRows, type DeleteState } from '../kit/tables/delete-state.ts'
 
 /** Set once a statement was refused because it reads a table past its view. */
 export interface AsOfGuard {
@@ -24,10 +25,10 @@ export function showAsOf(db: DatabaseSyncInstance, tenant: string, at: number): 
 
   // The views that read the tables have names that no statement can guess: a CTE named like a table would pass for its view.
   const inner = `tidemark_as_of_${randomUUID()}_`
-  const records = db.prepare('select table_name as name, tenant_id = ? as isOurs, history_floor_at as keptFrom from tidemark_databases')
-    .all(found.id) as { name: string; isOurs: number; keptFrom: number | null }[]
-  for (const { name, isOurs } of records) {
-    if (isOurs === 1) for (const sql of viewsOf(db, name, inner, `'${isoTime(at)}'`)) db.exec(sql)
+  const records = db.prepare('select table_name as name, tenant_id = ? as isOurs, history_floor_at as keptFrom, deletes, purged_to as purgedTo from tidemark_databases')
+    .all(found.id) as (DeleteState & { name: string; isOurs: number; keptFrom: number | null })[]
+  for (const { name, isOurs, ...state } of records) {
+    if (isOurs === 1) for (const sql of viewsOf(db, name, state, inner, `'${isoTime(at)}'`)) db.exec(sql)
   }
   // A database may keep its history longer than the others.
   const tables = new Map(records.flatMap(({ name, keptFrom }) => [name, `${name}_history`].map((table) => [table.toLowerCase(), keptFrom ?? found.floorAt])))
@@ -42,13 +43,13 @@ export function showAsOf(db: DatabaseSyncInstance, tenant: string, at: number): 
   return guard
 }
 
-function viewsOf(db: DatabaseSyncInstance, table: string, inner: string, at: string): string[] {
+function viewsOf(db: DatabaseSyncInstance, table: string, state: DeleteState, inner: string, at: string): string[] {
   const [current, history] = [quoteName(table), quoteName(`${table}_history`)]
   // Columns of the user's own have no past.
   const columns = db.prepare('select name from pragma_table_info(?1) where name in (select name from pragma_table_info(?2)) order by cid').all(table, `${table}_history`)
     .map((row) => quoteName((row as { name: string }).name)).join(', ')
   return [
-    `create temp view ${quoteName(inner + table)} as select ${columns} from main.${current} where _synced_at <= ${at}
+    `create temp view ${quoteName(inner + table)} as select ${columns} from ${liveRows(`main.${current}`, state)} where _synced_at <= ${at}
      union all select ${columns} from main.${history} where _synced_at <= ${at} and _until_at > ${at}`,
     `create temp view ${current} as select * from temp.${quoteName(inner + table)}`,
     `create temp view ${quoteName(`${inner}${table}_history`)} as select * from main.${history} where _until_at <= ${at}`,

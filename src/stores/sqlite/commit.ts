@@ -14,6 +14,7 @@ import { writeRows } from './rows.ts'
 import { checkSealingKey } from './sealed-texts.ts'
 import { isShared, rememberSeen, sweep, tellOtherSweeps } from './sweep.ts'
 import { setHistoryDays } from './history.ts'
+import { setDeletes } from './deletes.ts'
 import { ensureTable, type Table } from './table.ts'
 import { applyShapes, refuseKeys } from './table-shape.ts'
 
@@ -136,6 +137,7 @@ function tablesOf(session: Session, commit: Commit): Map<string, Table> {
     if (!tables.has(database)) tables.set(database, ensureTable(session, database, []))
   }
   for (const [database, days] of Object.entries(commit.historyDays ?? {})) setHistoryDays(session, database, days)
+  for (const table of setDeletes(session, commit.deletes ?? {})) if (tables.has(table.database)) tables.set(table.database, table)
   return tables
 }
 

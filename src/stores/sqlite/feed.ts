@@ -3,6 +3,7 @@ import { CYCLES_KEPT } from '../kit/cycles-kept.ts'
 import type { Session } from './connection.ts'
 import { commitOf, readLog } from './log.ts'
 import { checkSealingKey } from './sealed-texts.ts'
+import { purgeTables } from './deletes.ts'
 import { forgetHistory, forgetVersions, readKept, type KeptHistory } from './history.ts'
 import { requireTable } from './table.ts'
 
@@ -45,7 +46,7 @@ export function compact(session: Session, request: CompactRequest): Compacted {
   return { ...log, cycles, more: log.more || cycles === request.scanMax }
 }
 
-/** Forgets the versions that were replaced, and the deletions, up to a sequence. Current rows are not touched. */
+/** Forgets the versions that were replaced, and the deletions, up to a sequence. Live rows are not touched. */
 function compactLog(session: Session, { before, scanMax, at }: CompactRequest): Omit<Compacted, 'cycles'> {
   const { connection, tenantId } = session
   return connection.write(() => {
@@ -58,7 +59,8 @@ function compactLog(session: Session, { before, scanMax, at }: CompactRequest): 
     const kept = readKept(session)
     const moved = next > floor ? moveFloor(session, { floor, next, kept }) : 0
     const history = forgetHistory(session, kept, { floor: Math.max(floor, next), scanMax, before: (days) => (at === undefined ? null : sequenceBefore(session, at - days * DAY_MS)) })
-    return { floor: Math.max(floor, next), removed: moved + history.removed, more: next < until || history.more }
+    const purged = purgeTables(session, scanMax)
+    return { floor: Math.max(floor, next), removed: moved + history.removed + purged.removed, more: next < until || history.more || purged.more }
   })
 }
 

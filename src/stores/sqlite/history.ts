@@ -47,19 +47,19 @@ export function forgetHistory(
 }
 
 /** Versions that were replaced, and deletions, up to a sequence. Current rows are never touched. */
-export function forgetVersions(session: Session, { id, name, history }: Table, next: number): number {
+export function forgetVersions(session: Session, { id, live, history }: Table, next: number): number {
   const { connection, tenantId } = session
   // A version goes with the entry that replaced it, whenever it was written itself.
   const gone = connection.all<{ sequence: number }>(`delete from ${history} where _until_sequence <= ? returning _sequence as sequence`, next)
   const deleted = connection.all<{ sequence: number }>(
     'delete from tidemark_deletions where tenant_id = ? and sequence <= ? and database_id = ? returning sequence', tenantId, next, id,
   )
-  forgetCommits(session, [...gone, ...deleted].map(({ sequence }) => sequence), name, history)
+  forgetCommits(session, [...gone, ...deleted].map(({ sequence }) => sequence), live, history)
   return gone.length + deleted.length
 }
 
 /** A commit leaves the directory with the last of its entries. */
-function forgetCommits({ connection, tenantId }: Session, gone: readonly number[], name: string, history: string): void {
+function forgetCommits({ connection, tenantId }: Session, gone: readonly number[], live: string, history: string): void {
   const commits = new Set<number>()
   for (const sequence of gone) {
     const found = connection.get<{ first: number; last: number }>(
@@ -71,7 +71,7 @@ function forgetCommits({ connection, tenantId }: Session, gone: readonly number[
   for (const first of commits) {
     connection.run(
       `delete from tidemark_commits where tenant_id = ?1 and first_sequence = ?2
-         and not exists (select 1 from ${name} where _sequence between ?2 and last_sequence)
+         and not exists (select 1 from ${live} where _sequence between ?2 and last_sequence)
          and not exists (select 1 from ${history} where _sequence between ?2 and last_sequence)
          and not exists (select 1 from tidemark_deletions where tenant_id = ?1 and sequence between ?2 and last_sequence)`, tenantId, first,
     )

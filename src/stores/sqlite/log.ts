@@ -179,7 +179,7 @@ function readVersions(session: Session, chunk: Chunk, tables: TablesById): { fou
   const parts: StoredVersion[][] = []
   for (const id of new Set(chunk.commits.map(({ databaseId }) => databaseId))) {
     const table = tables.get(id)
-    for (const from of chunk.live ? [table.name] : [table.name, table.history]) parts.push(readRange(session, table, from, chunk))
+    for (const from of chunk.live ? [table.live] : [table.live, table.history]) parts.push(readRange(session, table, from, chunk))
   }
   if (!chunk.live) parts.push(readDeletions(session, chunk, tables))
   const filled = parts.filter(({ length }) => length > 0)

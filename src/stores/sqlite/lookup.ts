@@ -48,16 +48,16 @@ export function findRows(session: Session, tables: ReadonlyMap<string, Table>, c
 
 type Finder = (key: string) => StoredRow | undefined
 
-function findLive({ connection }: Session, { name }: Table, stretch: Stretch | null): (key: string) => RowValues | undefined {
+function findLive({ connection }: Session, { live }: Table, stretch: Stretch | null): (key: string) => RowValues | undefined {
   if (stretch !== null) {
-    const rows = connection.prepareArrays(`select ${COLUMNS} from ${name} where _key between ? and ? limit ?`)
+    const rows = connection.prepareArrays(`select ${COLUMNS} from ${live} where _key between ? and ? limit ?`)
       .all(stretch.least, stretch.most, 2 * stretch.count + 1) as unknown as RowValues[]
     if (rows.length <= 2 * stretch.count) {
       const found = new Map(rows.map((row) => [row[0], row]))
       return (key) => found.get(key)
     }
   }
-  const one = connection.prepareArrays(`select ${COLUMNS} from ${name} where _key = ?`)
+  const one = connection.prepareArrays(`select ${COLUMNS} from ${live} where _key = ?`)
   return (key) => one.get(key) as unknown as RowValues | undefined
 }
 
@@ -98,7 +98,7 @@ export function planUnchanged(
   const found = session.connection.get<{ count: number; ours: number; stamps: string | null; first: number; last: number }>(
     `select count(*) as count, sum(_owner = ?) as ours, group_concat(_hash || coalesce(_upstream_at, '-') || length(_key) || ':' || _key, '') as stamps,
        min(_sequence) as first, max(_sequence) as last
-     from (select _key, _owner, _hash, _upstream_at, _sequence from ${table!.name} where _key between ? and ? order by _key limit ?)`,
+     from (select _key, _owner, _hash, _upstream_at, _sequence from ${table!.live} where _key between ? and ? order by _key limit ?)`,
     facts.owner, stretch.least, stretch.most, stretch.count + 1,
   )!
   // Side by side in the log as well: then they are one range of what the cycle saw, and need not be told one by one.

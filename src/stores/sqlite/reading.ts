@@ -1,5 +1,6 @@
 import type { ChangesQuery, Column, DatabaseInfo, LogEntry, Row, Store } from '../../contract/index.ts'
 import { quoteName } from '../kit/columns.ts'
+import { hasDeleted, liveRows, type DeleteState } from '../kit/tables/delete-state.ts'
 import type { Session } from './connection.ts'
 import { readLog, requireCommit, versionColumns, versionOf } from './log.ts'
 import { findTable, type Table } from './table.ts'
@@ -34,8 +35,8 @@ function* readRows({ connection }: Session, table: Table, after: string | null, 
 type RowValues = [sequence: number, key: string, syncedAt: string, upstreamAt: string | null, extra: string | null, ...members: Array<string | number | null>]
 const MEMBERS_FROM = 5
 
-function rowsOf({ name, selected }: Table): string {
-  return `select _sequence, _key, _synced_at, _upstream_at, _extra${selected} from ${name}`
+function rowsOf({ live, selected }: Table): string {
+  return `select _sequence, _key, _synced_at, _upstream_at, _extra${selected} from ${live}`
 }
 
 function toRow(table: Table, values: RowValues): Row {
@@ -48,7 +49,7 @@ export function history(session: Session, database: string, key: string): LogEnt
   const { connection, tenantId } = session
   const table = findTable(session, database)
   if (table === null) return []
-  const versions = [table.history, table.name].flatMap((from) => (
+  const versions = [table.history, table.live].flatMap((from) => (
     connection.prepareArrays(`select ${versionColumns(table)} from ${from} where _key = ?`).all(key) as unknown as Array<Parameters<typeof versionOf>[1]>
   )).map((values) => versionOf(table, values))
   const deletions = connection.all<{ sequence: number; upstreamAt: string | null }>(
@@ -62,11 +63,11 @@ export function history(session: Session, database: string, key: string): LogEnt
 
 export function databases(session: Session): DatabaseInfo[] {
   const { connection, tenantId } = session
-  return connection.all<{ name: string; table: string; columns: string }>(
-    'select name, table_name as "table", columns from tidemark_databases where tenant_id = ? order by name', tenantId,
-  ).map(({ name, table, columns }) => {
-    const { rows } = connection.get<{ rows: number }>(`select count(*) as rows from ${quoteName(table)}`)!
-    return { name, table, history: `${table}_history`, columns: JSON.parse(columns) as Column[], rows }
+  return connection.all<DeleteState & { name: string; table: string; columns: string }>(
+    'select name, table_name as "table", columns, deletes, purged_to as purgedTo from tidemark_databases where tenant_id = ? order by name', tenantId,
+  ).map(({ name, table, columns, ...state }) => {
+    const { rows } = connection.get<{ rows: number }>(`select count(*) as rows from ${liveRows(quoteName(table), state)}`)!
+    return { name, table, history: `${table}_history`, columns: JSON.parse(columns) as Column[], rows, ...(hasDeleted(state) && { hasDeleted: true as const }) }
   })
 }
 

@@ -1,5 +1,6 @@
 import type { Landing } from '../../contract/index.ts'
 import type { LandingPlan, RowContest, RowTouch, RowWrite } from '../kit/plan-landing.ts'
+import { hasDeleted } from '../kit/tables/delete-state.ts'
 import { growColumns } from '../kit/tables/grow-columns.ts'
 import type { DriftNotes } from '../kit/tables/schema-drift.ts'
 import type { Parameter, Session } from './connection.ts'
@@ -29,7 +30,8 @@ export function writeRows(session: Session, plan: LandingPlan, tables: ReadonlyM
     const upserts = writes.filter((write): write is Upsert => write.landing.type === 'upsert')
     const table = grow(session, known, upserts, facts)
     const owner = facts.owners.get(table.database) ?? facts.owner
-    insertRows(session, table, upserts.filter(isCreated), { ...facts, owner, syncedAt })
+    const kept = returnRows(session, table, upserts.filter(isReturned), { ...facts, owner, syncedAt })
+    insertRows(session, table, upserts.filter((write) => isCreated(write) && !kept.has(write)), { ...facts, owner, syncedAt })
     updateRows(session, table, upserts.filter((write) => !isCreated(write)), { ...facts, syncedAt })
     for (const write of writes) if (write.landing.type === 'delete') deleteRow(session, table, write, { ...facts, owner, syncedAt })
   }
@@ -42,6 +44,10 @@ type Facts = WriteFacts & { readonly syncedAt: string }
 
 function isCreated({ action }: RowWrite): boolean {
   return action === 'created'
+}
+
+function isReturned(write: RowWrite): boolean {
+  return isCreated(write) && write.row !== undefined
 }
 
 /** The table with a column for every member of these records. */
@@ -98,6 +104,26 @@ function insertRows(session: Session, table: Table, writes: readonly Upsert[], f
   for (const { landing, row } of writes) if (row !== undefined) forgetTombstone(session, table, landing.key)
 }
 
+/** Brings back those that were kept when they were deleted, in place, so that what refers to them stays. The others are not there. */
+function returnRows(session: Session, table: Table, writes: readonly Upsert[], { writer, owner, syncedAt, encodings }: Facts): ReadonlySet<RowWrite> {
+  const returned = new Set<RowWrite>()
+  if (writes.length === 0 || !hasDeleted(table)) return returned
+  const update = session.connection.prepare(
+    `update ${table.name} set _deleted_at = null, _sequence = ?1, _created_sequence = ?1, _synced_at = ?2, _hash = ?, _upstream_at = ?, _cursor = ?, _writer = ?, _owner = ?,
+     _extra = ?${table.members.map((name) => `, ${name} = ?`).join('')} where _key = ?`,
+  )
+  for (const write of writes) {
+    const { landing, sequence, row } = write
+    const record = encodings.of(landing, table)
+    const values: Parameter[] = [sequence, syncedAt, landing.hash, landing.upstreamAt ?? row!.upstreamAt, landing.cursor, writer, owner, record.extra]
+    bindValues(table, record, values)
+    if (Number(update.run(...values, landing.key).changes) === 0) continue
+    returned.add(write)
+    forgetTombstone(session, table, landing.key)
+  }
+  return returned
+}
+
 /** The replaced versions go to the history; the rows stay where they are, with whatever else their table has. */
 function updateRows(session: Session, table: Table, writes: readonly Upsert[], { writer, syncedAt, encodings }: Facts): void {
   if (writes.length === 0) return
@@ -122,7 +148,7 @@ function deleteRow(session: Session, table: Table, { landing, action, sequence, 
   const { connection, tenantId } = session
   if (row?.status === 'live') {
     keepVersions(session, table, [{ key: landing.key, until: sequence }], syncedAt)
-    connection.run(`delete from ${table.name} where _key = ?`, landing.key)
+    removeRow(session, table, landing.key, { sequence, writer, syncedAt })
   }
   if (action !== null) {
     connection.run(
@@ -138,6 +164,12 @@ function deleteRow(session: Session, table: Table, { landing, action, sequence, 
     row?.status === 'live' ? row.owner : owner,
   )
   if (row !== undefined && row.contestedBy !== null) forgetContest(session, table, landing.key)
+}
+
+/** A row that is kept has the sequence and the time of its deletion: whoever reads the table by either learns of it. */
+function removeRow({ connection }: Session, { name, deletes }: Table, key: string, by: { sequence: number; writer: number; syncedAt: string }): void {
+  if (deletes !== 'soft') connection.run(`delete from ${name} where _key = ?`, key)
+  else connection.run(`update ${name} set _deleted_at = ?1, _synced_at = ?1, _sequence = ?2, _writer = ?3 where _key = ?4`, by.syncedAt, by.sequence, by.writer, key)
 }
 
 /** Puts current rows into the history, as they are before the write of the sequence `until`. */

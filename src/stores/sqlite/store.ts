@@ -44,6 +44,7 @@ function bindStore(tenant: string, calls: LedgerCalls): Store {
   return {
     ...(methods as unknown as LedgerMethods),
     tenant,
+    keepsDeleted: true,
     forTenant: (other) => bindStore(other, calls),
     close: () => calls.close(),
     // A writer may be another process, and a file notifies none. To ask costs nothing while nothing was written.

@@ -1,5 +1,6 @@
 import type { CommitOutcome, Sweep } from '../../contract/index.ts'
 import { evenlySpaced, isBraked, mergeRanges, toRanges, type LandingPlan } from '../kit/plan-landing.ts'
+import { andLive } from '../kit/tables/delete-state.ts'
 import { writeCommits, type CommitFacts } from './commits.ts'
 import type { Session } from './connection.ts'
 import { STATUS } from './encoding.ts'
@@ -26,7 +27,7 @@ export function sweep(
     // The gaps lead: each is a range of the index by sequence, and a complete listing leaves few.
     const unseen = connection.all<{ key: string }>(
       `select t._key as key from temp.tidemark_unseen u cross join ${table.name} t indexed by tidemark_current_${table.id}
-       on t._sequence between u.first and u.last where t._owner = ? order by t._key`, facts.owner,
+       on t._sequence between u.first and u.last${andLive(table)} where t._owner = ? order by t._key`, facts.owner,
     )
     const doomed = unseen.filter(({ key }) => !handOver(session, table, key))
     if (doomed.length === 0) continue
@@ -62,13 +63,19 @@ function deleteRows(session: Session, table: Table, keys: readonly string[], pos
     tenantId, table.id, sync,
   )
   connection.run('delete from tidemark_contests where tenant_id = ? and database_id = ? and key in (select key from temp.tidemark_doomed)', tenantId, table.id)
-  connection.run(`delete from ${table.name} where _key in (select key from temp.tidemark_doomed)`)
+  if (table.deletes !== 'soft') connection.run(`delete from ${table.name} where _key in (select key from temp.tidemark_doomed)`)
+  else {
+    connection.run(
+      `update ${table.name} as t set _deleted_at = ?1, _synced_at = ?1, _sequence = d.sequence, _writer = ?2 from temp.tidemark_doomed d where t._key = d.key`,
+      new Date(committedAt).toISOString(), sync,
+    )
+  }
 }
 
 /** Newcomers do not dilute the share that dies: were every key renamed, all that was there would still go. */
-function countExisted({ connection }: Session, { name }: Table, { owner, startSequence }: SweepFacts): number {
+function countExisted({ connection }: Session, { live }: Table, { owner, startSequence }: SweepFacts): number {
   return connection.get<{ existed: number }>(
-    `select count(*) as existed from ${name} where _owner = ? and _created_sequence <= ?`, owner, startSequence,
+    `select count(*) as existed from ${live} where _owner = ? and _created_sequence <= ?`, owner, startSequence,
   )!.existed
 }
 

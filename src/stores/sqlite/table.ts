@@ -3,15 +3,18 @@ import { sameJson } from '../../values/json.ts'
 import { mergeColumns, quoteName } from '../kit/columns.ts'
 import { itemTypeOf, type ColumnDialect, type ColumnType, type ScalarType, type TableColumn } from '../kit/tables/column.ts'
 import { RecordDecoder } from '../kit/tables/decode-record.ts'
+import { DELETED_AT, liveRows, type DeleteState } from '../kit/tables/delete-state.ts'
 import { RecordEncoder, type EncodedRecord, type ScalarValue } from '../kit/tables/encode-record.ts'
 import type { Parameter, Session } from './connection.ts'
 
 /** A database's table, its history, and how records are written to and read from their columns. */
-export interface Table {
+export interface Table extends DeleteState {
   readonly id: number
   readonly database: string
-  /** As SQL, quoted. */
+  /** As SQL, quoted. All rows; what reads records reads `live`. */
   readonly name: string
+  /** The rows that are not deleted, for a FROM clause. */
+  readonly live: string
   readonly history: string
   readonly columns: readonly TableColumn[]
   /** What the columns do not show of the records; see `schema-drift.ts`. */
@@ -33,8 +36,8 @@ export interface Table {
 export const OWN = ['_key', '_sequence', '_created_sequence', '_hash', '_upstream_at', '_synced_at', '_cursor', '_writer', '_owner', '_extra']
 /** In a history table also until when the version was current. */
 const UNTIL = ['_until_sequence', '_until_at']
-/** What no member's column may be called: also names that a later setting adds. */
-export const RESERVED = [...OWN, ...UNTIL, '_deleted_at']
+/** What no member's column may be called: also what a setting adds later. */
+export const RESERVED = [...OWN, ...UNTIL, DELETED_AT]
 export const LIMITS = { nameBytesMax: 1_000, columnsMax: 1_000 }
 
 /** The driver binds a number that is nearer to an integer than 2^-52 as that integer: below it, as zero. */
@@ -59,9 +62,12 @@ interface DatabaseRow {
   columns: string
   layout: string
   drift: string
+  deletes: DeleteState['deletes']
+  purged_to: string | null
 }
 
-const SELECT_DATABASE = 'select database_id, table_name, columns, layout, drift from tidemark_databases where tenant_id = ? and name = ?'
+const DATABASES = 'select name, database_id, table_name, columns, layout, drift, deletes, purged_to from tidemark_databases where tenant_id = ?'
+const SELECT_DATABASE = `${DATABASES} and name = ?`
 
 /** The table of a database; made, or told of members that are new in kind, on the way. */
 export function ensureTable(session: Session, name: string, seen: readonly Column[]): Table {
@@ -83,7 +89,7 @@ export function findTable({ connection, tenantId }: Session, name: string): Tabl
 /** By number, of an entry that is there. */
 export function requireTable({ connection, tenantId }: Session, id: number): Table {
   const row = connection.get<DatabaseRow & { name: string }>(
-    'select name, database_id, table_name, columns, layout from tidemark_databases where tenant_id = ? and database_id = ?', tenantId, id,
+    `${DATABASES} and database_id = ?`, tenantId, id,
   )
   if (row === undefined) throw new SyncError('STATE_UNREADABLE', `There is no database of the number ${id}, which a commit names.`)
   return toTable(row.name, row)
@@ -92,7 +98,7 @@ export function requireTable({ connection, tenantId }: Session, id: number): Tab
 /** By number. */
 export function readTables({ connection, tenantId }: Session): Map<number, () => Table> {
   return new Map(connection.all<DatabaseRow & { name: string }>(
-    'select name, database_id, table_name, columns, layout, drift from tidemark_databases where tenant_id = ? order by name', tenantId,
+    `${DATABASES} order by name`, tenantId,
   ).map((row) => [row.database_id, () => toTable(row.name, row)]))
 }
 
@@ -109,9 +115,9 @@ export function alterTable({ connection, tenantId }: Session, table: Table, colu
 }
 
 /** The columns that are not ours. */
-export function foreignColumns({ connection }: Session, { name, history, columns }: Table): string[] {
+export function foreignColumns({ connection }: Session, { name, history, columns, deletes }: Table): string[] {
   const there = [name, history].flatMap((table) => connection.all<{ name: string }>('select name from pragma_table_info(?)', unquoteName(table)))
-  const ours = new Set([...OWN, ...UNTIL, ...columns.flatMap((column) => column.name ?? [])].map((column) => column.toLowerCase()))
+  const ours = new Set([...OWN, ...UNTIL, ...(deletes === null ? [] : [DELETED_AT]), ...columns.flatMap((column) => column.name ?? [])].map((column) => column.toLowerCase()))
   return [...new Set(there.map((column) => column.name))].filter((column) => !ours.has(column.toLowerCase()))
 }
 
@@ -170,8 +176,10 @@ export function freeTableName({ connection, tenant }: Pick<Session, 'connection'
   }
 }
 
-function toTable(database: string, { database_id: id, table_name: table, layout, drift }: DatabaseRow): Table {
-  return bindTable({ id, database, name: quoteName(table), history: quoteName(`${table}_history`), drift }, layout)
+function toTable(database: string, { database_id: id, table_name: table, layout, drift, deletes, purged_to: purgedTo }: DatabaseRow): Table {
+  const name = quoteName(table)
+  const state = { deletes, purgedTo }
+  return bindTable({ id, database, name, live: liveRows(name, state), ...state, history: quoteName(`${table}_history`), drift }, layout)
 }
 
 type Codec = Pick<Table, 'columns' | 'encoder' | 'members' | 'selected' | 'since' | 'holds' | 'decode'>
@@ -180,13 +188,13 @@ type Codec = Pick<Table, 'columns' | 'encoder' | 'members' | 'selected' | 'since
 const codecs = new Map<string, Codec>()
 const CODECS_MAX = 1_000
 
-function bindTable({ id, database, name, history, drift }: Pick<Table, 'id' | 'database' | 'name' | 'history' | 'drift'>, layout: string): Table {
+function bindTable(table: Omit<Table, keyof Codec>, layout: string): Table {
   let codec = codecs.get(layout)
   if (codec === undefined) {
     if (codecs.size >= CODECS_MAX) codecs.clear()
     codecs.set(layout, (codec = makeCodec(JSON.parse(layout) as TableColumn[])))
   }
-  return { id, database, name, history, drift, ...codec }
+  return { ...table, ...codec }
 }
 
 function makeCodec(columns: readonly TableColumn[]): Codec {

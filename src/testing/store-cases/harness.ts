@@ -9,8 +9,8 @@ import { parseJson, stringifyJson } from '../../values/json.ts'
 /** One promise of a store, as a sentence and its proof. Knows no test framework. */
 export interface StoreCase {
   readonly name: string
-  /** What the harness must offer; without it the case is skipped, with the reason. */
-  readonly needs?: keyof StoreSupport
+  /** What the harness must offer, or the store; without it the case is skipped, with the reason. */
+  readonly needs?: keyof StoreSupport | 'keepsDeleted'
   /** `open` gives another, empty store, for the few cases that compare two. */
   run(harness: StoreHarness, open: () => Promise<StoreHarness>): Promise<void>
 }

@@ -13,6 +13,7 @@ import { pacerCases } from './pacers.ts'
 import { pauseCases } from './pauses.ts'
 import { registryCases } from './registry.ts'
 import { servedCases } from './served.ts'
+import { softDeleteCases } from './soft-deletes.ts'
 import { standingCases } from './standings.ts'
 import { sweepCases } from './sweep.ts'
 import { tenantCases } from './tenants.ts'
@@ -32,6 +33,7 @@ export const storeCases: readonly StoreCase[] = [
   ...atomicityCases,
   ...jsonCases,
   ...tableCases,
+  ...softDeleteCases,
   ...tenantCases,
   ...registryCases,
   ...backfillCases,

@@ -14,7 +14,8 @@ export interface Fault {
 const sqlite = (name: string): string => `stores/sqlite/${name}.ts`
 const [COMMIT, COMMITS, LOOKUP, ROWS, SWEEP] = [sqlite('commit'), sqlite('commits'), sqlite('lookup'), sqlite('rows'), sqlite('sweep')]
 const [REGISTRY, TABLE, FEED, HISTORY, LOG] = [sqlite('registry'), sqlite('table'), sqlite('feed'), sqlite('history'), sqlite('log')]
-const [STANDINGS, TENANTS] = [sqlite('standings'), sqlite('tenants')]
+const [STANDINGS, TENANTS, READING, DELETES] = [sqlite('standings'), sqlite('tenants'), sqlite('reading'), sqlite('deletes')]
+const DELETE_STATE = 'stores/kit/tables/delete-state.ts'
 const role = (name: string): string => `stores/kit/roles/${name}.ts`
 const [WEBHOOKS, INBOUND, PACERS, QUARANTINE] = [role('webhooks'), role('inbound'), role('pacing'), role('quarantine')]
 const [JUDGE, PLAN] = ['stores/kit/judge.ts', 'stores/kit/plan-landing.ts']
@@ -302,6 +303,108 @@ export const faults: readonly Fault[] = [
     caughtBy: ['invariant 5: a sweep that has to ask'],
   },
 
+  // ── soft deletes ──
+  {
+    name: 'shows deleted rows wherever it shows rows',
+    patches: [{ file: DELETE_STATE, from: '` and ${DELETED_AT} is null`', to: "''" }],
+    caughtBy: ['a soft delete keeps the row', 'the feed has one entry per soft delete', 'a record that returns as it was'],
+  },
+  {
+    name: 'removes rows that are to be kept',
+    patches: [{ file: ROWS, from: "if (deletes !== 'soft') connection.run(`delete", to: "if (deletes !== ('never' as string)) connection.run(`delete" }],
+    caughtBy: ['a soft delete keeps the row', 'what a commit does not say of deletes', 'from hard to soft'],
+  },
+  {
+    name: 'keeps rows that are to be removed',
+    patches: [{ file: DELETE_STATE, from: "if ((state.deletes ?? 'hard') === wanted) return state", to: "if ((state.deletes ?? 'hard') === wanted || wanted === 'hard') return state" }],
+    caughtBy: ['from soft to hard: rows that were kept', 'from soft to hard: commits alone'],
+  },
+  {
+    name: 'removes what a sweep should keep',
+    patches: [{ file: SWEEP, from: "if (table.deletes !== 'soft') connection.run(", to: "if (table.deletes !== ('never' as string)) connection.run(" }],
+    caughtBy: ['invariant 5: what a sweep deletes is kept too', 'a sweep without a record on its page'],
+  },
+  {
+    name: 'sweeps rows that are deleted already',
+    patches: [
+      { file: SWEEP, from: 'between u.first and u.last${andLive(table)}', to: 'between u.first and u.last' },
+      { file: SWEEP, from: 'insert into tidemark_tombstones', to: 'insert or replace into tidemark_tombstones' },
+    ],
+    caughtBy: ['invariant 5: what a sweep deletes is kept too'],
+  },
+  {
+    name: 'counts deleted rows among those that a sweep may delete',
+    patches: [
+      { file: SWEEP, from: 'function countExisted({ connection }: Session, { live }: Table', to: 'function countExisted({ connection }: Session, { name: live }: Table' },
+    ],
+    caughtBy: ['invariant 11: deleted rows do not count'],
+  },
+  {
+    name: 'takes a row that was kept for one that is there',
+    patches: [{ file: LOOKUP, from: 'function findLive({ connection }: Session, { live }: Table', to: 'function findLive({ connection }: Session, { name: live }: Table' }],
+    caughtBy: ['a record that returns as it was', 'invariant 6: an older version does not bring'],
+  },
+  {
+    name: 'takes a block for unchanged although a row of it is deleted',
+    patches: [{ file: LOOKUP, from: 'from ${table!.live} where _key between', to: 'from ${table!.name} where _key between' }],
+    caughtBy: ['a block of deleted rows is not unchanged'],
+  },
+  {
+    name: 'leaves a row that came back marked as deleted',
+    patches: [{ file: ROWS, from: 'set _deleted_at = null, _sequence = ?1', to: 'set _sequence = ?1' }],
+    caughtBy: ['a record that returns as it was', 'a record that returns changed'],
+  },
+  {
+    name: 'calls the return of a row an update',
+    patches: [{ file: ROWS, from: '_created_sequence = ?1, _synced_at', to: '_synced_at' }],
+    caughtBy: ['a record that returns changed', 'from hard to soft'],
+  },
+  {
+    name: 'forgets to whom a row belongs that came back',
+    patches: [{ file: ROWS, from: '_owner = ?,\n     _extra', to: '_owner = coalesce(_owner, ?),\n     _extra' }],
+    caughtBy: ['F7 two owners of one database: a row that comes back soft-deleted'],
+  },
+  {
+    name: 'shows the sequence of the last version with a row that is deleted',
+    patches: [{ file: ROWS, from: '_synced_at = ?1, _sequence = ?2, _writer', to: '_synced_at = ?1, _sequence = max(_sequence, 0 * ?2), _writer' }],
+    caughtBy: ['a soft delete keeps the row'],
+  },
+  {
+    name: 'counts deleted rows',
+    patches: [{ file: READING, from: 'from ${liveRows(quoteName(table), state)}', to: 'from ${quoteName(table)}' }],
+    caughtBy: ['a soft delete keeps the row'],
+  },
+  {
+    name: 'removes live rows with those that were kept',
+    patches: [{ file: DELETES, from: 'where ${DELETED_AT} is not null and _key in', to: 'where _key >=' }],
+    caughtBy: ['from soft to hard: rows that were kept'],
+  },
+  {
+    name: 'begins in the middle with what it removes',
+    patches: [{ file: DELETE_STATE, from: "{ deletes: 'hard', purgedTo: '' }", to: "{ deletes: 'hard', purgedTo: 'c' }" }],
+    caughtBy: ['from soft to hard and back'],
+  },
+  {
+    name: 'shows what it has not removed yet',
+    patches: [{ file: DELETE_STATE, from: "return deletes === 'soft' || purgedTo !== null", to: "return deletes === 'soft' || purgedTo === null && deletes !== null" }],
+    caughtBy: ['from soft to hard: rows that were kept'],
+  },
+  {
+    name: 'removes all that was kept in one step',
+    patches: [{ file: DELETES, from: "and key > ? order by key limit ?', tenantId, table.id, table.purgedTo, scanMax,", to: "and key > ? order by key limit 2 * ?', tenantId, table.id, table.purgedTo, scanMax * 100," }],
+    caughtBy: ['from soft to hard: rows that were kept'],
+  },
+  {
+    name: 'lets commits alone remove nothing of what was kept',
+    patches: [{ file: DELETES, from: 'if (state === table) purgeTable(session, table, PURGE_PER_COMMIT)', to: 'if (state === table) void PURGE_PER_COMMIT' }],
+    caughtBy: ['from soft to hard: commits alone'],
+  },
+  {
+    name: 'keeps the directory of a deletion as long as the row',
+    patches: [{ file: HISTORY, from: 'export function forgetVersions(session: Session, { id, live, history }: Table', to: 'export function forgetVersions(session: Session, { id, name: live, history }: Table' }],
+    caughtBy: ['a soft-deleted row outlives the history'],
+  },
+
   // ── contests ──
   {
     name: 'never confirms a contested row',
@@ -436,7 +539,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'leaves replaced versions out of the log',
-    patches: [{ file: LOG, from: 'chunk.live ? [table.name] : [table.name, table.history]', to: '[table.name]' }],
+    patches: [{ file: LOG, from: 'chunk.live ? [table.live] : [table.live, table.history]', to: '[table.live]' }],
     caughtBy: ['O7 invariant 8'],
   },
 
@@ -480,7 +583,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'forgets a commit with the first of its entries',
-    patches: [{ file: HISTORY, from: 'and not exists (select 1 from ${name} where _sequence between ?2 and last_sequence)', to: '' }],
+    patches: [{ file: HISTORY, from: 'and not exists (select 1 from ${live} where _sequence between ?2 and last_sequence)', to: '' }],
     caughtBy: ['XE13 what a row stood on'],
   },
   {
