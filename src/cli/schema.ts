@@ -162,7 +162,7 @@ function infoLines(info: SchemaInfo): string[] {
   const members = new Set(info.columns.map(({ member }) => member))
   const without = info.waiting.filter(({ member }) => !members.has(member)).map(({ member }) => [printable(member), '-', '-', '-', waitingOf(member)])
   return [
-    `${info.table}: ${info.isRowsExact ? '' : 'about '}${grouped(info.rows)} rows, ${grouped(info.versions)} earlier versions in ${info.history}`,
+    `${info.table}: ${info.isRowsExact ? '' : 'about '}${grouped(info.rows)} rows${deletedWords(info)}, ${grouped(info.versions)} earlier versions in ${info.history}`,
     ...table(['MEMBER', 'COLUMN', 'TYPE', 'FROM', 'IN _extra'], [
       ...info.columns.map(({ member, column, sqlType, origin, isHeld }) => [printable(member), printable(column ?? '-'), sqlType ?? '-', isHeld ? 'kept in _extra' : column === null ? '-' : origin, waitingOf(member)]), ...without,
     ]),
@@ -172,6 +172,11 @@ function infoLines(info: SchemaInfo): string[] {
     ...info.drift.map(({ member, kind, type, found, at }) => `• ${printable(member)}: ${DRIFT_WORDS[kind]}${kind === 'conflict' ? ` (${found} in ${type})` : ''}, since ${isoTime(at)}`),
     ...(info.change === null ? [] : [underWay(info.change)]),
   ]
+}
+
+function deletedWords({ deletes, deletedRows = 0 }: SchemaInfo): string {
+  if (deletes === undefined || (deletes === 'hard' && deletedRows === 0)) return ''
+  return ` (${grouped(deletedRows)} deleted, with _deleted_at${deletes === 'hard' ? '; deletes are hard now, and these rows are being removed' : ''})`
 }
 
 const DRIFT_WORDS = { conflict: 'values that its column cannot hold', frozen: 'new, and the columns are frozen', taken: 'a column of yours has its name' } as const

@@ -1,3 +1,5 @@
+import type { DeleteMode } from './deletes.ts'
+
 /** What happens to a record that its database's columns do not fit; see docs/guides/tables.md. */
 export type SchemaMode = 'evolve' | 'freeze' | 'quarantine'
 
@@ -27,8 +29,11 @@ export interface SchemaInfo {
   readonly database: string
   readonly table: string
   readonly history: string
-  /** Rows of the table; of a store that keeps statistics, by them. */
+  /** Rows of the table, also deleted ones that it keeps; of a store that keeps statistics, by them. */
   readonly rows: number
+  /** Where the table has `_deleted_at`: how rows are deleted now, and how many deleted ones it has. */
+  readonly deletes?: DeleteMode
+  readonly deletedRows?: number
   readonly isRowsExact: boolean
   readonly versions: number
   readonly columns: readonly SchemaColumn[]

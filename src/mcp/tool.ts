@@ -22,14 +22,14 @@ export function input(properties: Readonly<Record<string, unknown>>, required: r
 }
 
 /** Of a database that is there; who asks for another one is told which there are. */
-export async function databaseIn(desk: Desk, name: unknown): Promise<{ store: Store; table: string }> {
+export async function databaseIn(desk: Desk, name: unknown): Promise<{ store: Store; table: string; hasDeleted: boolean }> {
   const store = await desk.reading()
   const databases = store === null ? [] : await store.databases()
   const found = databases.find((database) => database.name === name)
   if (store === null || found === undefined) {
     throw new SyncError('ARGUMENT_INVALID', `There is no database ${JSON.stringify(name)}; there are: ${databases.map((database) => database.name).join(', ') || 'none, since nothing has landed yet'}.`)
   }
-  return { store, table: found.table }
+  return { store, table: found.table, hasDeleted: found.hasDeleted === true }
 }
 
 export function iso(ms: number): string

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { selectFrom } from '../../src/cli/select-from.ts'
-import type { Store, StoreLocation } from '../../src/contract/index.ts'
+import type { Commit, Store, StoreLocation } from '../../src/contract/index.ts'
 import { remove, START, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 
 export interface AsOfStore {
@@ -17,10 +17,10 @@ export interface AsOfStore {
 const SECOND = 1_000
 
 /** Commits at seconds 10, 20, 30 and 40: created, changed, deleted, returned. */
-async function land(store: Store): Promise<void> {
+async function land(store: Store, deletes: Commit['deletes'] = {}): Promise<void> {
   const sync = await SyncDriver.take(store)
   const at = async (seconds: number, landings: Parameters<SyncDriver['cycle']>[0]): Promise<void> => {
-    await sync.cycle(landings, { at: START + seconds * SECOND })
+    await sync.cycle(landings, { at: START + seconds * SECOND, deletes })
   }
   await at(10, [upsert('a', { name: 'Ada', age: 1 }), upsert('b', { name: "Bob 'quoted'", age: 2 })])
   await at(20, [upsert('a', { name: 'Ada', age: 30 }), upsert('c', { name: 'Cyd', age: 3, city: 'Bern' })])
@@ -46,6 +46,20 @@ export function describeAsOf(open: () => Promise<AsOfStore>): void {
     expect(await rows(45)).toEqual([['c', 'Cyd', 3], ['b', 'Bob', 2], ['a', 'Ada again', 31]])
     expect(await names(opened, `select count(*) from ${things}`, 30)).toEqual([2])
     expect(await names(opened, `select _key, _until_at is not null from ${things}_history order by _until_sequence`, 20)).toMatchObject([['a', expect.anything()]])
+  })
+
+  test('with soft deletes, a row is shown until it was deleted and from its return on', async () => {
+    const opened = await open()
+    await land(opened.store, { things: 'soft' })
+    const things = opened.table('default', 'things')
+    const rows = (seconds: number): Promise<unknown> => names(opened, `select _key, age from ${things} where _deleted_at is null order by _key`, seconds)
+    const all = (seconds: number): Promise<unknown> => names(opened, `select _key from ${things} order by _key`, seconds)
+    expect([await rows(20), await all(20)]).toEqual([[['a', 30], ['b', 2], ['c', 3]], ['a', 'b', 'c']])
+    expect([await rows(30), await all(30)]).toEqual([[['b', 2], ['c', 3]], ['b', 'c']])
+    expect([await rows(45), await all(45)]).toEqual([[['a', 31], ['b', 2], ['c', 3]], ['a', 'b', 'c']])
+    await (await SyncDriver.take(opened.store, { sync: 'other' })).cycle([remove('b')], { at: START + 50 * SECOND })
+    expect([await all(49), await all(50)]).toEqual([['a', 'b', 'c'], ['a', 'c']])
+    expect((await selectFrom(opened.location, `select _key from ${things} order by _key`, { limit: 0, tenant: 'default' })).rows).toEqual([['a'], ['b'], ['c']])
   })
 
   test('the statement keeps its shape: a WITH of its own, texts, comments, sets and aliases', async () => {

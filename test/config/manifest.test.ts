@@ -151,6 +151,15 @@ describe('a manifest', () => {
     else expect(message).toMatch(expected)
   })
 
+  test('`deletes` of a stream is that of its database; another value is refused where it stands, with the two there are', async () => {
+    const deletesOf = async (value: string): Promise<unknown> => {
+      const worker = await workerOf(write(MANIFEST.replace('schema_strategy: discovery', `schema_strategy: discovery\n    deletes: ${value}`)), 'tidemark.yaml', {})
+      return worker.manifest.databases.find(({ name }) => name === 'shop.customers')!.deletes
+    }
+    expect([await deletesOf('soft'), await deletesOf('hard')]).toEqual(['soft', undefined])
+    await expect(deletesOf('softly')).rejects.toMatchObject({ code: 'MANIFEST_INVALID', message: expect.stringMatching(/deletes.*hard.*soft/) })
+  })
+
   test('a declared schema is that of the database', async () => {
     const text = MANIFEST.replace('schema_strategy: discovery', 'schema_strategy: declared\n    schema: { type: object, required: [name] }')
     expect((await workerOf(write(text), 'tidemark.yaml', {})).schemaOf('shop.customers')).toEqual({ type: 'object', required: ['name'] })

@@ -52,6 +52,34 @@ describe('one cycle from a program of one’s own', () => {
     await store.close()
   })
 
+  test('how rows are deleted reaches the store: soft, and hard again once the setting is gone', async () => {
+    const store = await openStore(url)
+    const run = async (deletes: 'soft' | undefined, ...listed: string[]): Promise<unknown> => {
+      const worker = new Worker()
+      worker.database('contacts', deletes === undefined ? {} : { deletes })
+      worker.sync('all', { database: 'contacts', sweep: { maxDeleteShare: 1 }, execute: returning(...listed) })
+      const { stopReason, counts } = await runCycle(worker, 'all', { store })
+      return [stopReason, counts.swept, (await store.databases())[0]!.rows, (await store.schema('contacts'))!.deletedRows]
+    }
+    expect(await run('soft', 'a', 'b', 'c', 'd')).toEqual(['complete', 0, 4, 0])
+    expect(await run('soft', 'a', 'b', 'c')).toEqual(['complete', 1, 3, 1])
+    expect(await run(undefined, 'a', 'b')).toEqual(['complete', 1, 2, 1])
+    expect(await run(undefined, 'a', 'b')).toEqual(['complete', 0, 2, 0])
+    await store.close()
+  })
+
+  test('a store that does not keep deleted rows refuses a sync that asks for it, before a page is read', async () => {
+    const { keepsDeleted: _, ...store } = await openStore(url)
+    const worker = new Worker()
+    worker.database('contacts', { deletes: 'soft' })
+    let asked = 0
+    worker.sync('all', { database: 'contacts', execute: async () => ({ changes: [], hasMore: false, nextState: { asked: ++asked } }) })
+    const { stopReason, error } = await runCycle(worker, 'all', { store })
+    expect([stopReason, error?.code, asked]).toEqual(['error', 'STORE_UNSUPPORTED', 0])
+    expect(error!.message).toContain('database "contacts" has `deletes: \'soft\'`')
+    await store.close()
+  })
+
   test('leaves a store open that was given open', async () => {
     const store = await openStore(url)
     const sync = { name: 'all', database: 'contacts', execute: returning('a') }

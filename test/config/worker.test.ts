@@ -27,6 +27,22 @@ describe('declaring', () => {
     }
   })
 
+  test('a database says whether its deletes are hard or soft; another value is refused with the two there are', () => {
+    const worker = new Worker()
+    worker.database('customers', { deletes: 'soft' })
+    worker.database('events', { deletes: 'hard' })
+    worker.database('orders')
+    expect(worker.manifest.databases).toEqual([{ name: 'customers', schema: null, deletes: 'soft' }, { name: 'events', schema: null }, { name: 'orders', schema: null }])
+    worker.sync('all', { database: 'customers', databases: ['events', 'orders'], execute })
+    expect(worker.plan('all').databases.map(({ deletes }) => deletes)).toEqual(['soft', undefined, undefined])
+    for (const deletes of ['Soft', 'never', '', true, null, {}]) {
+      expect(() => worker.database('other', { deletes: deletes as never }), JSON.stringify(deletes)).toThrow(code('SCHEMA_INVALID'))
+    }
+    expect(() => worker.database('other', { deletes: 'gone' as never })).toThrow("`deletes` is \"gone\"; it is 'hard' or 'soft'.")
+    // @ts-expect-error -- the type names the two there are
+    expect(() => worker.database('other', { deletes: 'softly' })).toThrow(code('SCHEMA_INVALID'))
+  })
+
   test('a sync without more is a replace sync every 30 minutes', () => {
     const worker = new Worker()
     worker.database('contacts')

@@ -2,6 +2,8 @@ import { expect, test } from 'vitest'
 import type { Store, StoreLocation } from '../../src/contract/index.ts'
 import { selectFrom } from '../../src/cli/select-from.ts'
 import { remove, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
+import type { Desk } from '../../src/mcp/desk.ts'
+import { queryTool } from '../../src/mcp/query-tool.ts'
 import { blocksOf, commandsIn } from './blocks.ts'
 
 const PAGE = 'docs/guides/tables.md'
@@ -46,5 +48,12 @@ export function describeTablesGuide(open: () => Promise<{ store: Store; location
     expect(await select(live!)).toEqual([['ada', 'ada@example.com']])
     expect((await select(changed!)).map(([key, name, isDeleted]) => [key, name, Boolean(isDeleted)])).toEqual([['2', 'bob', true]])
     expect(await select(`select count(*) from ${database}`)).toEqual([[2]])
+    // Agents are given live rows, also where they ask for figures.
+    const desk: Desk = {
+      tenant: 'default', reading: async () => store, writing: async () => store, syncs: [], clock: { now: () => 0, sleep: async () => {} }, actor: 'mcp:test',
+      select: (sql, limit) => selectFrom(location, sql, { limit, tenant: 'default' }), syntax: location.syntax,
+    }
+    expect(await queryTool.run(desk, { database, columns: ['_key', 'name'], limit: 10 })).toMatchObject({ rows: [{ _key: '1', name: 'ada' }], truncated: false })
+    expect(await queryTool.run(desk, { database, figures: [{ figure: 'count' }], limit: 10 })).toMatchObject({ rows: [{ count: 1 }] })
   })
 }

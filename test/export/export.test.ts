@@ -70,6 +70,20 @@ describe('a database', () => {
     expect(await duck("select count(*) as n from '$/t.ndjson'")).toEqual([{ n: '2' }])
   })
 
+  test('with soft deletes, of live rows; a deletion is one change since the last time', async () => {
+    const softly = (...changes: Change[]): Promise<unknown> => scene.run(planOf({ databases: [{ name: DATABASE, deletes: 'soft' }], execute: async () => ({ changes, hasMore: false }) }))
+    await softly(upsert('a', { n: 1 }), upsert('b', { n: 1 }))
+    expect(await write('since.ndjson', { sinceLast: true })).toMatchObject({ rows: 2 })
+    await softly(remove('a'))
+    expect((await scene.store.schema(DATABASE))!.deletedRows).toBe(1)
+    expect(await write('t.ndjson')).toMatchObject({ rows: 1 })
+    expect(await duck("select _key from '$/t.ndjson'")).toEqual([{ _key: 'b' }])
+    expect(await write('since.ndjson', { sinceLast: true })).toMatchObject({ rows: 1 })
+    expect(await duck("select _key, _action from '$/since.2-3.ndjson'")).toEqual([{ _key: 'a', _action: 'deleted' }])
+    await write('all.ndjson', { database: null })
+    expect((await duck("select _action from '$/all.ndjson'")).map((row) => row['_action'])).toEqual(['created', 'created', 'deleted'])
+  })
+
   test('of more rows than a page and a group hold', async () => {
     await land(...Array.from({ length: 41_003 }, (_, index) => upsert(`k${String(index).padStart(6, '0')}`, { n: index })))
     expect(await write('t.parquet')).toMatchObject({ rows: 41_003 })

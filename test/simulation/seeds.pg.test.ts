@@ -17,6 +17,10 @@ describe.skipIf(inject('postgresUrl') === '')('worlds on PostgreSQL, whose clock
     expectNoFailure(await simulate({ seeds: SEEDS, firstSeed: FIRST_SEED, store }))
   }, 3_600_000)
 
+  test('no promise is broken in worlds in which runners with soft and with hard deletes take turns', async () => {
+    expectNoFailure(await simulate({ seeds: Math.ceil(SEEDS / 2), firstSeed: FIRST_SEED, overrides: { deletes: 'changing' }, store }))
+  }, 3_600_000)
+
   test('no promise is broken in worlds of any vendor', async () => {
     expectNoFailure(await simulateVendors({ seeds: SEEDS, firstSeed: FIRST_SEED, store }))
   }, 3_600_000)

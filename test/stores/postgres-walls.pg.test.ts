@@ -271,6 +271,63 @@ describe.skipIf(server === '')('postgres store, its walls and tables', () => {
     expect((await store.rows({ database: 'held', limit: 10 })).map(({ text }) => JSON.parse(text) as unknown)).toEqual([{ n: 4 }, { n: 2, added: 1 }, { n: 3, added: 2 }])
   })
 
+  test('with soft deletes, what the user added to a row and what refers to it stay while the record is gone', async () => {
+    const driver = await SyncDriver.take(store, { sync: 'kept' })
+    const deletes = { kept: 'soft' } as const
+    const land = async (landings: Landing[], mode: 'hard' | 'soft' = 'soft'): Promise<void> => {
+      await driver.begin({ databases: ['kept'] })
+      await driver.complete(landings, { deletes: { ...deletes, kept: mode } })
+    }
+    await land([upsert('a', { n: 1 }, { database: 'kept' }), upsert('b', { n: 1 }, { database: 'kept' })])
+    await role.query(`alter table kept add column note text; update kept set note = 'mine' where _key = 'a';
+      create table parcels (kept_key text references kept); insert into parcels values ('a')`)
+    await land([remove('a', { database: 'kept' }), remove('b', { database: 'kept' })])
+    expect(await rows('select _key, note, _deleted_at is not null as gone from parcels join kept on _key = kept_key')).toEqual([{ _key: 'a', note: 'mine', gone: true }])
+    await land([upsert('a', { n: 2 }, { database: 'kept' })])
+    expect(await rows('select _key, n, note, _deleted_at from kept where _deleted_at is null')).toEqual([{ _key: 'a', n: '2', note: 'mine', _deleted_at: null }])
+    expect(await types('kept')).toMatchObject({ _deleted_at: 'timestamp with time zone' })
+    // Hard again, a row that a parcel refers to cannot go: as with any hard delete the commit says so, and lands nothing.
+    await land([remove('a', { database: 'kept' })])
+    await land([], 'hard')
+    await expect(land([], 'hard')).rejects.toMatchObject({ code: 'STORE_FOREIGN', message: expect.stringContaining('parcels') })
+    await role.query('drop table parcels')
+    const again = await SyncDriver.take(store, { sync: 'kept', evict: 'runner-1' })
+    await again.complete([], { deletes: { kept: 'hard' } })
+    expect(await rows('select _key from kept')).toEqual([])
+  })
+
+  test('a column _deleted_at of the user’s is left alone: soft deletes are refused, and nothing changes', async () => {
+    const driver = await SyncDriver.take(store, { sync: 'own' })
+    await driver.begin({ databases: ['own'] })
+    await driver.page([upsert('a', { n: 1 }, { database: 'own' })])
+    await role.query("alter table own add column _deleted_at text default 'mine'")
+    const commit = await driver.draft(driver.nextPage(), [remove('a', { database: 'own' })], { deletes: { own: 'soft' } })
+    await expect(store.commit(commit)).rejects.toMatchObject({ code: 'STORE_FOREIGN', message: expect.stringContaining('_deleted_at') })
+    expect(await rows('select _key, _deleted_at from own')).toEqual([{ _key: 'a', _deleted_at: 'mine' }])
+    expect((await store.schema('own'))!.ownColumns).toEqual(['_deleted_at'])
+    expect((await driver.complete([remove('a', { database: 'own' })], { deletes: { own: 'hard' } })).counts.deleted).toBe(1)
+  })
+
+  test('a long query on a table holds up the first soft delete, and no other change', async () => {
+    const driver = await SyncDriver.take(store, { sync: 'reader', mode: 'replace' })
+    const deletes = { reader: 'soft' } as const
+    await driver.begin({ databases: ['reader'] })
+    await driver.complete(['a', 'b', 'c', 'd'].map((key) => upsert(key, { n: 1 }, { database: 'reader' })))
+    await role.query('begin; select * from reader')
+    await driver.begin({ databases: ['reader'] })
+    await driver.page([upsert('a', { n: 2 }, { database: 'reader' }), upsert('b', { n: 1 }, { database: 'reader' })], { deletes })
+    const swept = await driver.draft(driver.lastPage(), [], { deletes })
+    await expect(store.commit(swept)).rejects.toMatchObject({ code: 'STORE_BUSY', message: expect.stringContaining('_deleted_at') })
+    const deleted = await driver.draft(driver.nextPage(), [remove('c', { database: 'reader' })], { deletes })
+    await expect(store.commit(deleted)).rejects.toMatchObject({ code: 'STORE_BUSY' })
+    await role.query('commit')
+    await driver.page([remove('c', { database: 'reader' })], { deletes })
+    expect((await driver.complete([], { deletes })).counts.swept).toBe(1)
+    expect(await rows('select _key, _deleted_at is not null as gone from reader order by 1')).toEqual([
+      { _key: 'a', gone: false }, { _key: 'b', gone: false }, { _key: 'c', gone: true }, { _key: 'd', gone: true },
+    ])
+  })
+
   test('a database may have the name of a history: each has tables of its own', async () => {
     const driver = await SyncDriver.take(store, { sync: 'names' })
     await driver.begin({ databases: ['name', 'name_history', 'name_history_history'] })

@@ -55,6 +55,30 @@ describe('invariant 14: a table of the SQLite store is the user’s to add to', 
     expect(sql("explain query plan select * from things where email = 'b@x'").map(({ detail }) => detail).join()).toContain('things_by_email')
   })
 
+  test('with soft deletes, what the user added to a row and what refers to it stay while the record is gone', async () => {
+    const driver = await SyncDriver.take(store)
+    const deletes = { things: 'soft' } as const
+    await driver.cycle([upsert('a', { n: 1 }), upsert('b', { n: 1 })], { deletes })
+    sql(`alter table things add column note text; update things set note = 'mine' where _key = 'a';
+      create table orders (id integer primary key, thing text references things (_key)); insert into orders (thing) values ('a')`)
+    await driver.cycle([remove('a'), remove('b')], { deletes })
+    expect(sql('select t._key, note, _deleted_at is not null as gone from orders join things t on t._key = thing')).toEqual([{ _key: 'a', note: 'mine', gone: 1 }])
+    await driver.cycle([upsert('a', { n: 2 })], { deletes })
+    expect(sql('select _key, n, note, _deleted_at from things where _deleted_at is null')).toEqual([{ _key: 'a', n: 2, note: 'mine', _deleted_at: null }])
+  })
+
+  test('a column _deleted_at of the user’s is left alone: soft deletes are refused, and nothing changes', async () => {
+    const driver = await SyncDriver.take(store)
+    await driver.cycle([upsert('a', { n: 1 })])
+    sql("alter table things add column _Deleted_At text default 'mine'")
+    await driver.begin()
+    const commit = await driver.draft(driver.lastPage(), [remove('a')], { deletes: { things: 'soft' } })
+    await expect(store.commit(commit)).rejects.toMatchObject({ code: 'STORE_FOREIGN', message: expect.stringContaining('_deleted_at') })
+    expect(sql('select _key, _deleted_at from things')).toEqual([{ _key: 'a', _Deleted_At: 'mine' }])
+    expect((await store.schema('things'))!.ownColumns).toEqual(['_Deleted_At'])
+    expect((await driver.complete([remove('a')], { deletes: { things: 'hard' } })).counts.deleted).toBe(1)
+  })
+
   test('a column of the user’s that has the name of a new member stays the user’s', async () => {
     const driver = await SyncDriver.take(store)
     await driver.cycle([upsert('a', { n: 1 })])

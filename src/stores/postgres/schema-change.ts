@@ -4,6 +4,7 @@ import { beginSchemaChangeEntry, endSchemaChangeEntry } from '../kit/audit-entri
 import { quoteName } from '../kit/columns.ts'
 import { afterBatch, beginChange, changeWords, checkLosses, copiesRows, endColumns, invalid, stateOf, type ColumnMove, type StoredChange } from '../kit/tables/change-columns.ts'
 import { formatFor, type TableColumn } from '../kit/tables/column.ts'
+import { DELETED_AT, hasDeleted } from '../kit/tables/delete-state.ts'
 import { readDrift } from '../kit/tables/schema-drift.ts'
 import { countWaiting, showColumns, WAITING_MAX } from '../kit/tables/waiting.ts'
 import { textArray } from './arrays.ts'
@@ -36,8 +37,10 @@ export function schema({ connection, tenant }: Session, database: string): Promi
     const past = versions < 0 ? (await transaction.get<{ count: number }>(`select count(*) from ${table.history}`))!.count : versions
     const texts = (await transaction.texts(`select _extra from ${table.name} where _extra is not null limit ${WAITING_MAX + 1}`)).map(([text]) => text!)
     const dependents = await readDependents(transaction, table)
+    const deleted = hasDeleted(table) ? (await transaction.get<{ count: number }>(`select count(*) from ${table.name} where ${DELETED_AT} is not null`))!.count : 0
     return {
       database, table: table.name, history: table.history, rows: counted ?? rows, isRowsExact: counted !== null, versions: past,
+      ...(table.deletes !== null && { deletes: table.deletes, deletedRows: deleted }),
       columns: showColumns(table.columns, sqlTypeOf, dependents.of),
       waiting: countWaiting(table.columns, texts.slice(0, WAITING_MAX)), waitingScanned: Math.min(texts.length, WAITING_MAX), isWaitingExact: texts.length <= WAITING_MAX,
       ownColumns: await foreignColumns(transaction, table), ownIndexes: dependents.ownIndexes,

@@ -130,11 +130,11 @@ export function writeLayout(transaction: Transaction, table: Table, columns: rea
 }
 
 /** The columns that are not ours. */
-export async function foreignColumns(transaction: Transaction, { name, history, columns }: Table): Promise<string[]> {
+export async function foreignColumns(transaction: Transaction, { name, history, columns, deletes }: Table): Promise<string[]> {
   const rows = await transaction.all<{ name: string }>(
     'select distinct attname as name from pg_attribute where attrelid in (to_regclass($1), to_regclass($2)) and attnum > 0 and not attisdropped', name, history,
   )
-  const ours = new Set([...RESERVED, ...columns.flatMap((column) => column.name ?? [])])
+  const ours = new Set([...RESERVED.filter((column) => column !== DELETED_AT || deletes !== null), ...columns.flatMap((column) => column.name ?? [])])
   return rows.map((row) => row.name).filter((column) => !ours.has(column))
 }
 

@@ -29,6 +29,7 @@ export function schema(session: Session, database: string): SchemaInfo | null {
   const isOver = texts.length > WAITING_MAX
   return {
     database, table: unquoteName(table.name), history: unquoteName(table.history), rows, isRowsExact: true, versions,
+    ...(table.deletes !== null && { deletes: table.deletes, deletedRows: rows - connection.get<{ live: number }>(`select count(*) as live from ${table.live}`)!.live }),
     columns: showColumns(table.columns, sqlTypeOf, dependentsIn(session, table)),
     waiting: countWaiting(table.columns, texts.slice(0, WAITING_MAX)), waitingScanned: Math.min(texts.length, WAITING_MAX), isWaitingExact: !isOver,
     ownColumns: foreignColumns(session, table), ownIndexes: ownObjects(session, table).filter(({ type }) => type === 'index').map(({ name }) => name),

@@ -21,7 +21,7 @@ const WRITES: ReadonlySet<StoreMethod> = new Set(['acquire', 'renew', 'release',
  * take effect and be answered with an error, take effect later, or never be answered because the caller is dead.
  */
 export function faultyStore(inner: Store, options: FaultyStoreOptions): Store {
-  const wrapped: Partial<Record<keyof Store, unknown>> = { tenant: inner.tenant, close: () => inner.close() }
+  const wrapped: Partial<Record<keyof Store, unknown>> = { tenant: inner.tenant, keepsDeleted: inner.keepsDeleted, close: () => inner.close() }
   wrapped.forTenant = (tenant: string) => faultyStore(inner.forTenant(tenant), options)
   for (const method of METHODS) {
     wrapped[method] = (...args: unknown[]) => call(inner, options, method, args)

@@ -1,4 +1,4 @@
-import type { Mode } from '../../contract/index.ts'
+import type { DeleteMode, Mode } from '../../contract/index.ts'
 import type { SourceContract } from './adversarial-source.ts'
 import { FAULT_KINDS, type FaultKind } from './faults.ts'
 import { Stream } from './random.ts'
@@ -46,6 +46,8 @@ export interface WorldConfig extends SourceContract {
   readonly backStampShare: number
   /** The source can be asked for one record. */
   readonly lookup: boolean
+  /** What a delete does to its row; hard when absent, as the seeds draw it. `changing`: every other life of a runner has another setting. */
+  readonly deletes?: DeleteMode | 'changing'
   readonly rates: Readonly<Partial<Record<FaultKind, number>>>
 }
 

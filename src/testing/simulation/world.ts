@@ -59,6 +59,7 @@ export class World {
   readonly #fate: Process
   readonly #windowMs: number
   readonly #fleet: Fleet
+  #lives = 0
 
   constructor(options: WorldOptions, store: Store, scheduler: Scheduler) {
     const { seed } = options
@@ -241,9 +242,10 @@ export class World {
 
   #plans(line: Line): SyncPlan[] {
     const { config } = this
+    const deletes = config.deletes === 'changing' ? (++this.#lives % 2 === 0 ? 'hard' : 'soft') : config.deletes
     const lineOf = (mode: SyncFacts['mode']): Line => ({ ...line, answerMs: () => this.#fleet.latencyMs(config.answerMs?.[mode] ?? config.sourceLatencyMs) })
     return this.#syncs().map((facts): SyncPlan => ({
-      worker: WORKER, sync: facts.sync, mode: facts.mode, databases: [{ name: DATABASE }],
+      worker: WORKER, sync: facts.sync, mode: facts.mode, databases: [{ name: DATABASE, ...(deletes !== undefined && { deletes }) }],
       owner: config.kind === 'owners' ? facts.sync : 'owner',
       execute: facts.mode === 'replace'
         ? listing(lineOf('replace'), { listing: facts.listing, stamped: config.stamped })
