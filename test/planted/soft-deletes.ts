@@ -21,8 +21,8 @@ export const SOFT_DELETE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/sqlite/deletes.ts', SQLITE, [
     ['a column of the user’s is taken for ours', 'column.toLowerCase() === DELETED_AT', "column === ''", TABLES, '_deleted_at of the user'],
     ['the history has no such column', '[table.name, table.history]) session', '[table.name]) session', AS_OF, 'soft deletes'],
-    ['the first key is passed over', 'and key > ? order by key', 'and key > ? and key <> \'a\' order by key', SQLITE, 'soft to hard and back'],
-    ['the place of what is removed is forgotten', 'purgedTo: more ? keys.at(-1)! : null', "purgedTo: more ? table.purgedTo : null", SQLITE, 'not removed yet'],
+    ['the first key is passed over', 'and key > ? order by key', 'and key > (? || char(97)) order by key', SQLITE, 'soft to hard and back'],
+    ['only the first step is taken', 'const more = keys.length === scanMax', 'const more = keys.length > scanMax', SQLITE, 'in steps'],
     ['rows are removed that are live', 'where ${DELETED_AT} is not null and _key in', 'where _key not in', SQLITE, 'in steps'],
   ]),
   ...inFile('src/stores/sqlite/rows.ts', SQLITE, [
@@ -40,7 +40,7 @@ export const SOFT_DELETE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/postgres/deletes.ts', POSTGRES, [
     ['a column of the user’s is taken for ours', 'if (foreign !== undefined) {', 'if (foreign === null) {', WALLS, '_deleted_at of the user'],
     ['a reader who holds the table makes a delete hard', 'if (!hindered.has(database)) return\n', 'if (hindered.has(database)) return\n  return\n', WALLS, 'first soft delete'],
-    ['the place of what is removed is forgotten', 'keys.length === scanMax ? keys.at(-1)! : null', 'keys.length === scanMax ? table.purgedTo : null', POSTGRES, 'not removed yet'],
+    ['only the first step is taken', 'keys.length === scanMax ? keys.at(-1)!', 'keys.length > scanMax ? keys.at(-1)!', POSTGRES, 'in steps'],
     ['live rows are removed with those that were kept', ' and t.${DELETED_AT} is not null`', '`', SOFT_PG, 'XE13'],
     ['a setting is written and not followed', 'tables.set(database, { ...written, ...state,', 'tables.set(database, { ...written,', POSTGRES, 'from hard to soft'],
   ]),

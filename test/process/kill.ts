@@ -20,6 +20,16 @@ export function describeKills(build: () => Build, stand: () => Stand): void {
   }, process.env['TIDEMARK_LONG'] === '1' ? 3_600_000 : 180_000)
 }
 
+/** Hard deletes are the same to everything but the table. */
+export function describeKillsWhileDeletesChange(build: () => Build, stand: () => Stand): void {
+  test('XA3 killed at random moments while deletes turn from soft to hard and back, a run ends as one that only ever deleted hard', async () => {
+    const score = { kills: 0, beforeOpen: 0, betweenCommitAndAck: 0, insideCycle: 0 }
+    for (let seed = 1; score.kills < KILLS_MIN / 2; seed++) await killThrough(build(), stand(), seed, score, { changesDeletes: true })
+    console.info(`${stand().name}: ${JSON.stringify(score)}`)
+    expect(score.insideCycle).toBeGreaterThan(0)
+  }, process.env['TIDEMARK_LONG'] === '1' ? 3_600_000 : 180_000)
+}
+
 interface Score {
   kills: number
   beforeOpen: number
@@ -29,14 +39,14 @@ interface Score {
 }
 
 /** One world from its first step to its last, through as many deaths as it takes. */
-async function killThrough(build: Build, stand: Stand, seed: number, score: Score): Promise<void> {
+async function killThrough(build: Build, stand: Stand, seed: number, score: Score, more: { changesDeletes?: boolean } = {}): Promise<void> {
   const random = chance(seed)
   const url = await stand.fresh()
   const input = { url, seed, ...WORLD }
   for (let life = 1; ; life++) {
     // Whatever its moments are, a life that lands a page has come further, and every second one does.
     expect(life).toBeLessThan(1_000)
-    const child = new Child(build, 'run-steps.mjs', { input })
+    const child = new Child(build, 'run-steps.mjs', { input: { ...input, ...more } })
     await momentOf(random, child)
     const { signal, code, said, stderr } = await child.kill()
     if (signal !== 'SIGKILL') expect({ code, stderr, last: said.at(-1) }).toMatchObject({ code: 0, last: { event: 'done' } })

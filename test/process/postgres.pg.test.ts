@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, inject } from 'vitest'
 import { buildPackage, type Build } from './build.ts'
 import { killChildren } from './child.ts'
-import { describeKills } from './kill.ts'
+import { describeKills, describeKillsWhileDeletesChange } from './kill.ts'
 import { postgresStand, type Stand } from './stand.ts'
 import { describeTakeover } from './takeover.ts'
 import { describeWebhooks } from './webhooks.ts'
@@ -24,5 +24,6 @@ describe.skipIf(serverUrl === '')('processes on one PostgreSQL database', () => 
 
   describeTakeover(() => build, () => stand)
   describeKills(() => build, () => stand)
+  describeKillsWhileDeletesChange(() => build, () => stand)
   describeWebhooks(() => build, () => stand)
 })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { buildPackage, type Build } from './build.ts'
 import { Child, killChildren } from './child.ts'
-import { describeKills } from './kill.ts'
+import { describeKills, describeKillsWhileDeletesChange } from './kill.ts'
 import { sqliteStand, type Stand } from './stand.ts'
 import { describeTakeover } from './takeover.ts'
 import { describeWebhooks } from './webhooks.ts'
@@ -26,6 +26,7 @@ afterAll(async () => {
 describe('processes on one SQLite file', () => {
   describeTakeover(() => build, () => stand)
   describeKills(() => build, () => stand)
+  describeKillsWhileDeletesChange(() => build, () => stand)
   describeWebhooks(() => build, () => stand)
 
   test('XB17 files that are not there yet, each opened by six processes at the same instant: nobody is told that one is busy', async () => {

@@ -3,14 +3,19 @@
 import { input, openStore, run, say, Worker } from './outside.mjs'
 import { World } from './world.mjs'
 
-const { url, seed, keys, steps, pageSize } = input
+const { url, seed, keys, steps, pageSize, changesDeletes = false } = input
 const world = new World({ seed, keys })
 const store = await openStore(url)
-const worker = new Worker({ name: 'world' })
 let step = 0
-worker.database('items')
-worker.sync('backfill', { database: 'items', mode: 'replace', execute: (state) => world.list(step, pageSize)(state) })
-worker.sync('delta', { database: 'items', mode: 'incremental', execute: (state) => world.changes(step, pageSize)(state) })
+
+/** With deletes that turn from soft to hard, and back, every few steps. */
+function workerNow() {
+  const worker = new Worker({ name: 'world' })
+  worker.database('items', { deletes: changesDeletes && step % 5 < 3 ? 'soft' : 'hard' })
+  worker.sync('backfill', { database: 'items', mode: 'replace', execute: (state) => world.list(step, pageSize)(state) })
+  worker.sync('delta', { database: 'items', mode: 'incremental', execute: (state) => world.changes(step, pageSize)(state) })
+  return worker
+}
 
 say('open')
 for (;;) {
@@ -18,7 +23,7 @@ for (;;) {
   step = backfill.version + delta.version
   if (step >= steps) break
   const sync = step % 3 === 0 ? 'backfill' : 'delta'
-  const result = await run(store, worker.plan(sync), {
+  const result = await run(store, workerNow().plan(sync), {
     onProgress: (progress) => {
       if (progress.kind === 'begun') say('begun', { step, resumed: progress.resumed, page: progress.page })
       if (progress.kind === 'landed') say('landed', { step, page: progress.page, position: progress.position })
@@ -29,6 +34,8 @@ for (;;) {
     process.exit(1)
   }
   say('completed', { step })
+  // Nothing is old enough to be forgotten: only rows that are no longer kept are removed, in steps.
+  if (changesDeletes) while ((await store.compact({ before: 0, scanMax: 5 })).more);
 }
 await store.close()
 say('done')
