@@ -31,7 +31,7 @@ const AUDIT = object({ version: { type: 'integer' }, at: TEXT, actor: TEXT, acti
 const QUARANTINE = object({
   id: { type: 'integer' }, worker: TEXT, sync: TEXT, database: TEXT, key: TEXT_OR_NULL, code: TEXT, message: TEXT, text: TEXT_OR_NULL, cycle: { type: 'integer' }, page: { type: 'integer' }, at: TEXT,
 })
-const DATABASE = object({ name: TEXT, table: TEXT, history: TEXT, rows: { type: 'integer' }, columns: { type: 'array', items: { type: 'object', additionalProperties: true } } })
+const DATABASE = object({ name: TEXT, table: TEXT, history: TEXT, rows: { type: 'integer' }, columns: { type: 'array', items: { type: 'object', additionalProperties: true } }, hasDeleted: { type: 'boolean' } }, ['name', 'table', 'history', 'rows', 'columns'])
 
 const REPLAYED = object(Object.fromEntries(['landed', 'refused', 'superseded', 'lost'].map((fate) => [fate, { type: 'integer' }])))
 

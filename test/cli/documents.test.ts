@@ -87,6 +87,27 @@ describe('documents', () => {
     expectGolden('schema-widen-refused', project, await project.ask('schema', 'plan', 'people', '--widen', 'name=text', '--json'))
   })
 
+  test('schema show, query, why and run of a database with soft deletes', async () => {
+    const project = Project.withWorker({ people: people(5) })
+    const worker = readFileSync(join(project.folder, 'worker.ts'), 'utf8')
+    project.write('worker.ts', worker.replace("worker.database('people', {", "worker.database('people', { deletes: 'soft',"))
+    await project.ask('run', 'people-list')
+    project.source({ people: people(4) })
+    expect((await project.ask('run', 'people-list')).code).toBe(0)
+    expect((await project.ask('schema', 'show', 'people')).stdout).toContain('people: 5 rows (1 deleted, with _deleted_at), 1 earlier versions')
+    expectGolden('schema-show-soft', project, await project.ask('schema', 'show', 'people', '--json'))
+    expect((await project.ask('query', '--json')).stdout).toContain('"rows":4')
+    expect((await project.ask('query', 'select _key from people where _deleted_at is not null', '--json')).stdout).toContain('p0005')
+    expect((await project.ask('why', 'people', 'p0005')).stdout).toMatch(/deleted|swept/)
+    // One page, so that nothing is removed before it is shown.
+    project.write('worker.ts', worker)
+    project.source({ people: people(4), pageSize: 10 })
+    await project.ask('run', 'people-list')
+    expect((await project.ask('schema', 'show', 'people')).stdout).toContain('5 rows (1 deleted, with _deleted_at; deletes are hard now, and these rows are being removed)')
+    await project.ask('run', 'people-list')
+    expect((await project.ask('schema', 'show', 'people')).stdout).toContain('people: 4 rows, 1 earlier versions')
+  })
+
   test('pause, resume, trigger', async () => {
     const project = Project.withWorker()
     for (const verb of ['pause', 'trigger', 'resume']) expectGolden(verb, project, await project.ask(verb, 'people-list', '--json'))

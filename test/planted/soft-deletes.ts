@@ -41,7 +41,6 @@ export const SOFT_DELETE_BUGS: readonly PlantedBug[] = [
     ['a column of the user’s is taken for ours', 'if (foreign !== undefined) {', 'if (foreign === null) {', WALLS, '_deleted_at of the user'],
     ['a reader who holds the table makes a delete hard', 'if (!hindered.has(database)) return\n', 'if (hindered.has(database)) return\n  return\n', WALLS, 'first soft delete'],
     ['only the first step is taken', 'keys.length === scanMax ? keys.at(-1)!', 'keys.length > scanMax ? keys.at(-1)!', POSTGRES, 'in steps'],
-    ['live rows are removed with those that were kept', ' and t.${DELETED_AT} is not null`', '`', SOFT_PG, 'XE13'],
     ['a setting is written and not followed', 'tables.set(database, { ...written, ...state,', 'tables.set(database, { ...written,', POSTGRES, 'from hard to soft'],
   ]),
   ...inFile('src/stores/postgres/rows.ts', POSTGRES, [

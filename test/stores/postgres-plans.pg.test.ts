@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
 import type { Store } from '../../src/contract/index.ts'
 import { openPostgresStore } from '../../src/stores/postgres/store.ts'
-import { counts, DATABASE, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
+import { counts, DATABASE, remove, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { createDatabase, dropDatabase } from '../setup/postgres-server.ts'
 import { query } from './postgres-harness.ts'
 
@@ -38,6 +38,30 @@ describe.skipIf(server === '')('postgres store, a table without statistics', () 
     const [unchanged, changed] = [counts({ unchanged: ROWS }), counts({ unchanged: ROWS * 0.9, updated: ROWS * 0.1 })]
     expect(outcomes).toEqual([unchanged, unchanged, changed, unchanged])
     expect((await scans()) - before).toBe(0)
+  })
+
+  test('invariant 14: pages that delete softly, bring back and delete hard again probe the table by key and never scan it', async () => {
+    const keys = Array.from({ length: ROWS }, (_, at) => `k${at}`)
+    const page = (of: readonly string[]) => of.map((key) => upsert(key, { n: 0 }))
+    const gone = keys.filter((_, at) => at % 10 === 0)
+    const soft = { deletes: { [DATABASE]: 'soft' } } as const
+    const first = await SyncDriver.take(store)
+    await first.begin()
+    await query(url, `alter table public.${DATABASE} set (autovacuum_enabled = off)`)
+    await first.complete(page(keys), soft)
+    await first.release()
+    const before = await scans()
+    store = await openPostgresStore({ url })
+    const driver = await SyncDriver.take(store)
+    const outcomes: unknown[] = []
+    for (const landings of [gone.map((key) => remove(key)), page(keys), page(keys), gone.map((key) => remove(key))]) outcomes.push((await driver.cycle(landings, soft)).counts)
+    expect(outcomes).toEqual([
+      counts({ deleted: gone.length }), counts({ created: gone.length, unchanged: ROWS - gone.length }), counts({ unchanged: ROWS }), counts({ deleted: gone.length }),
+    ])
+    await driver.cycle([], { deletes: { [DATABASE]: 'hard' } })
+    while ((await store.compact({ before: 0, scanMax: 15 })).more);
+    expect((await scans()) - before).toBe(0)
+    expect(await query(url, `select from public.${DATABASE}`)).toHaveLength(ROWS - gone.length)
   })
 
   /** Closes the store: a backend reports what it did when it ends, at the latest. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { SCALAR_TYPES, type AuditEntry, type ColumnType, type CommitShape, type JsonObject, type JsonValue } from '../../../src/contract/index.ts'
-import { SyncDriver, upsert } from '../../../src/testing/store-cases/harness.ts'
+import { remove, SyncDriver, upsert } from '../../../src/testing/store-cases/harness.ts'
 import { sameJson, stringifyJson } from '../../../src/values/json.ts'
 import { sqlTypeOf as sqlTypeIn } from './sql-types.ts'
 import { STORE_PLACES, type StorePlace } from './store-place.ts'
@@ -146,6 +146,20 @@ describe.each(Object.keys(STORE_PLACES))('declared types of the %s store', (kind
     await driver.cycle([upsert('c', record)], { shapes: [shapeOf({ id: 'bigint' }, ['id'])] })
     expect((await place.store.rows({ database: 'things', limit: 9 })).map(({ text }) => JSON.parse(text))).toEqual([{ id: 1 }, record, record])
     expect(await place.columns()).toMatchObject({ id: sqlTypeOf('bigint') })
+    const drift = (await place.store.audit(driver.ref)).filter(({ action }) => action === 'drift')
+    expect(wordsOf(drift)).toEqual(['the key of things (id) is not enforced: records contradict it'])
+  })
+
+  test('with soft deletes a record that comes back keeps the key enforced; one that takes over the key of a deleted row lifts it', async () => {
+    const driver = await SyncDriver.take(place.store)
+    const deletes = { things: 'soft' } as const
+    await driver.cycle([upsert('a', { id: 1 })], { shapes: [shapeOf({ id: 'bigint' }, ['id'])], deletes })
+    await driver.cycle([remove('a')], { deletes })
+    await driver.cycle([upsert('a', { id: 1 })], { deletes })
+    await driver.cycle([remove('a')], { deletes })
+    expect(await place.columns()).toMatchObject({ id: `${sqlTypeOf('bigint')} not null` })
+    await driver.cycle([upsert('b', { id: 1 })], { deletes })
+    expect((await place.store.rows({ database: 'things', limit: 9 })).map(({ key, text }) => [key, JSON.parse(text)])).toEqual([['b', { id: 1 }]])
     const drift = (await place.store.audit(driver.ref)).filter(({ action }) => action === 'drift')
     expect(wordsOf(drift)).toEqual(['the key of things (id) is not enforced: records contradict it'])
   })
