@@ -18,7 +18,7 @@ test('invariant 10: a method that has no rule is not reachable through a sealed 
   const grown: GrownStore = { ...store, savedState: async () => 'a state that is not sealed' }
   const sealed = sealStore(grown, new KeyRing([{ id: 'k', bytes: Buffer.alloc(32, 1) }]), (bytes) => Buffer.alloc(bytes, 7))
   try {
-    expect(Object.keys(sealed).toSorted()).toEqual([...Object.keys(SEAL_RULES), 'tenant', 'isReplica'].toSorted())
+    expect(Object.keys(sealed).toSorted()).toEqual([...Object.keys(SEAL_RULES), 'tenant', 'isReplica', 'keepsDeleted'].toSorted())
     expect('savedState' in sealed).toBe(false)
   } finally {
     await store.close()

@@ -1,6 +1,7 @@
 import { describe, expect, test, vi } from 'vitest'
-import { describeStore, type TestRunner } from '../../src/testing/describe-store.ts'
+import { describeStore, runStoreCase, type TestRunner } from '../../src/testing/describe-store.ts'
 import { storeCases } from '../../src/testing/store-cases/index.ts'
+import { softDeleteCases } from '../../src/testing/store-cases/soft-deletes.ts'
 import { openHarness } from './sqlite-harness.ts'
 
 interface Registered {
@@ -57,11 +58,21 @@ describe('describeStore', () => {
       expect(skipped.toSorted()).toEqual([
         expect.stringContaining('the harness offers no `supports.crashDuringCommit`'),
         expect.stringContaining('the harness does not say `supports.tells`'),
+        expect.stringContaining('the store does not say `keepsDeleted`, or the harness offers no `supports.select`'),
         expect.stringContaining('the harness offers no `supports.select`'),
       ])
-      expect(print).toHaveBeenCalledTimes(3)
+      expect(print).toHaveBeenCalledTimes(4)
     } finally {
       print.mockRestore()
     }
+  })
+
+  test('skips the cases about kept rows for a store that does not keep any', async () => {
+    const reasons = await Promise.all(softDeleteCases.map((storeCase) => runStoreCase(storeCase, async () => {
+      const { store, ...harness } = await openHarness()
+      const { keepsDeleted: _, ...without } = store
+      return { ...harness, store: without }
+    })))
+    expect(new Set(reasons)).toEqual(new Set([expect.stringContaining('the store does not say `keepsDeleted`')]))
   })
 })
