@@ -8,7 +8,9 @@ export const SCHEMA_CHANGE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/kit/tables/schema-drift.ts', SQLITE, [
     ['a conflict is told with every page', 'if (known.ids.has(idOf(item)) || ', 'if ('],
     ['frozen columns grow', "(this.#modes[database] ?? 'evolve') === 'evolve' || ", "(this.#modes[database] ?? 'evolve') !== 'quarantine' || "],
-    ['a record with a new member is not quarantined', 'encoded.isNew ? newMembers(table.columns, record) : []', '[]'],
+    ['a record with a new member is not quarantined', 'encoded.isNew && !isFirst ? newMembers(table.columns, record) : []', '[]'],
+    ['the first records do not make the columns that are not declared', 'this.#first.has(database) || ', ''],
+    ['the first records are refused for members that are not declared', 'encoded.isNew && !isFirst', 'encoded.isNew'],
     ['a record that is refused lands as well', '!ids.has(JSON.stringify([database, key]))', 'ids.size > 0 || key !== database'],
   ]),
   ...inFile('src/stores/kit/tables/change-columns.ts', SQLITE, [

@@ -2,7 +2,7 @@ import { SyncError, type BackfillNeed, type Column, type Commit, type CommitOutc
 import { allowDeletesEntry, driftEntry } from '../kit/audit-entries.ts'
 import { parseJson, sameJson } from '../../values/json.ts'
 import { noCounts, planLanding, type LandingFacts, type LandingPlan } from '../kit/plan-landing.ts'
-import { DriftNotes, refuseRecords, withRefused } from '../kit/tables/schema-drift.ts'
+import { databasesWithoutColumns, DriftNotes, refuseRecords, withRefused } from '../kit/tables/schema-drift.ts'
 import { KEY_CONSTRAINT } from '../kit/tables/key-columns.ts'
 import { identityOf } from '../kit/quarantine-identity.ts'
 import { sealingKeyOf } from '../kit/sealed-texts.ts'
@@ -151,11 +151,14 @@ async function land(transaction: Transaction, commit: Commit, { entry, backfill,
   })
   const landing = rows.unchanged === null ? await facing() : null
   let plan = landing === null ? planUnchanged(rows.unchanged!, tenant.sequence) : planLanding(commit, landing)
+  const first = databasesWithoutColumns(commit, (database) => known.get(database))
+  const tables = await ensureTables(transaction, known, columnsOf(commit))
+  const shapeDrift = await applyShapes(transaction, tables, commit, tenant.sequence + 1)
   const refused = refuseRecords(commit, plan, {
-    tableOf: (database) => known.get(database),
+    first, tableOf: (database) => tables.get(database),
     encode: ({ database, text }) => {
       const record = parseJson(text) as JsonObject
-      return { record, encoded: known.get(database)!.encode(record, text) }
+      return { record, encoded: tables.get(database)!.encode(record, text) }
     },
   })
   if (refused.length > 0) plan = planLanding((commit = withRefused(commit, refused)), landing!)
@@ -166,15 +169,13 @@ async function land(transaction: Transaction, commit: Commit, { entry, backfill,
   const committedAt = Math.max(commit.at, tenant.committed_at + 1)
   const page = 'page' in commit.move ? commit.move.page : 0
   const facts = { sync: entry.sync_id, cycle: inflight?.cycle ?? 0, page }
-  const tables = await ensureTables(transaction, known, columnsOf(commit))
-  const shapeDrift = await applyShapes(transaction, tables, commit, tenant.sequence + 1)
   setHistoryDays(transaction, commit.historyDays ?? {}, tables)
   const created = [...tables.keys()].flatMap((database) => (!known.has(database) && commit.deletes?.[database] === 'soft' ? [{ database, wanted: 'soft' as const }] : []))
   const hindered = await setDeletes(transaction, [...settings, ...created], tables)
   const ownerIn = (database: string): number => others.get(database) ?? owner
 
   // From here on statements are mostly only sent; whatever one of them meets, COMMIT is not reached.
-  const notes = new DriftNotes(commit.schemas, commit.at)
+  const notes = new DriftNotes(commit.schemas, commit.at, first)
   await writeRows(transaction, plan, tables, { notes, writer: entry.sync_id, committedAt, ownerIn, hindered, find: rows.find })
   writeCommits(transaction, logged(plan, tables), { ...facts, committedAt })
   touchRows(transaction, plan, tables, rows.find)

@@ -1,7 +1,7 @@
 import { SyncError, type BackfillNeed, type Commit, type CommitOutcome, type LandingCounts, type Move } from '../../contract/index.ts'
 import { allowDeletesEntry, driftEntry } from '../kit/audit-entries.ts'
 import { planLanding, type LandingFacts } from '../kit/plan-landing.ts'
-import { DriftNotes, refuseRecords, withRefused } from '../kit/tables/schema-drift.ts'
+import { databasesWithoutColumns, DriftNotes, refuseRecords, withRefused } from '../kit/tables/schema-drift.ts'
 import { identityOf } from '../kit/quarantine-identity.ts'
 import { sealingKeyOf } from '../kit/sealed-texts.ts'
 import { toCheckpoint, toInflight, type RegistryEntry } from '../kit/registry-rows.ts'
@@ -71,6 +71,7 @@ function land(session: Session, entry: RegistryEntry, commit: Commit): CommitOut
   const sweeps = inflight?.mode === 'replace'
   const owner = ensureOwner(session, commit.owner, sweeps)
   const tables = tablesOf(session, commit)
+  const first = databasesWithoutColumns(commit, (database) => tables.get(database))
   const shapeDrift = applyShapes(session, tables, commit, tenant.sequence + 1)
   const facts = { writer: entry.sync_id, owner, position: tenant.sequence, sweeps, cycle: inflight?.cycle ?? null }
   const encodings = new Encodings()
@@ -84,7 +85,7 @@ function land(session: Session, entry: RegistryEntry, commit: Commit): CommitOut
   } satisfies LandingFacts
   let plan = unchanged ?? planLanding(commit, landing)
   const refused = refuseRecords(commit, plan, {
-    tableOf: (database) => tables.get(database),
+    first, tableOf: (database) => tables.get(database),
     encode: (upsert) => ({ encoded: encodings.of(upsert, tables.get(upsert.database)!), record: encodings.recordOf(upsert) }),
   })
   if (refused.length > 0) plan = planLanding((commit = withRefused(commit, refused)), landing)
@@ -97,7 +98,7 @@ function land(session: Session, entry: RegistryEntry, commit: Commit): CommitOut
   const limits = sweeps && commit.move.kind === 'complete' ? commit.move.sweep : null
   const commitFacts = { sync: entry.sync_id, cycle: inflight?.cycle ?? 0, page }
 
-  const notes = new DriftNotes(commit.schemas, commit.at)
+  const notes = new DriftNotes(commit.schemas, commit.at, first)
   writeRows(session, plan, tables, { encodings, notes, writer: entry.sync_id, owner, owners: otherOwners(session, commit), committedAt })
   writeCommits(session, logged(plan, tables), { ...commitFacts, committedAt })
   if (sweeps) rememberSeen(session, plan, tables, owner, inflight!.cycle, page)

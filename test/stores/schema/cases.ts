@@ -114,6 +114,32 @@ export function describeSchemaChanges(name: string, open: () => Promise<SchemaHa
       expect((await live(store))[0]).toEqual(['a', { age: 'one' }])
     })
 
+    test.each([['schema', []], ['source', ['id']]] as const)('the first page of a database that quarantines is judged by the types of its %s, and makes the columns that have none', async (from, key) => {
+      const driver = await SyncDriver.take(store)
+      const options = { schemas: { [DATABASE]: 'quarantine' }, shapes: [{ database: DATABASE, columns: [{ name: 'age', type: 'bigint', from }], key }] } as const
+      const first = [upsert('1', { id: 1, age: 1, name: 'x' }), upsert('2', { id: 2, age: 'two', name: 'y' }), upsert('3', { id: 3, age: null, at: '2026-01-31' })]
+      const { refused, counts, drift } = await driver.cycle(first, options)
+      expect(counts).toMatchObject({ created: 2, quarantined: 1 })
+      expect(refused!.map(({ key, message }) => [key, message])).toEqual([['2', 'age is text, and its column bigint']])
+      expect([drift, columnsOf(await store.schema(DATABASE)).toSorted()]).toEqual([undefined, ['age', 'at', 'id', 'name']])
+      const second = await driver.cycle([upsert('2', { id: 2, age: 2, name: 'y' }), upsert('4', { id: 4, age: 4, late: true })], options)
+      expect(second.refused!.map(({ key, message }) => [key, message])).toEqual([['4', 'late is new']])
+      expect(await live(store)).toEqual([
+        ['1', { id: 1, age: 1, name: 'x' }], ['2', { id: 2, age: 2, name: 'y' }], ['3', { id: 3, age: null, at: '2026-01-31' }],
+      ])
+      expect((await store.quarantined()).map(({ key }) => key)).toEqual(['4'])
+    })
+
+    test('the first page of a database whose columns are frozen makes those that no type is declared for', async () => {
+      const driver = await SyncDriver.take(store)
+      const options = { schemas: { [DATABASE]: 'freeze' }, shapes: [{ database: DATABASE, columns: [{ name: 'age', type: 'bigint', from: 'schema' }], key: [] }] } as const
+      const { drift } = await driver.cycle([upsert('a', { age: 'one', name: 'x' }), upsert('b', { age: 2, name: 'y' })], options)
+      expect(drift).toEqual([`${DATABASE}.age: a value of type text does not fit the column of type bigint; it is kept in _extra`])
+      expect((await driver.cycle([upsert('c', { age: 3, late: 1 })], options)).drift).toEqual([`${DATABASE}.late is new (bigint) and the columns are frozen; it is kept in _extra`])
+      expect(columnsOf(await store.schema(DATABASE))).toEqual(['age', 'name'])
+      expect(await live(store)).toEqual([['a', { age: 'one', name: 'x' }], ['b', { age: 2, name: 'y' }], ['c', { age: 3, late: 1 }]])
+    })
+
     test('a record that is stored already is never quarantined, whatever its columns', async () => {
       const driver = await SyncDriver.take(store)
       await driver.cycle([upsert('a', { age: 1 })])

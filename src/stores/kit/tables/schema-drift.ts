@@ -17,21 +17,36 @@ export interface DriftingTable {
   readonly drift: string
 }
 
+/**
+ * The databases of a commit whose tables have no column before it. Its records make their columns, besides those that are declared, also
+ * where later ones may not add any.
+ */
+export function databasesWithoutColumns({ schemas = {} }: Commit, tableOf: (database: string) => Pick<DriftingTable, 'columns'> | undefined): Set<string> {
+  return new Set(Object.keys(schemas).filter((database) => !hasColumns(tableOf(database)?.columns ?? [])))
+}
+
+function hasColumns(columns: readonly TableColumn[]): boolean {
+  return columns.some(({ name }) => name !== null)
+}
+
 /** Collects what the records of a commit have that their tables do not show, and was not noted before. */
 export class DriftNotes {
   readonly #modes: Readonly<Record<string, SchemaMode>>
   readonly #at: number
+  readonly #first: ReadonlySet<string>
   readonly #known = new Map<string, { readonly drift: Kept[]; readonly ids: Set<string>; isNew: boolean }>()
   readonly #words: string[] = []
 
-  constructor(modes: Readonly<Record<string, SchemaMode>> | undefined, at: number) {
+  /** `first`: see `databasesWithoutColumns`. */
+  constructor(modes: Readonly<Record<string, SchemaMode>> | undefined, at: number, first: ReadonlySet<string>) {
     this.#modes = modes ?? {}
     this.#at = at
+    this.#first = first
   }
 
   /** Whether records may add columns to the table: the first records always do. */
   mayGrow({ database, columns }: DriftingTable): boolean {
-    return (this.#modes[database] ?? 'evolve') === 'evolve' || columns.every(({ name }) => name === null)
+    return (this.#modes[database] ?? 'evolve') === 'evolve' || this.#first.has(database) || !hasColumns(columns)
   }
 
   /** A record as it was written. */
@@ -88,8 +103,10 @@ export function readDrift(database: string, stored: string): SchemaDrift[] {
 }
 
 /** Kept whole, because other columns may take it. */
-function refuse(landing: Extract<Landing, { type: 'upsert' }>, table: DriftingTable, record: JsonObject, encoded: EncodedRecord): Quarantined | null {
-  const fresh = encoded.isNew ? newMembers(table.columns, record) : []
+function refuse(
+  landing: Extract<Landing, { type: 'upsert' }>, table: DriftingTable, record: JsonObject, encoded: EncodedRecord, isFirst: boolean,
+): Quarantined | null {
+  const fresh = encoded.isNew && !isFirst ? newMembers(table.columns, record) : []
   const reasons = [
     ...(encoded.misfits ?? []).map((member) => `${shownMember(member)} is ${foundIn(record, member)}, and its column ${table.columns.find((column) => column.member === member)!.type}`),
     ...fresh.map((member) => `${shownMember(member)} is new`),
@@ -103,19 +120,22 @@ function refuse(landing: Extract<Landing, { type: 'upsert' }>, table: DriftingTa
 const REASONS_MAX = 5
 
 export interface RefusalFacts {
+  /** See `databasesWithoutColumns`. */
+  readonly first: ReadonlySet<string>
+  /** With the columns that the commit declares. */
   tableOf(database: string): DriftingTable | undefined
   encode(landing: Extract<Landing, { type: 'upsert' }>): { readonly record: JsonObject; readonly encoded: EncodedRecord }
 }
 
 /** The records that would be written to a database which refuses what its columns do not fit. */
-export function refuseRecords({ schemas }: Commit, { writes }: LandingPlan, { tableOf, encode }: RefusalFacts): Quarantined[] {
+export function refuseRecords({ schemas }: Commit, { writes }: LandingPlan, { first, tableOf, encode }: RefusalFacts): Quarantined[] {
   if (schemas === undefined) return []
   return writes.flatMap(({ landing }) => {
     if (landing.type === 'delete' || schemas[landing.database] !== 'quarantine') return []
     const table = tableOf(landing.database)
-    if (table === undefined || table.columns.every(({ name }) => name === null)) return []
+    if (table === undefined || !hasColumns(table.columns)) return []
     const { record, encoded } = encode(landing)
-    return refuse(landing, table, record, encoded) ?? []
+    return refuse(landing, table, record, encoded, first.has(landing.database)) ?? []
   })
 }
 
