@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { SyncError, type JsonObject } from '../../contract/index.ts'
 import { parseJson } from '../../values/json.ts'
+import { quoteName, quoteText } from '../kit/columns.ts'
 import type { ColumnValue } from '../kit/tables/encode-record.ts'
 import type { Connection, Transaction } from './connection.ts'
 import { copyHistory, copyRows } from './rows.ts'
@@ -98,16 +99,37 @@ async function moveChunk(transaction: Transaction, chunk: number): Promise<numbe
   return entries.length
 }
 
-/** The table takes the name that the view had. */
+/** The table takes the name that the view had, with its comment and its readers. */
 async function replaceView(transaction: Transaction, { id, name, view }: Unmoved): Promise<void> {
+  const given = await readGiven(transaction, view)
   if (!(await transaction.attempt(`drop view if exists ${view}`, { lockTimeoutMs: 60_000, refusals: [DEPENDED_ON] }))) {
     throw new SyncError('STORE_FOREIGN', `The view ${view} becomes a table, and others have built upon it: drop what they built, then open the store again.`)
   }
   const names = await freeNames(transaction, schemaOf(transaction.tenant), name)
   await transaction.run(tableSql(names.name, names.history, []))
+  for (const statement of given) await transaction.run(`${statement.before} ${names.name} ${statement.after}`)
   await transaction.run(
     "update tidemark.databases set table_name = $3, history_name = $4, layout = '[]' where tenant_id = $1 and database_id = $2", transaction.tenant, id, names.name, names.history,
   )
+}
+
+/**
+ * Statements that give a table what users gave to the view. Of the rights only SELECT: the others had no effect on the view, and would
+ * let its readers write to the table.
+ */
+async function readGiven(transaction: Transaction, view: string): Promise<Array<{ before: string; after: string }>> {
+  const found = await transaction.get<{ comment: string | null; readers: Array<{ role: string | null; isGrantable: boolean }> }>(
+    `select obj_description(c.oid, 'pg_class') as comment, coalesce((
+       select json_agg(json_build_object('role', r.rolname, 'isGrantable', g.is_grantable)) from aclexplode(c.relacl) g left join pg_roles r on r.oid = g.grantee
+       where g.privilege_type = 'SELECT' and g.grantee <> c.relowner
+     ), '[]') as readers
+     from pg_class c where c.oid = to_regclass($1)`, view,
+  )
+  const { comment, readers } = found ?? { comment: null, readers: [] }
+  return [
+    ...(comment === null ? [] : [{ before: 'comment on table', after: `is ${quoteText(comment)}` }]),
+    ...readers.map(({ role, isGrantable }) => ({ before: 'grant select on', after: `to ${role === null ? 'public' : quoteName(role)}${isGrantable ? ' with grant option' : ''}` })),
+  ]
 }
 
 interface Entry {

@@ -33,11 +33,11 @@ describe.skipIf(server === '')('a PostgreSQL store of version 0.1.0', () => {
   })
   afterEach(() => dropDatabase(server, url))
 
-  async function query(sql: string): Promise<void> {
+  async function query(sql: string): Promise<Array<Record<string, unknown>>> {
     const client = new pg.Client({ connectionString: url })
     await client.connect()
     try {
-      await client.query(sql)
+      return (await client.query(sql)).rows as Array<Record<string, unknown>>
     } finally {
       await client.end()
     }
@@ -116,6 +116,51 @@ describe.skipIf(server === '')('a PostgreSQL store of version 0.1.0', () => {
     const newest = new Map((await store.changes({ after: 0, limit: 10_000 })).map(({ database, key, text }) => [`${database}/${key}`, text]))
     const rows = (await Promise.all((await store.databases()).map(({ name }) => store.rows({ database: name, limit: 10_000 })))).flat()
     expect(new Map(rows.map(({ database, key, text }) => [`${database}/${key}`, text]))).toEqual(new Map([...newest].filter(([, text]) => text !== null)))
+    await store.close()
+  })
+
+  test('a role that may read a view may read the table that replaces it, and no more; the comment of the view stays', async () => {
+    // A role that every server has.
+    const reader = 'pg_monitor'
+    await query(`grant select on public.things to ${reader} with grant option; grant insert, delete on public.things to ${reader}; grant select on acme.things to public;
+      grant insert on acme."my-data.v2" to ${reader};
+      comment on view public.things is 'as the ''crm'' has it'`)
+    await (await openPostgresStore({ url })).close()
+    const [given] = await query(`select relkind, obj_description(oid, 'pg_class') as comment, has_table_privilege('${reader}', oid, 'select with grant option') as reads,
+      has_table_privilege('${reader}', oid, 'insert, delete, update') as writes, has_table_privilege('${reader}', 'acme.things', 'select') as "readsAcme",
+      has_table_privilege('${reader}', 'acme.things', 'select with grant option') as "grantsAcme", has_table_privilege('${reader}', 'acme."my-data.v2"', 'select') as "readsOther" from pg_class where oid = 'public.things'::regclass`)
+    expect(given).toEqual({ relkind: 'r', comment: "as the 'crm' has it", reads: true, writes: false, readsAcme: true, grantsAcme: false, readsOther: false })
+  })
+
+  test('what a user adds to a table stays while the records are moved, and while those of later versions land', async () => {
+    const { write } = Connection.prototype
+    const connection = new Connection({ url })
+    const killed = async (transactions: number): Promise<void> => {
+      let left = transactions
+      Connection.prototype.write = function (this: Connection, tenant, body) {
+        if (left-- <= 0) throw new Error('the process was killed')
+        return write.call(this, tenant, body) as never
+      }
+      await expect(migrate(connection, { chunk: 5 })).rejects.toThrow('the process was killed').finally(() => void (Connection.prototype.write = write))
+    }
+    try {
+      for (let more = 1; (await query("select from pg_class where oid = to_regclass('public.things') and relkind = 'r'")).length === 0; more++) await killed(more)
+    } finally {
+      await connection.close()
+    }
+    await query(`alter table public.things add column mine text default 'own'; create index by_mine on public.things (mine); comment on table public.things is 'mine';
+      create table notes (thing text references public.things (_key)); create function touched() returns trigger language plpgsql as 'begin new.mine := ''touched''; return new; end';
+      create trigger touch before update on public.things for each row execute function touched()`)
+    const store = await openPostgresStore({ url })
+    for (const [tenant, before] of Object.entries(expected)) await expectSame(store.forTenant(tenant), before)
+    const [row] = await store.rows({ database: 'things', limit: 1 })
+    await query(`insert into notes values ('${row!.key}')`)
+    const driver = await SyncDriver.take(store, { sync: 'later' })
+    await driver.cycle([upsert(row!.key, { later: 1 }, { database: 'things', at: 1_000_000 })])
+    expect(await query(`select mine, later, obj_description('public.things'::regclass, 'pg_class') as comment, to_regclass('by_mine') is not null as indexed from public.things where _key = '${row!.key}'`))
+      .toEqual([{ mine: 'touched', later: '1', comment: 'mine', indexed: true }])
+    expect(await query("select distinct mine from public.things where mine <> 'touched'")).toEqual([{ mine: 'own' }])
+    await expect(query(`delete from public.things where _key = '${row!.key}'`)).rejects.toThrow(/foreign key/)
     await store.close()
   })
 

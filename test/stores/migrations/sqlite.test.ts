@@ -1,6 +1,7 @@
 import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from '@photostructure/sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { LogEntry, Row, Store } from '../../../src/contract/index.ts'
 import { Connection, type Rollback } from '../../../src/stores/sqlite/connection.ts'
@@ -48,6 +49,32 @@ describe('a SQLite store of version 0.1.0', () => {
       if (!isInterrupted) break
       expect(step, 'the migration ends').toBeLessThan(100)
     }
+  })
+
+  test('what a user made stays: a view of his own upon ours, and what he adds to a table while the records are moved', async () => {
+    const sql = (text: string): Array<Record<string, unknown>> => {
+      const db = new DatabaseSync(file)
+      try {
+        return text.startsWith('select') ? db.prepare(text).all() as Array<Record<string, unknown>> : (db.exec(text), [])
+      } finally {
+        db.close()
+      }
+    }
+    sql('create view report as select count(*) as n from things')
+    const [before] = sql('select n from report')
+    const isMade = (): boolean => sql("select 1 from sqlite_master where type = 'table' and name = 'things'").length === 1
+    for (let step = 0; !isMade(); step++) expect(crashAt(step, () => new Connection({ file }).close()), 'a table before the migration ends').toBe(true)
+    sql(`alter table things add column mine text default 'own'; create index by_mine on things (mine); create table notes (thing text references things (_key));
+      create trigger touch after update on things begin insert into notes (thing) values (new._key); end`)
+    const store = await openSqliteStore({ file })
+    for (const [tenant, shown] of Object.entries(expected)) expectSame(await show(store.forTenant(tenant)), shown)
+    const [row] = await store.rows({ database: 'things', limit: 1 })
+    const driver = await SyncDriver.take(store, { sync: 'later' })
+    await driver.cycle([upsert(row!.key, { later: 1 }, { database: 'things', at: 1_000_000 })])
+    expect(sql(`select mine, later, (select count(*) from notes where thing = _key) > 0 as noted from things where _key = '${row!.key}'`)).toEqual([{ mine: 'own', later: 1, noted: 1 }])
+    expect(sql("select name from sqlite_master where name in ('by_mine', 'touch', 'notes', 'report') order by name").map(({ name }) => name)).toEqual(['by_mine', 'notes', 'report', 'touch'])
+    expect(sql('select n from report')).toEqual([before])
+    await store.close()
   })
 
   test('invariant 6: a key that was deleted before the migration does not come back by a page that was read earlier', async () => {
