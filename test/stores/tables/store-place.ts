@@ -14,6 +14,8 @@ export type SqlRow = Record<string, unknown>
 /** An empty store and a connection of a user's to its database. */
 export interface StorePlace {
   readonly store: Store
+  /** Opens the store anew, as a later program does. */
+  reopen(meanwhile: () => Promise<void>): Promise<void>
   sql(text: string): Promise<SqlRow[]>
   /** By name, the type of each member's column and whether it is not null. */
   columns(table?: string): Promise<Record<string, string>>
@@ -25,7 +27,8 @@ export const STORE_PLACES: Readonly<Record<string, () => Promise<StorePlace>>> =
 async function openSqlite(): Promise<StorePlace> {
   const folder = mkdtempSync(join(tmpdir(), 'tidemark-shapes-'))
   const file = join(folder, 'store.db')
-  const store = await openSqliteStore({ file, synchronous: 'off' })
+  const open = (): Promise<Store> => openSqliteStore({ file, synchronous: 'off' })
+  let store = await open()
   const sql = async (text: string): Promise<SqlRow[]> => {
     const db = new DatabaseSync(file)
     try {
@@ -35,7 +38,15 @@ async function openSqlite(): Promise<StorePlace> {
     }
   }
   return {
-    store, sql,
+    get store() {
+      return store
+    },
+    async reopen(meanwhile) {
+      await store.close()
+      await meanwhile()
+      store = await open()
+    },
+    sql,
     async columns(table = 'things') {
       const rows = await sql(`select name, type, "notnull" as required from pragma_table_info('${table}') where name not like '\\_%' escape '\\' order by cid`)
       return Object.fromEntries(rows.map(({ name, type, required }) => [String(name), `${String(type)}${required === 1 ? ' not null' : ''}`]))
@@ -49,7 +60,8 @@ async function openSqlite(): Promise<StorePlace> {
 
 async function openPostgres(): Promise<StorePlace> {
   const url = await createDatabase(inject('postgresUrl'))
-  const store = await openPostgresStore({ url, poolMax: 2 })
+  const open = (): Promise<Store> => openPostgresStore({ url, poolMax: 2 })
+  let store = await open()
   const sql = async (text: string): Promise<SqlRow[]> => {
     const client = new pg.Client({ connectionString: url })
     await client.connect()
@@ -60,7 +72,15 @@ async function openPostgres(): Promise<StorePlace> {
     }
   }
   return {
-    store, sql,
+    get store() {
+      return store
+    },
+    async reopen(meanwhile) {
+      await store.close()
+      await meanwhile()
+      store = await open()
+    },
+    sql,
     async columns(table = 'things') {
       const rows = await sql(`select column_name as name, case data_type when 'ARRAY' then substr(udt_name, 2) || '[]' else data_type end as type, is_nullable
         from information_schema.columns where table_schema = 'public' and table_name = '${table}' and column_name not like '\\_%' order by ordinal_position`)
