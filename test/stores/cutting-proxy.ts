@@ -6,7 +6,7 @@ export type Cut = 'before COMMIT' | 'after COMMIT'
 export interface CuttingProxy {
   readonly url: string
   cutNext(cut: Cut): void
-  /** From now on nothing passes, and nobody is told. */
+  /** From now on nothing passes over the connections there are, and neither side is told. */
   freeze(): void
   close(): Promise<void>
 }
@@ -16,10 +16,12 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
   const { hostname, port } = new URL(target)
   const sockets = new Set<Socket>()
   let armed: Cut | null = null
-  let frozen = false
+  const freezers = new Set<() => void>()
   const proxy = createServer((client) => {
     const server = connect(Number(port), hostname)
     let cutting = false
+    let frozen = false
+    freezers.add(() => void (frozen = true))
     const cut = () => [client, server].forEach((socket) => socket.destroy())
     for (const socket of [client, server]) {
       sockets.add(socket)
@@ -47,7 +49,7 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
   return {
     url: Object.assign(new URL(target), { port: String((proxy.address() as { port: number }).port) }).href,
     cutNext: (cut) => void (armed = cut),
-    freeze: () => void (frozen = true),
+    freeze: () => freezers.forEach((freeze) => freeze()),
     close: async () => {
       for (const socket of sockets) socket.destroy()
       await new Promise((resolve) => proxy.close(resolve))

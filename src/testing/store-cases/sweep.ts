@@ -88,6 +88,17 @@ export const sweepCases: readonly StoreCase[] = [
     assert.deepEqual((await notes.cycle([note('m')])).counts, counts({ unchanged: 1, swept: 2 }))
     assert.deepEqual((await live(store)).map(([key]) => key), ['a'])
   }),
+  rule('invariant 5: a row that a sync of several databases lists, unchanged, outlives the sweep of its owner', async ({ store }) => {
+    const notes = await SyncDriver.take(store, { sync: 'notes', mode: 'replace', owner: 'notes' })
+    const both = await SyncDriver.take(store, { sync: 'both', mode: 'replace', owner: 'accounts' })
+    const note = (key: string) => upsert(key, { of: key }, { database: 'notes' })
+    const owners = { notes: 'notes' }
+    await notes.cycle([note('m'), note('n')])
+    for (let cycle = 0; cycle < 2; cycle++) await both.cycle([...one('a'), note('m'), note('n')], { owners })
+    assert.deepEqual((await notes.cycle([note('m')])).counts, counts({ unchanged: 1 }))
+    assert.deepEqual((await live(store, 'notes')).map(([key]) => key), ['m', 'n'])
+    assert.deepEqual((await both.cycle([...one('a'), note('m')], { owners })).counts, counts({ unchanged: 2, swept: 1 }))
+  }),
   rule('invariant 5: a sync does not sweep rows of another owner that it never listed', async ({ store }) => {
     const delta = await SyncDriver.take(store)
     const backfill = await SyncDriver.take(store, { sync: 'backfill', mode: 'replace' })

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { JsonObject, Landing, Store } from '../../../src/contract/index.ts'
+import type { DatabaseInfo, JsonObject, Landing, Store } from '../../../src/contract/index.ts'
 import {
   counts, DATABASE, feed, poison, remove, rule, SyncDriver, upsert, type StoreCase,
 } from '../../../src/testing/store-cases/harness.ts'
@@ -228,6 +228,65 @@ export const rowCases: readonly StoreCase[] = [
       assert.deepEqual(joined, all, `${bytesMax} bytes`)
     }
     assert.equal((await store.rows({ database: DATABASE, limit: 100, bytesMax: 1 })).length, 1)
+  }),
+  rule('a page of thousands of deletions of one table is one entry each', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    const keys = Array.from({ length: 2_100 }, (_, n) => `k${String(n).padStart(4, '0')}`)
+    await driver.cycle(keys.map((key) => upsert(key, { n: 1 })))
+    const after = await store.position()
+    assert.deepEqual((await driver.cycle(keys.map((key) => remove(key)))).counts, counts({ deleted: 2_100 }))
+    const entries = await feed(store, after)
+    assert.deepEqual(
+      entries.map(({ sequence, action, key }) => [sequence - after, action, key]), keys.map((key, n) => [n + 1, 'deleted', key]),
+    )
+    // Each is remembered as deleted.
+    assert.deepEqual((await driver.cycle(keys.map((key) => remove(key)))).counts, counts({ missing: 2_100 }))
+  }),
+  rule('Z14 a table that another process made, or erased and made anew, is the one that is read and written', async ({ store, reopen }) => {
+    const other = await reopen()
+    const cycle = async (from: Store, ...landings: Landing[]): Promise<unknown> => {
+      const driver = await SyncDriver.take(from)
+      const landed = await driver.cycle(landings)
+      await driver.release()
+      return landed.counts
+    }
+    assert.deepEqual(await cycle(store, upsert('a', { n: 1 })), counts({ created: 1 }))
+    assert.deepEqual(await cycle(other, upsert('a', { n: 1 })), counts({ unchanged: 1 }))
+    assert.deepEqual(await cycle(other, upsert('a', { n: 2 })), counts({ updated: 1 }))
+    assert.equal((await other.erase({ actor: 'ana', at: 1 })).kind, 'erased')
+    assert.deepEqual(await cycle(store, upsert('a', { n: 2 })), counts({ created: 1 }))
+    assert.equal((await store.erase({ actor: 'ana', at: 2 })).kind, 'erased')
+    assert.deepEqual(await cycle(store, upsert('a', { n: 3 })), counts({ created: 1 }))
+    assert.deepEqual(await cycle(other, upsert('a', { n: 3 }), upsert('b', { n: 1 })), counts({ created: 1, unchanged: 1 }))
+  }),
+  rule('a page that is cut by the size of its columns holds back what follows in other tables', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    // A column of bytes may count for more than the text of its record: two digits for each.
+    const columns = [{ name: 'data', type: 'bytes', from: 'schema' }] as const
+    await driver.cycle([], { shapes: [{ database: DATABASE, columns, key: [] }] })
+    const data = Buffer.alloc(150, 'tidemark').toString('base64')
+    await driver.cycle([upsert('a', { data }), upsert('b', { data }), upsert('c', { n: 1 })])
+    await driver.cycle([remove('c')])
+    const all = (await feed(store)).map(({ sequence, key, action }) => ({ sequence, key, action }))
+    assert.deepEqual(all.map(({ key, action }) => `${key} ${action}`), ['a created', 'b created', 'c created', 'c deleted'])
+    for (const bytesMax of [1, 205, 250, 290, 410, 500]) {
+      const joined: typeof all = []
+      for (let after = 0; after < all.length;) {
+        const { entries, scanned } = await store.feed({ after, limit: 100, scanMax: 1_000, bytesMax })
+        joined.push(...entries.map(({ sequence, key, action }) => ({ sequence, key, action })))
+        after = scanned
+      }
+      assert.deepEqual(joined, all, `${bytesMax} bytes`)
+    }
+  }),
+  rule('a member that only one record of a page has gets its column, wherever the record is in the page', async ({ store }) => {
+    const driver = await SyncDriver.take(store)
+    await driver.cycle([upsert('a', { n: 1 })])
+    for (const [at, name] of ['first', 'second', 'third'].entries()) {
+      await driver.cycle([0, 1, 2].map((n) => upsert(`${name} ${n}`, n === at ? { n, [name]: 'x' } : { n })))
+      const [{ columns }] = await store.databases() as [DatabaseInfo]
+      assert.ok(columns.some((column) => column.name === name), name)
+    }
   }),
   rule('XD13 rows of hundreds of long columns come back exactly, with what their columns cannot hold', async ({ store }) => {
     const driver = await SyncDriver.take(store)
