@@ -354,12 +354,16 @@ export const STORE_BUGS: readonly PlantedBug[] = [
   ], 'XD24'),
   ...inFile('src/stores/kit/tables/encode-record.ts', SHAPES, [
     ['a uuid in capital letters is taken for one in small letters', 'isUuid(keepsText ? value.toLowerCase() : value)', 'isUuid(value.toLowerCase())'],
-  ]),
+  ], 'XD24 every value'),
   ...inFile('src/stores/kit/tables/key-columns.ts', SHAPES, [
     ['a key is enforced on a table that has rows', 'if (!isEmpty) return', 'if (isEmpty && !isEmpty) return'],
   ]),
   ...inFile('src/stores/kit/tables/grow-columns.ts', SHAPES, [
-    ['a declared type that the column does not have is reported with every cycle', '&& column.wanted !== before?.wanted', ''],
+    [
+      'a declared type that the column does not have is reported with every cycle',
+      'isSame(before, column)) continue',
+      'isSame(before, column) && column.wanted === undefined) continue',
+    ],
   ]),
   ...inFile('src/stores/postgres/registry.ts', POSTGRES, [
     ['a held lease is taken over', 'entry.held_until! > entry.now', 'entry.held_until! < entry.now'],

@@ -99,7 +99,7 @@ export function shapeColumns(
       ? withWanted(before, type)
       : { none: isOptional ? 'absent' : isEmptyText ? 'empty' : 'null', since, ...before, member, name: names.take(member), type, from }
     if (before !== null && isSame(before, column)) continue
-    if (column.wanted !== undefined && column.wanted !== before?.wanted) {
+    if (column.wanted !== undefined) {
       drift.push(`${shape.database}.${member} is declared as ${type}, and its column is ${column.type}`)
     }
     if (at === undefined) known.set(member, grown.push(column) - 1)
