@@ -155,6 +155,7 @@ function statementsOf(info: SchemaInfo, changes: readonly ColumnChange[]): strin
 
 function locksOf({ locks }: SchemaInfo, changes: readonly ColumnChange[]): string[] {
   if (changes.length === 0) return []
+  if (locks === null) throw invalid('This store cannot change columns.')
   const copies = changes.some(({ type, drop }) => type !== undefined || drop === true)
   return [...(copies ? [locks.batch] : []), locks.swap]
 }

@@ -49,8 +49,11 @@ export interface SchemaInfo {
   readonly change: SchemaChangeState | null
   /** By the type of a column, its name in the store's SQL. */
   readonly types: Readonly<Record<string, string>>
-  /** The locks of a change, in words for its plan: for each batch of rows, and for adding and swapping columns. */
-  readonly locks: { readonly batch: string; readonly swap: string }
+  /**
+   * The locks of a change, in words for its plan: for each batch of rows, and for adding and swapping columns. Null when the
+   * store cannot change columns.
+   */
+  readonly locks: { readonly batch: string; readonly swap: string } | null
 }
 
 export interface SchemaColumn {

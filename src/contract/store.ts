@@ -2,6 +2,8 @@ import type { Checkpoint, Inflight, Lease, Outline, StateText, SyncRef } from '.
 import type { ErrorCode } from './errors.ts'
 import type { AsOf, Mode } from './page.ts'
 import type { Kernel } from './store/kernel.ts'
+import type { LeaseStore } from './store/leases.ts'
+import type { SequenceStore } from './store/sequences.ts'
 import type { SyncDirectory } from './store/syncs.ts'
 import type { TenantDirectory } from './store/tenants.ts'
 import type { AuditLog } from './store/audit.ts'
@@ -26,7 +28,7 @@ import type { CommitShape } from './table-shape.ts'
  * one; no promise depends on either, only on epochs.
  */
 export interface Store extends
-  Kernel, SyncDirectory, TenantDirectory, AuditLog, DataKeyStore, PacingStore,
+  Kernel, LeaseStore, SequenceStore, SyncDirectory, TenantDirectory, AuditLog, DataKeyStore, PacingStore,
   Quarantine, ApiKeyStore, CursorSecretStore, ConsumerStore, WebhookStore, InboundStore, SchemaStore {}
 
 export interface StandingsQuery {

@@ -17,7 +17,9 @@ export interface Mutant {
 const CYCLE = 'engine/cycle.js'
 const CONNECTORS = 'testing/simulation/connectors.js'
 const COMMIT = 'stores/sqlite/commit.js'
-const REGISTRY = 'stores/sqlite/registry.js'
+const REGISTRY = 'stores/kit/registry.js'
+const LEASES = 'stores/kit/roles/leases.js'
+const CHECKPOINT = 'stores/kit/checkpoint.js'
 const SWEEP = 'stores/sqlite/sweep.js'
 const JUDGE = 'stores/kit/judge.js'
 const PLAN = 'stores/kit/plan-landing.js'
@@ -113,18 +115,18 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'no fencing and no check of version and page',
     patches: [
       { file: REGISTRY, find: 'entry !== undefined && entry.epoch === lease.epoch && entry.holder === lease.holder ? entry : null', replace: 'entry ?? null' },
-      { file: COMMIT, find: "move.kind === 'set' || move.kind === 'replay' || (entry.inflight_cycle === move.cycle && entry.inflight_page === move.page - 1)", replace: 'true' },
+      { file: CHECKPOINT, find: "move.kind === 'set' || move.kind === 'replay' || (entry.inflight_cycle === move.cycle && entry.inflight_page === move.page - 1)", replace: 'true' },
     ],
     worlds: ['replace', 'delta'], overrides: { rates: { freeze: 0.03 }, runners: 3, leaseTtlMs: 2_000 }, seeds: 40, foundBy: 2,
   },
   {
     name: 'no check of the page: a commit that arrives late lands again',
-    patches: [{ file: COMMIT, find: "move.kind === 'set' || move.kind === 'replay' || (entry.inflight_cycle === move.cycle && entry.inflight_page === move.page - 1)", replace: 'true' }],
+    patches: [{ file: CHECKPOINT, find: "move.kind === 'set' || move.kind === 'replay' || (entry.inflight_cycle === move.cycle && entry.inflight_page === move.page - 1)", replace: 'true' }],
     worlds: ['replace', 'delta'], overrides: { rates: { 'applied-late': 0.1 } }, seeds: 60, foundBy: 8,
   },
   {
     name: 'committed moves with every page',
-    patches: [{ file: COMMIT, find: "case 'continue':\n", replace: "case 'continue':\n            connection.run('update tidemark_registry set committed = ? where tenant_id = ? and sync_id = ?', move.state, tenantId, entry.sync_id);\n" }],
+    patches: [{ file: CHECKPOINT, find: "case 'continue':\n", replace: "case 'continue':\n            yield* sql.run('update {registry} set committed = :state where tenant_id = :tenant and sync_id = :sync', { state: move.state, sync });\n" }],
     worlds: ['delta'], seeds: 20, foundBy: 1,
   },
   // ── landing ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -197,13 +199,13 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a resumed cycle forgets what it has seen',
-    patches: [{ file: REGISTRY, find: 'if (unfinished !== null && !request.fresh && unfinished.mode === request.mode) {', replace: 'if (unfinished !== null && !request.fresh && unfinished.mode === request.mode) { forgetSeen(session, unfinished.cycle);' }],
+    patches: [{ file: LEASES, find: 'if (unfinished !== null && !request.fresh && unfinished.mode === request.mode) {', replace: 'if (unfinished !== null && !request.fresh && unfinished.mode === request.mode) { yield* forgetSeen(sql, unfinished.cycle);' }],
     worlds: ['replace'], overrides: { rates: { crash: 0.03 } }, seeds: 60, foundBy: 7,
   },
   {
     name: 'the sightings of an abandoned cycle count for the next',
     patches: [
-      { file: COMMIT, find: "writeInflight(session, entry.sync_id, null);\n            forgetSeen(session, move.cycle);\n            writeAudit(session, entry, { version: entry.version, at, actor: 'engine', action: 'abandon'", replace: "writeInflight(session, entry.sync_id, null);\n            writeAudit(session, entry, { version: entry.version, at, actor: 'engine', action: 'abandon'" },
+      { file: CHECKPOINT, find: "yield* forgetSeen(sql, move.cycle);\n            yield* sql.kernel.writeAudit(entry, { version: entry.version", replace: 'yield* sql.kernel.writeAudit(entry, { version: entry.version' },
       { file: SWEEP, find: "'select ranges from tidemark_seen where tenant_id = ? and cycle_id = ?'", replace: "'select ranges from tidemark_seen where tenant_id = ? and cycle_id <= ?'" },
     ],
     worlds: ['replace'], overrides: { records: 4, deleteShare: 0.4 }, seeds: 150, foundBy: 60,

@@ -93,8 +93,6 @@ export const STORE_BUGS: readonly PlantedBug[] = [
     ],
   ]),
   ...inFile('src/stores/sqlite/commit.ts', SQLITE, [
-    ['a commit with an old version lands', 'if (entry.version !== version) return false', ''],
-    ['a page lands twice', ' && entry.inflight_page === move.page - 1', ''],
     [
       'the time of the feed stands still',
       'Math.max(commit.at, tenant.committed_at + 1)',
@@ -105,13 +103,17 @@ export const STORE_BUGS: readonly PlantedBug[] = [
       'const sweptAt = position > tenant.sequence ? committedAt + 1 : committedAt',
       'const sweptAt = committedAt',
     ],
-    ['a landed key stays in quarantine', 'if (waiting) {', 'if (waiting && commit.landings.length > 1_000) {'],
+  ]),
+  ...inFile('src/stores/kit/checkpoint.ts', SQLITE, [
+    ['a commit with an old version lands', 'if (entry.version !== version) return false', ''],
+    ['a page lands twice', ' && entry.inflight_page === move.page - 1', ''],
+    ['a landed key stays in quarantine', 'if (waiting !== undefined) {', 'if (waiting !== undefined && landings.length > 1_000) {'],
     [
       'an order for a backfill is forgotten by the cycle that was under way',
       'entry.needed_at !== null && entry.needed_cycle !== move.cycle',
       'entry.needed_at !== null',
     ],
-    ['a commit without a tidemark clears it', 'tidemark = coalesce(?, tidemark)', 'tidemark = ?'],
+    ['a commit without a tidemark clears it', 'tidemark = coalesce(:tidemark, tidemark)', 'tidemark = :tidemark'],
   ]),
   ...inFile('src/stores/sqlite/sweep.ts', SQLITE, [
     [
@@ -143,17 +145,6 @@ export const STORE_BUGS: readonly PlantedBug[] = [
       'entries.length === limit ? (last?.sequence ?? after) : Math.max(after, until)',
       'Math.max(after, until)',
     ],
-    [
-      'compaction passes the start of a cycle under way',
-      'Math.min(sequenceBefore(session, before), least ?? Infinity)',
-      'sequenceBefore(session, before)',
-    ],
-    [
-      'the time of a sequence is inclusive',
-      'committed_at >= ? order by committed_at',
-      'committed_at > ? order by committed_at',
-    ],
-    ['the newest complete cycle is forgotten', 'cycle_id is not complete and ', ''],
   ]),
   ...inFile('src/stores/sqlite/history.ts', SQLITE, [
     [
@@ -162,8 +153,6 @@ export const STORE_BUGS: readonly PlantedBug[] = [
       '',
     ],
     ['versions after the bound are removed', '_until_sequence <= ? returning', '_until_sequence <= ? + 1 returning'],
-    ['a kept history goes with the log', 'Math.min(floor, before(days) ?? from)', 'floor'],
-    ['a history is dropped above the floor of the log', 'Math.min(floor, before(days) ?? from)', 'before(days) ?? from'],
   ]),
   ...inFile('src/stores/sqlite/log.ts', [...SQLITE, 'test/server/feed.test.ts'], [
     [
@@ -213,22 +202,37 @@ export const STORE_BUGS: readonly PlantedBug[] = [
       "true\n      case 'numeric'",
     ],
   ]),
-  ...inFile('src/stores/sqlite/registry.ts', SQLITE, [
+  ...inFile('src/stores/kit/registry.ts', SQLITE, [
     [
       'a lost lease still commits',
       'entry.epoch === lease.epoch && entry.holder === lease.holder',
       'entry.holder === lease.holder',
     ],
-    ['a held lease is taken over', 'entry.held_until! > request.at', 'entry.held_until! < request.at'],
+    ['an erased tenant comes back by itself', 'if (byItself) throw tenantErased(sql.tenant)', ''],
+  ]),
+  ...inFile('src/stores/kit/roles/leases.ts', SQLITE, [
+    ['a held lease is taken over', 'entry.held_until! > found.now', 'entry.held_until! < found.now'],
     ['an unfinished cycle of another mode is resumed', ' && unfinished.mode === request.mode', ''],
     [
       'a listing begins with the committed state',
-      "request.mode === 'replace' ? null : entry.committed",
+      "mode === 'replace' ? null : entry.committed",
       'entry.committed',
     ],
-    ['a pause counts as another failure', "'max(failures, 1)' : 'failures + 1'", "'failures + 1' : 'failures + 1'"],
-    ['a renewal shortens a lease', 'held_until = max(held_until, ?)', 'held_until = ?'],
-    ['an erased tenant comes back by itself', 'if (byItself) refuseErased(session)', ''],
+    ['a pause counts as another failure', "'{greatest}(failures, 1)' : 'failures + 1'", "'failures + 1' : 'failures + 1'"],
+    ['a renewal shortens a lease', 'held_until = {greatest}(held_until, :until)', 'held_until = :until'],
+  ]),
+  ...inFile('src/stores/kit/roles/sequences.ts', [...SQLITE, 'test/server/feed.test.ts'], [
+    [
+      'the time of a sequence is inclusive',
+      'committed_at >= :time order by committed_at',
+      'committed_at > :time order by committed_at',
+    ],
+  ]),
+  ...inFile('src/stores/kit/compaction.ts', SQLITE, [
+    ['compaction passes the start of a cycle under way', 'Math.min(older, least ?? Infinity)', 'older'],
+    ['the newest complete cycle is forgotten', 'coalesce(c.complete, 0), ', ''],
+    ['a kept history goes with the log', 'Math.min(floor, before)', 'floor'],
+    ['a history is dropped above the floor of the log', 'Math.min(floor, before)', 'before'],
   ]),
   ...inFile('src/stores/kit/roles/pacing.ts', [...SQLITE, 'test/engine/account-pauses.test.ts'], [
     ['a shorter pause replaces a stored one', '{greatest}(:now + :ms, ${UNTIL})', '{least}(:now + :ms, ${UNTIL})'],
@@ -254,13 +258,9 @@ export const STORE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/kit/roles/syncs.ts', SQLITE, [
     ['a resumed sync keeps its failures', "'paused = false, failures = 0, retry_at = null'", "'paused = false'"],
   ], 'SX6'),
-  ...inFile('src/stores/sqlite/tenants.ts', SQLITE, [
-    [
-      'a tenant with a running sync is erased',
-      'where tenant_id = ? and held_until > ?',
-      'where tenant_id = ? and held_until > ? and holder is null',
-    ],
-    ['an erased tenant forgets its epochs', 'keepEpochs(session)\n    const', 'const'],
+  ...inFile('src/stores/kit/erase-tenant.ts', SQLITE, [
+    ['a tenant with a running sync is erased', 'until !== null && until > now', 'until !== null && until < now'],
+    ['an erased tenant forgets its epochs', 'set epoch = {greatest}(epoch,', 'set epoch = {least}(epoch,'],
   ]),
   ...inFile('src/stores/kit/roles/webhooks.ts', [...SQLITE, 'test/webhooks/claim.test.ts'], [
     ['a webhook is claimed by two', 'found.held_until! > found.now', 'found.held_until! < found.now'],
@@ -274,7 +274,6 @@ export const STORE_BUGS: readonly PlantedBug[] = [
   ], 'AX9'),
   ...inFile('src/stores/postgres/commit.ts', POSTGRES, [
     ['a fenced commit lands', "if (entry === null) return rollback<CommitOutcome>({ kind: 'fenced' })\n", ''],
-    ['a page lands twice', ' && entry.inflight_page === move.page - 1', ''],
     ['the time of the feed goes back', 'Math.max(commit.at, tenant.committed_at + 1)', 'commit.at'],
   ]),
   ...inFile('src/stores/postgres/sweep.ts', POSTGRES, [
@@ -293,7 +292,6 @@ export const STORE_BUGS: readonly PlantedBug[] = [
     ],
   ], 'invariant 5|F7|sweep|invariant 8'),
   ...inFile('src/stores/postgres/feed.ts', POSTGRES, [
-    ['compaction passes the start of a cycle under way', 'Math.min(older, least ?? Infinity)', 'older'],
     [
       'the page ends too late when it is full',
       'entries.length === limit || isCut ? (last?.sequence ?? after)',
@@ -309,8 +307,6 @@ export const STORE_BUGS: readonly PlantedBug[] = [
   ], 'feed|XE13|compaction|invariant 8'),
   ...inFile('src/stores/postgres/history.ts', POSTGRES, [
     ['compaction forgets versions that are replaced later', 'where _until_sequence <= $1', 'where _sequence <= $1'],
-    ['a kept history goes with the log', 'Math.min(floor, (await before(days)) ?? from)', 'floor'],
-    ['a history is dropped above the floor of the log', 'Math.min(floor, (await before(days)) ?? from)', '(await before(days)) ?? from'],
   ], 'history for days|XE13|compaction'),
   ...inFile('src/stores/postgres/rows.ts', POSTGRES, [
     [
@@ -342,9 +338,6 @@ export const STORE_BUGS: readonly PlantedBug[] = [
       '(select high from span), true) or true as is`',
     ],
   ], 'XD24|invariant 8|invariant 6|unchanged|older'),
-  ...inFile('src/stores/postgres/commits.ts', POSTGRES, [
-    ['the range of a commit in the directory is off by one', 'range.last = sequence', 'range.last = sequence - 1'],
-  ], 'above a place|feed shows|invariant 8'),
   ...inFile('src/stores/postgres/table.ts', POSTGRES, [
     [
       'a new column counts for rows that were there before',
@@ -365,12 +358,4 @@ export const STORE_BUGS: readonly PlantedBug[] = [
       'isSame(before, column) && column.wanted === undefined) continue',
     ],
   ]),
-  ...inFile('src/stores/postgres/registry.ts', POSTGRES, [
-    ['a held lease is taken over', 'entry.held_until! > entry.now', 'entry.held_until! < entry.now'],
-    [
-      'a pause counts as another failure',
-      "'greatest(failures, 1)' : 'failures + 1'",
-      "'failures + 1' : 'failures + 1'",
-    ],
-  ], 'lease|XB1|XD1'),
 ]

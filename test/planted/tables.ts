@@ -201,7 +201,7 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
       SQLITE,
     ],
   ]),
-  ...inFile('src/stores/sqlite/commits.ts', SQLITE, [
+  ...inFile('src/stores/kit/commits.ts', SQLITE, [
     ['the range of a commit in the directory is off by one', 'range.last = sequence', 'range.last = sequence - 1'],
     [
       'the databases of a commit share a range',

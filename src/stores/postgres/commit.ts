@@ -1,6 +1,7 @@
-import { SyncError, type BackfillNeed, type Column, type Commit, type CommitOutcome, type JsonObject, type Landing, type LandingCounts, type Move, type SyncRef } from '../../contract/index.ts'
+import { SyncError, type Column, type Commit, type CommitOutcome, type JsonObject, type Landing, type SyncRef } from '../../contract/index.ts'
 import { allowDeletesEntry, driftEntry } from '../kit/audit-entries.ts'
 import { parseJson, sameJson } from '../../values/json.ts'
+import * as checkpoint from '../kit/checkpoint.ts'
 import { noCounts, planLanding, type LandingFacts, type LandingPlan } from '../kit/plan-landing.ts'
 import { databasesWithoutColumns, DriftNotes, refuseRecords, withRefused } from '../kit/tables/schema-drift.ts'
 import { KEY_CONSTRAINT } from '../kit/tables/key-columns.ts'
@@ -14,14 +15,18 @@ import { logged, writeCommits } from './commits.ts'
 import { readDeletes, setDeletes, type DeleteSetting } from './deletes.ts'
 import { sqlStateOf } from './failures.ts'
 import { insertMany } from './insert-many.ts'
-import { tell } from './listen.ts'
-import { ensureEntry, forgetSeen, heldEntry, lockTenant, writeAudit, writeInflight } from './registry.ts'
+import { heldEntry, lockTenant, writeAudit } from './registry.ts'
 import { findRows, noteContests, readContestFacts, readTexts, touchRows, wantedRows, writeRows, type FoundRows } from './rows.ts'
 import { checkSealingKey } from './sealed-texts.ts'
 import { rememberSeen, sweep, tellOtherSweeps, type Owner } from './sweep.ts'
 import { setHistoryDays } from './history.ts'
+import { bindSends, bindSteps } from './sql.ts'
 import { ensureTables, readTables, type Table } from './table.ts'
 import { applyShapes, refuseKeys } from './table-shape.ts'
+
+const addToCycle = bindSends(checkpoint.addToCycle)
+const lockBackfill = bindSteps(checkpoint.lockBackfill)
+const moveCheckpoint = bindSends(checkpoint.moveCheckpoint)
 
 /** The one door. Everything below runs inside one transaction; a refusal undoes it. */
 export async function commit(session: Session, commit: Commit): Promise<CommitOutcome> {
@@ -77,7 +82,7 @@ function tryCommit(session: Session, commit: Commit): Promise<CommitOutcome> {
       checkSealingKey(transaction, null, sealingKeyOf(commit.move)).then(() => null, (error: unknown) => error as Error),
     ])
     if (entry === null) return rollback<CommitOutcome>({ kind: 'fenced' })
-    if (!isExpected(entry, commit)) return rollback<CommitOutcome>({ kind: 'conflict', checkpoint: toCheckpoint(entry) })
+    if (!checkpoint.isExpected(entry, commit)) return rollback<CommitOutcome>({ kind: 'conflict', checkpoint: toCheckpoint(entry) })
     if (replaced !== null) throw replaced
     const isStale = names.some((name) => known.get(name)?.live !== guessed.get(name)?.live || known.get(name)?.id !== guessed.get(name)?.id)
     const rows = isStale ? await lookUp(transaction, commit, known) : early
@@ -108,20 +113,6 @@ async function lookUp(transaction: Transaction, commit: Commit, tables: Readonly
     unchanged: unchanged.every((sequences) => sequences !== null) ? unchanged.flat() : null,
     kinds: new Map([...found].map(([database, { kind }]) => [database, kind])),
   }
-}
-
-/** Two rows of the registry are locked here, so the tenant must be locked before; see `lockTenant`. */
-async function lockBackfill(transaction: Transaction, { lease, move }: Commit): Promise<RegistryEntry | null> {
-  if (move.kind !== 'set' || move.needsBackfill === undefined) return null
-  await lockTenant(transaction)
-  if ((await heldEntry(transaction, lease)) === null) return null
-  return ensureEntry(transaction, { worker: lease.ref.worker, sync: move.needsBackfill.sync })
-}
-
-/** Invariants 1 to 3 stand on this: the version is the one read, the cycle is the unfinished one, the page is the next. */
-function isExpected(entry: RegistryEntry, { version, move }: Commit): boolean {
-  if (entry.version !== version) return false
-  return move.kind === 'set' || move.kind === 'replay' || (entry.inflight_cycle === move.cycle && entry.inflight_page === move.page - 1)
 }
 
 interface Standing {
@@ -202,7 +193,7 @@ async function land(transaction: Transaction, commit: Commit, { entry, backfill,
       'update tidemark.tenants set sequence = $2, committed_at = $3 where tenant_id = $1', transaction.tenant, position, plan.counts.swept > 0 ? sweptAt : committedAt,
     )
   }
-  if (inflight !== null) addToCycle(transaction, inflight.cycle, plan.counts, commit.move)
+  if (inflight !== null) addToCycle(transaction, inflight.cycle, plan.counts, commit)
   for (const { database, drift } of notes.stored()) {
     transaction.send('update tidemark.databases set drift = $3 where tenant_id = $1 and database_id = $2', transaction.tenant, tables.get(database)!.id, drift)
   }
@@ -280,64 +271,7 @@ async function ensureOwner(transaction: Transaction, owners: readonly Owner[], n
   return id
 }
 
-// ── checkpoint, quarantine, cycle ────────────────────────────────────────────────────────────────────────────────────
-
-function moveCheckpoint(transaction: Transaction, { entry, backfill }: Pick<Standing, 'entry' | 'backfill'>, { move, at }: Commit): number {
-  const { tenant } = transaction
-  switch (move.kind) {
-    case 'continue':
-      writeInflight(transaction, entry.sync_id, { ...toInflight(entry)!, page: move.page, state: move.state, scope: move.scope, tidemark: move.tidemark, guard: move.guard })
-      return entry.version
-    case 'abandon':
-      writeInflight(transaction, entry.sync_id, null)
-      forgetSeen(transaction, move.cycle)
-      writeAudit(transaction, entry, { version: entry.version, at, actor: 'engine', action: 'abandon', reason: move.reason, cycle: move.cycle, state: null })
-      return entry.version
-    case 'replay':
-      writeAudit(transaction, entry, { version: entry.version, at, actor: move.actor, action: 'replay', reason: move.reason, cycle: null, state: null })
-      return entry.version
-    case 'complete':
-      writeInflight(transaction, entry.sync_id, null)
-      forgetSeen(transaction, move.cycle)
-      transaction.send(
-        `update tidemark.registry set version = $3, committed = $4, committed_by = $5, tidemark = coalesce($6, tidemark), scope = coalesce($7, scope),
-         failures = 0, error_code = null, error_message = null, error_at = null, retry_at = null, last_success_at = $8, complete_since = $9 where tenant_id = $1 and sync_id = $2`,
-        tenant, entry.sync_id, entry.version + 1, move.state, move.cycle, withoutNul(move.tidemark), withoutNul(move.scope), at, entry.inflight_started_at,
-      )
-      if (entry.needed_at !== null && entry.needed_cycle !== move.cycle) setNeed(transaction, entry.sync_id, null)
-      // Here and not only at the release, which a runner may not live to see.
-      transaction.send(
-        "update tidemark.cycles set ended_at = $3, stop_reason = 'complete', stop_word = $4, error_code = null, error_message = null where tenant_id = $1 and cycle_id = $2",
-        tenant, move.cycle, at, move.stopWord ?? null,
-      )
-      writeAudit(transaction, entry, { version: entry.version + 1, at, actor: 'engine', action: 'complete', reason: '', cycle: move.cycle, state: move.state })
-      return entry.version + 1
-    case 'set':
-      if (entry.inflight_cycle !== null) forgetSeen(transaction, entry.inflight_cycle)
-      writeInflight(transaction, entry.sync_id, null)
-      transaction.send(
-        `update tidemark.registry set version = $3, committed = $4, committed_by = null, tidemark = null,
-         failures = 0, error_code = null, error_message = null, error_at = null, retry_at = null, complete_since = coalesce($5, complete_since) where tenant_id = $1 and sync_id = $2`,
-        tenant, entry.sync_id, entry.version + 1, move.state, move.completeSince ?? null,
-      )
-      if (move.needsBackfill !== undefined) orderBackfill(transaction, backfill!, move.needsBackfill.reason, at)
-      writeAudit(transaction, entry, { version: entry.version + 1, at, actor: move.actor, action: 'set', reason: move.reason, cycle: null, state: move.state })
-      return entry.version + 1
-  }
-}
-
-/** In the transaction that gives up the delta's state: a crash cannot lose the order. */
-function orderBackfill(transaction: Transaction, backfill: RegistryEntry, reason: string, at: number): void {
-  setNeed(transaction, backfill.sync_id, { since: backfill.needed_at ?? at, reason, cycle: backfill.inflight_cycle })
-  tell(transaction)
-}
-
-function setNeed(transaction: Transaction, syncId: number, need: BackfillNeed | null): void {
-  transaction.send(
-    'update tidemark.registry set needed_at = $3, needed_reason = $4, needed_cycle = $5 where tenant_id = $1 and sync_id = $2',
-    transaction.tenant, syncId, need?.since ?? null, withoutNul(need?.reason ?? null), need?.cycle ?? null,
-  )
-}
+// ── quarantine ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 async function isWaiting(transaction: Transaction, { worker, sync }: SyncRef): Promise<boolean> {
   const { waiting } = (await transaction.get<{ waiting: boolean }>(
@@ -385,17 +319,6 @@ function writeQuarantine(transaction: Transaction, entry: RegistryEntry, commit:
     { name: 'at', type: 'bigint', values: items.map(() => commit.at) },
   ], `on conflict (tenant_id, sync_id, database_name, identity) do update
     set code = excluded.code, message = excluded.message, text = excluded.text, cycle_id = excluded.cycle_id, page = excluded.page, at = excluded.at`)
-}
-
-function addToCycle(transaction: Transaction, cycle: number, counts: LandingCounts, move: Move): void {
-  // How far it has come is kept here as well: the registry's row alone could be put back unnoticed.
-  const [page, hasState] = move.kind === 'continue' ? [move.page, move.state !== null] : [null, null]
-  transaction.send(
-    `update tidemark.cycles set pages = pages + 1, created = created + $3, updated = updated + $4, deleted = deleted + $5, swept = swept + $6,
-     unchanged = unchanged + $7, stale = stale + $8, missing = missing + $9, quarantined = quarantined + $10, page = $11, has_state = $12 where tenant_id = $1 and cycle_id = $2`,
-    transaction.tenant, cycle, counts.created, counts.updated, counts.deleted, counts.swept, counts.unchanged, counts.stale, counts.missing, counts.quarantined,
-    page, hasState,
-  )
 }
 
 /** Another order of members is no other content. */

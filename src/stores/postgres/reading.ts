@@ -6,11 +6,6 @@ import { readTables, toMs } from './table.ts'
 
 /** What has landed, read back. */
 
-export async function position(session: Session): Promise<number> {
-  const [tenant] = await all<{ sequence: number }>(session, 'select sequence from tidemark.tenants where tenant_id = $1', session.tenant)
-  return tenant?.sequence ?? 0
-}
-
 export async function changes(session: Session, { after, limit, databases }: ChangesQuery): Promise<LogEntry[]> {
   return session.connection.read(session.tenant, async (transaction) => (
     (await readLog(transaction, { after, until: Number.MAX_SAFE_INTEGER - 1, limit, databases })).entries
@@ -58,8 +53,4 @@ export function databases(session: Session): Promise<DatabaseInfo[]> {
       name: table.database, table: table.name, history: table.history, columns: table.kinds, rows: counts[at]!, ...(hasDeleted(table) && { hasDeleted: true as const }),
     }))
   })
-}
-
-function all<Found extends object>(session: Session, sql: string, ...parameters: Parameter[]): Promise<Found[]> {
-  return session.connection.read(session.tenant, (transaction) => transaction.all<Found>(sql, ...parameters))
 }

@@ -1,9 +1,14 @@
+import type { Column } from '../../contract/index.ts'
 import { upsertOnConflict, StatementCompiler, type Dialect } from '../kit/sql/dialect.ts'
-import { makeSql, native, runStepsAsync, type Plan, type Sql, type Step, type Steps } from '../kit/sql/port.ts'
+import { makeSql, native, runSteps, runStepsAsync, type Plan, type Sql, type Step, type Steps } from '../kit/sql/port.ts'
+import { writeAudit } from './audit.ts'
 import type { Parameter, Session, Transaction } from './connection.ts'
+import { purgeTables } from './deletes.ts'
+import { eraseRows } from './erase-rows.ts'
+import { forgetVersions } from './history.ts'
 import { tell } from './listen.ts'
 import { NOW_MS } from './now.ts'
-import { ensureEntry, lockTenant, welcomeTenant, writeAudit } from './registry.ts'
+import { ensureTables, readTables } from './table.ts'
 
 /** The SQL port on PostgreSQL. */
 
@@ -11,7 +16,7 @@ const DIALECT: Dialect = {
   table: (name) => `tidemark.${name}`,
   words: {
     greatest: 'greatest', least: 'least', for_update: 'for update', for_share: 'for share', insert_new: 'insert', or_nothing: 'on conflict do nothing', text: 'text',
-    requests_window: 'time_window',
+    requests_window: 'time_window', open_cycles: 'tidemark.cycles',
   },
   parameters: { style: 'numbered', write: (number) => `$${number}` },
   clock: NOW_MS,
@@ -25,17 +30,25 @@ const DIALECT: Dialect = {
 const COMPILER = new StatementCompiler(DIALECT)
 
 export function sqlOf(tenant: string): Sql {
-  return makeSql(tenant, DIALECT, {
-    lockTenant: () => native(async (transaction: Transaction) => void (await lockTenant(transaction))),
-    welcomeTenant: () => native((transaction: Transaction) => welcomeTenant(transaction)),
+  return makeSql(tenant, DIALECT, () => ({
+    ensureTables: (databases) => native((transaction: Transaction) => ensureKinds(transaction, databases)),
+    forgetVersions: (id, floor, next) => native((transaction: Transaction) => forgetVersions(transaction, id, floor, next)),
+    purgeTables: (scanMax) => native((transaction: Transaction) => purgeTables(transaction, scanMax)),
+    eraseRows: () => native(eraseRows),
     writeAudit: (entry, audit) => native((transaction: Transaction) => writeAudit(transaction, entry, audit)),
-    ensureEntry: (ref) => native((transaction: Transaction) => ensureEntry(transaction, ref)),
     notify: () => native(tell),
-    lookBeyond: (scope) => native(async (transaction: Transaction) => {
+    lookBeyond: (scope) => native((transaction: Transaction) => {
       const [setting, value] = 'apiKey' in scope ? ['tidemark.api_key', scope.apiKey] : ['tidemark.lists_tenants', 'yes']
       transaction.send('select set_config($1, $2, true)', setting, value)
     }),
-  })
+  }))
+}
+
+/** The members of their records, of databases that have a table from now on. */
+async function ensureKinds(transaction: Transaction, databases: readonly string[]): Promise<Record<string, readonly Column[]>> {
+  const known = await readTables(transaction, databases)
+  await ensureTables(transaction, known, Object.fromEntries(databases.map((name) => [name, []])))
+  return Object.fromEntries(databases.map((name) => [name, known.get(name)?.kinds ?? []]))
 }
 
 export function runPlan<Args extends readonly unknown[], T>({ connection, tenant }: Session, plan: Plan<Args, T>, args: Args): Promise<T> {
@@ -45,6 +58,16 @@ export function runPlan<Args extends readonly unknown[], T>({ connection, tenant
 
 export function performSteps<T>(transaction: Transaction, steps: Steps<T>): Promise<T> {
   return runStepsAsync(steps, (step) => performStep(transaction, step))
+}
+
+/** Steps as a function that performs them. */
+export function bindSteps<Args extends readonly unknown[], T>(steps: (sql: Sql, ...args: Args) => Steps<T>): (transaction: Transaction, ...args: Args) => Promise<T> {
+  return (transaction, ...args) => performSteps(transaction, steps(sqlOf(transaction.tenant), ...args))
+}
+
+/** As `bindSteps`, of steps that are only sent: they are on their way when the function returns. */
+export function bindSends<Args extends readonly unknown[], T>(steps: (sql: Sql, ...args: Args) => Steps<T>): (transaction: Transaction, ...args: Args) => T {
+  return (transaction, ...args) => runSteps(steps(sqlOf(transaction.tenant), ...args), (step) => performStep(transaction, step))
 }
 
 function performStep(transaction: Transaction, step: Step): unknown {

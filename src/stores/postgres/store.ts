@@ -7,7 +7,6 @@ import { listen } from './listen.ts'
 import { migrate } from './migrate.ts'
 import type { MigrationProgress } from './move-tables.ts'
 import * as reading from './reading.ts'
-import * as registry from './registry.ts'
 import * as columns from './schema-change.ts'
 import { runPlan } from './sql.ts'
 import { standings } from './standings.ts'
@@ -40,15 +39,9 @@ function storeOf(session: Session, options: ConnectionOptions): Store {
     forTenant: (other) => storeOf({ ...session, tenant: other }, options),
     erase: (by) => erase(session, by),
     close: () => connection.close(),
-    acquire: (ref, request) => registry.acquire(session, ref, request),
-    renew: (lease, request) => registry.renew(session, lease, request),
-    release: (lease, report) => registry.release(session, lease, report),
-    begin: (lease, request) => registry.begin(session, lease, request),
     commit: (request) => commit(session, request),
-    read: (ref, options) => registry.read(session, ref, options),
     standings: (query) => standings(session, query),
     listen: (ear) => listen(options, ear),
-    position: () => reading.position(session),
     changes: (query) => reading.changes(session, query),
     rows: (query) => reading.rows(session, query),
     row: (database, key) => reading.row(session, database, key),
@@ -59,7 +52,6 @@ function storeOf(session: Session, options: ConnectionOptions): Store {
     beginSchemaChange: (database, request) => columns.beginSchemaChange(session, database, request),
     advanceSchemaChange: (database, step) => columns.advanceSchemaChange(session, database, step),
     feed: (query) => served.feed(session, query),
-    sequenceBefore: (time) => served.sequenceBefore(session, time),
     compact: (request) => served.compact(session, request),
     cursorSecrets: (offer) => served.cursorSecrets(session, offer),
   }

@@ -1,10 +1,11 @@
 import { SyncError, type Column, type JsonObject } from '../../contract/index.ts'
-import { parseJson, stringifyJson } from '../../values/json.ts'
+import { stringifyJson } from '../../values/json.ts'
 import { mergeColumns, quoteName } from '../kit/columns.ts'
 import { itemTypeOf, type ColumnDialect, type ColumnType, type TableColumn } from '../kit/tables/column.ts'
 import { RecordDecoder } from '../kit/tables/decode-record.ts'
 import { DELETED_AT, liveRows, type DeleteState } from '../kit/tables/delete-state.ts'
 import { RecordEncoder, type EncodedRecord } from '../kit/tables/encode-record.ts'
+import { fitRow } from '../kit/tables/fit-row.ts'
 import { growColumns, type ColumnLimits } from '../kit/tables/grow-columns.ts'
 import type { DriftNotes } from '../kit/tables/schema-drift.ts'
 import { textArray } from './arrays.ts'
@@ -222,7 +223,7 @@ function makeCodec(columns: readonly TableColumn[]): Codec {
   const decoder = new RecordDecoder<string>(columns, writeValue)
   return {
     columns, members,
-    encode: (record, text, sequence) => fit(columns, isUnfit(text) ? everythingExtra(columns, record) : encoder.encode(record, sequence), record, members.length),
+    encode: (record, text, sequence) => fitRow(columns, isUnfit(text) ? everythingExtra(columns, record) : encoder.encode(record, sequence), record, WIDTH),
     decode: (sequence, extra, values) => decoder.decode(sequence, extra, (at) => values[places[at]!] ?? null),
   }
 }
@@ -237,28 +238,8 @@ function everythingExtra(columns: readonly TableColumn[], record: JsonObject): E
   return { values: columns.map(() => null), extra: stringifyJson({ values: record, ...(absent.length > 0 && { absent }) }), isNew: false, misfits: null }
 }
 
-/** A row must fit into a page of 8 kB, where a long value takes at most 24 bytes: the rest of it is kept elsewhere. */
-const ROW_BYTES_MAX = 7_000
-const VALUE_BYTES_MAX = 24
-
-/** What does not fit into a row of a wide table goes to `_extra`. */
-function fit(columns: readonly TableColumn[], encoded: EncodedRecord, record: JsonObject, width: number): EncodedRecord {
-  if (width * VALUE_BYTES_MAX <= ROW_BYTES_MAX) return encoded
-  let bytes = width / 8
-  const { values } = encoded
-  let over: JsonObject | null = null
-  for (const [at, value] of values.entries()) {
-    if (value === null) continue
-    bytes += typeof value === 'string' ? Math.min(VALUE_BYTES_MAX, 4 + value.length * 3) : typeof value === 'boolean' ? 1 : typeof value === 'object' ? VALUE_BYTES_MAX : 8
-    if (bytes <= ROW_BYTES_MAX) continue
-    over ??= Object.create(null) as JsonObject
-    over[columns[at]!.member] = record[columns[at]!.member]!
-    values[at] = null
-  }
-  if (over === null) return encoded
-  const extra = encoded.extra === null ? {} : (parseJson(encoded.extra) as { values?: JsonObject })
-  return { ...encoded, extra: stringifyJson({ ...extra, values: { ...over, ...extra.values } } as JsonObject) }
-}
+/** A row must fit into a page of 8 kB. */
+const WIDTH = { rowBytesMax: 7_000, valueBytesMax: 24 }
 
 /** The text of a value as PostgreSQL writes it, with the settings of `connection.ts`, as JSON. */
 function writeValue(value: string, { type, format }: TableColumn): string {

@@ -1,22 +1,28 @@
-import { SyncError, type BackfillNeed, type Commit, type CommitOutcome, type LandingCounts, type Move } from '../../contract/index.ts'
+import { SyncError, type Commit, type CommitOutcome } from '../../contract/index.ts'
 import { allowDeletesEntry, driftEntry } from '../kit/audit-entries.ts'
+import * as checkpoint from '../kit/checkpoint.ts'
 import { planLanding, type LandingFacts } from '../kit/plan-landing.ts'
 import { databasesWithoutColumns, DriftNotes, refuseRecords, withRefused } from '../kit/tables/schema-drift.ts'
-import { identityOf } from '../kit/quarantine-identity.ts'
 import { sealingKeyOf } from '../kit/sealed-texts.ts'
 import { toCheckpoint, toInflight, type RegistryEntry } from '../kit/registry-rows.ts'
 import { rollback, type Rollback, type Session } from './connection.ts'
 import { logged, writeCommits } from './commits.ts'
 import { Encodings } from './encodings.ts'
 import { findRows, planUnchanged } from './lookup.ts'
-import { ensureEntry, forgetSeen, heldEntry, writeAudit, writeInflight } from './registry.ts'
+import { heldEntry, writeAudit } from './registry.ts'
 import { writeRows } from './rows.ts'
 import { checkSealingKey } from './sealed-texts.ts'
 import { isShared, rememberSeen, sweep, tellOtherSweeps } from './sweep.ts'
 import { setHistoryDays } from './history.ts'
 import { setDeletes } from './deletes.ts'
+import { bindSteps } from './sql.ts'
 import { ensureTable, type Table } from './table.ts'
 import { applyShapes, refuseKeys } from './table-shape.ts'
+
+const addToCycle = bindSteps(checkpoint.addToCycle)
+const lockBackfill = bindSteps(checkpoint.lockBackfill)
+const moveCheckpoint = bindSteps(checkpoint.moveCheckpoint)
+const writeQuarantine = bindSteps(checkpoint.writeQuarantine)
 
 /** The one door. Everything below runs inside one transaction; a refusal undoes it. */
 export function commit(session: Session, commit: Commit): CommitOutcome {
@@ -49,16 +55,10 @@ function tryCommit(session: Session, commit: Commit): CommitOutcome {
   return session.connection.write(() => {
     const entry = heldEntry(session, commit.lease)
     if (entry === null) return rollback<CommitOutcome>({ kind: 'fenced' })
-    if (!isExpected(entry, commit)) return rollback<CommitOutcome>({ kind: 'conflict', checkpoint: toCheckpoint(entry) })
+    if (!checkpoint.isExpected(entry, commit)) return rollback<CommitOutcome>({ kind: 'conflict', checkpoint: toCheckpoint(entry) })
     checkSealingKey(session, null, sealingKeyOf(commit.move))
     return land(session, entry, commit)
   })
-}
-
-/** Invariants 1 to 3 stand on this: the version is the one read, the cycle is the unfinished one, the page is the next. */
-function isExpected(entry: RegistryEntry, { version, move }: Commit): boolean {
-  if (entry.version !== version) return false
-  return move.kind === 'set' || move.kind === 'replay' || (entry.inflight_cycle === move.cycle && entry.inflight_page === move.page - 1)
 }
 
 function land(session: Session, entry: RegistryEntry, commit: Commit): CommitOutcome | Rollback<CommitOutcome> {
@@ -103,7 +103,7 @@ function land(session: Session, entry: RegistryEntry, commit: Commit): CommitOut
   writeCommits(session, logged(plan, tables), { ...commitFacts, committedAt })
   if (sweeps) rememberSeen(session, plan, tables, owner, inflight!.cycle, page)
   tellOtherSweeps(session, plan, entry.sync_id)
-  writeQuarantine(session, entry, commit, page)
+  writeQuarantine(session, entry, commit)
 
   let position = plan.position
   // What the sweep deletes comes after the page, at a time of its own: within one time the keys are in order (A9).
@@ -118,13 +118,13 @@ function land(session: Session, entry: RegistryEntry, commit: Commit): CommitOut
   if (position > tenant.sequence) {
     connection.run('update tidemark_tenants set sequence = ?, committed_at = ? where tenant_id = ?', position, plan.counts.swept > 0 ? sweptAt : committedAt, tenantId)
   }
-  if (inflight !== null) addToCycle(session, inflight.cycle, plan.counts, commit.move)
+  if (inflight !== null) addToCycle(session, inflight.cycle, plan.counts, commit)
   for (const { database, drift } of notes.stored()) {
     connection.run('update tidemark_databases set drift = ? where tenant_id = ? and database_id = ?', drift, tenantId, tables.get(database)!.id)
   }
   const drift = [...(commit.drift === undefined ? [] : [commit.drift]), ...shapeDrift, ...notes.words].join('; ')
   if (drift !== '') writeAudit(session, entry, { version: entry.version, at: commit.at, actor: 'engine', action: 'drift', reason: drift, cycle: inflight?.cycle ?? null, state: null })
-  const version = moveCheckpoint(session, entry, commit)
+  const version = moveCheckpoint(session, { entry, backfill: lockBackfill(session, commit) }, commit)
   return {
     kind: 'landed', version, position, counts: plan.counts, paused: Boolean(entry.paused), ...(notes.words.length > 0 && { drift: notes.words }),
     ...(refused.length > 0 && { refused }),
@@ -152,107 +152,4 @@ function ensureOwner(session: Session, name: string, sweeps: boolean): number {
   connection.run('insert into tidemark_owners (tenant_id, name) values (?, ?) on conflict do nothing', tenantId, name)
   if (sweeps) connection.run('update tidemark_owners set sweeps = 1 where tenant_id = ? and name = ? and sweeps = 0', tenantId, name)
   return connection.get<{ owner_id: number }>('select owner_id from tidemark_owners where tenant_id = ? and name = ?', tenantId, name)!.owner_id
-}
-
-// ── checkpoint, quarantine, cycle ────────────────────────────────────────────────────────────────────────────────────
-
-function moveCheckpoint(session: Session, entry: RegistryEntry, { move, at }: Commit): number {
-  const { connection, tenantId } = session
-  switch (move.kind) {
-    case 'continue':
-      writeInflight(session, entry.sync_id, { ...toInflight(entry)!, page: move.page, state: move.state, scope: move.scope, tidemark: move.tidemark, guard: move.guard })
-      return entry.version
-    case 'abandon':
-      writeInflight(session, entry.sync_id, null)
-      forgetSeen(session, move.cycle)
-      writeAudit(session, entry, { version: entry.version, at, actor: 'engine', action: 'abandon', reason: move.reason, cycle: move.cycle, state: null })
-      return entry.version
-    case 'replay':
-      writeAudit(session, entry, { version: entry.version, at, actor: move.actor, action: 'replay', reason: move.reason, cycle: null, state: null })
-      return entry.version
-    case 'complete':
-      writeInflight(session, entry.sync_id, null)
-      forgetSeen(session, move.cycle)
-      connection.run(
-        `update tidemark_registry set version = ?, committed = ?, committed_by = ?, tidemark = coalesce(?, tidemark), scope = coalesce(?, scope),
-         failures = 0, error_code = null, error_message = null, error_at = null, retry_at = null, last_success_at = ?, complete_since = ? where tenant_id = ? and sync_id = ?`,
-        entry.version + 1, move.state, move.cycle, move.tidemark, move.scope, at, entry.inflight_started_at, tenantId, entry.sync_id,
-      )
-      if (entry.needed_at !== null && entry.needed_cycle !== move.cycle) setNeed(session, entry.sync_id, null)
-      // Here and not only at the release, which a runner may not live to see.
-      connection.run(
-        "update tidemark_cycles set ended_at = ?, stop_reason = 'complete', stop_word = ?, error_code = null, error_message = null where tenant_id = ? and cycle_id = ?",
-        at, move.stopWord ?? null, tenantId, move.cycle,
-      )
-      writeAudit(session, entry, { version: entry.version + 1, at, actor: 'engine', action: 'complete', reason: '', cycle: move.cycle, state: move.state })
-      return entry.version + 1
-    case 'set':
-      if (entry.inflight_cycle !== null) forgetSeen(session, entry.inflight_cycle)
-      writeInflight(session, entry.sync_id, null)
-      connection.run(
-        `update tidemark_registry set version = ?, committed = ?, committed_by = null, tidemark = null,
-         failures = 0, error_code = null, error_message = null, error_at = null, retry_at = null, complete_since = coalesce(?, complete_since) where tenant_id = ? and sync_id = ?`,
-        entry.version + 1, move.state, move.completeSince ?? null, tenantId, entry.sync_id,
-      )
-      if (move.needsBackfill !== undefined) orderBackfill(session, entry, move.needsBackfill, at)
-      writeAudit(session, entry, { version: entry.version + 1, at, actor: move.actor, action: 'set', reason: move.reason, cycle: null, state: move.state })
-      return entry.version + 1
-  }
-}
-
-/** In the transaction that gives up the delta's state: a crash cannot lose the order. */
-function orderBackfill(session: Session, delta: RegistryEntry, { sync, reason }: { sync: string; reason: string }, at: number): void {
-  const backfill = ensureEntry(session, { worker: delta.connector_id, sync })
-  setNeed(session, backfill.sync_id, { since: backfill.needed_at ?? at, reason, cycle: backfill.inflight_cycle })
-}
-
-function setNeed({ connection, tenantId }: Session, syncId: number, need: BackfillNeed | null): void {
-  connection.run(
-    'update tidemark_registry set needed_at = ?, needed_reason = ?, needed_cycle = ? where tenant_id = ? and sync_id = ?',
-    need?.since ?? null, need?.reason ?? null, need?.cycle ?? null, tenantId, syncId,
-  )
-}
-
-function writeQuarantine(session: Session, entry: RegistryEntry, commit: Commit, page: number): void {
-  const { connection, tenantId } = session
-  const waiting = connection.get('select 1 from tidemark_quarantine where tenant_id = ? and sync_id = ? limit 1', tenantId, entry.sync_id) !== undefined
-  // A key that lands has left quarantine.
-  if (waiting) {
-    for (const landing of commit.landings) {
-      connection.run(
-        'delete from tidemark_quarantine where tenant_id = ? and sync_id = ? and database_name = ? and identity = ?',
-        tenantId, entry.sync_id, landing.database, identityOf(landing),
-      )
-    }
-  }
-  if (commit.move.kind === 'replay') {
-    for (const id of commit.move.superseded) connection.run('delete from tidemark_quarantine where tenant_id = ? and sync_id = ? and quarantine_id = ?', tenantId, entry.sync_id, id)
-    for (const item of commit.quarantined) {
-      connection.run(
-        'update tidemark_quarantine set code = ?, message = ? where tenant_id = ? and sync_id = ? and database_name = ? and identity = ?',
-        item.code, item.message, tenantId, entry.sync_id, item.database, identityOf(item),
-      )
-    }
-    return
-  }
-  for (const item of commit.quarantined) {
-    connection.run(
-      `insert into tidemark_quarantine (tenant_id, sync_id, database_name, identity, key, code, message, text, cycle_id, page, at)
-       values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-       on conflict do update set code = excluded.code, message = excluded.message, text = excluded.text, cycle_id = excluded.cycle_id, page = excluded.page, at = excluded.at`,
-      tenantId, entry.sync_id, item.database, identityOf(item), item.key, item.code, item.message, item.text,
-      entry.inflight_cycle ?? 0, page, commit.at,
-    )
-  }
-}
-
-function addToCycle(session: Session, cycle: number, counts: LandingCounts, move: Move): void {
-  // How far it has come is kept here as well: the registry's row alone could be put back unnoticed.
-  const [page, hasState] = move.kind === 'continue' ? [move.page, Number(move.state !== null)] : [null, null]
-  session.connection.run(
-    `update tidemark_cycles set pages = pages + 1, created = created + ?, updated = updated + ?, deleted = deleted + ?, swept = swept + ?,
-     unchanged = unchanged + ?, stale = stale + ?, missing = missing + ?, quarantined = quarantined + ?, page = ?, has_state = ? where tenant_id = ? and cycle_id = ?`,
-    counts.created, counts.updated, counts.deleted, counts.swept, counts.unchanged, counts.stale, counts.missing, counts.quarantined, page, hasState,
-    session.tenantId, cycle,
-  )
 }

@@ -1,41 +1,6 @@
-import type { LandingPlan } from '../kit/plan-landing.ts'
-import type { Session } from './connection.ts'
-import type { Table } from './table.ts'
+import * as steps from '../kit/commits.ts'
+import { bindSteps } from './sql.ts'
 
-/**
- * The directory of commits: which database a range of sequences is in, and what its entries have in common. A commit gives the
- * rows of each database consecutive sequences, so it has one row per database.
- */
-export interface CommitFacts {
-  readonly sync: number
-  readonly cycle: number
-  readonly page: number
-  readonly committedAt: number
-}
+export { logged, type CommitFacts } from '../kit/commits.ts'
 
-export interface LoggedRange {
-  readonly table: Table
-  readonly first: number
-  readonly last: number
-}
-
-export function writeCommits({ connection, tenantId }: Session, ranges: readonly LoggedRange[], { sync, cycle, page, committedAt }: CommitFacts): void {
-  for (const { table, first, last } of ranges) {
-    connection.run(
-      `insert into tidemark_commits (tenant_id, first_sequence, last_sequence, database_id, sync_id, cycle_id, page, committed_at)
-       values (?, ?, ?, ?, ?, ?, ?, ?)`, tenantId, first, last, table.id, sync, cycle, page, committedAt,
-    )
-  }
-}
-
-/** The sequences that a plan gives to each database. */
-export function logged({ writes }: LandingPlan, tables: ReadonlyMap<string, Table>): LoggedRange[] {
-  const ranges: Array<{ table: Table; first: number; last: number }> = []
-  for (const { landing, action, sequence } of writes) {
-    if (action === null) continue
-    const range = ranges.at(-1)
-    if (range?.table.database === landing.database) range.last = sequence
-    else ranges.push({ table: tables.get(landing.database)!, first: sequence, last: sequence })
-  }
-  return ranges
-}
+export const writeCommits = bindSteps(steps.writeCommits)

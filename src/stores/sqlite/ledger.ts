@@ -4,7 +4,6 @@ import { commit } from './commit.ts'
 import type { Session } from './connection.ts'
 import * as served from './feed.ts'
 import * as reading from './reading.ts'
-import * as registry from './registry.ts'
 import * as columns from './schema-change.ts'
 import { runPlan } from './sql.ts'
 import { standings } from './standings.ts'
@@ -12,24 +11,17 @@ import { erase } from './tenants.ts'
 
 /** The store's methods, at once instead of promised: SQLite answers in the thread that asks. */
 const KERNEL = {
-  acquire: registry.acquire,
-  renew: registry.renew,
-  release: registry.release,
-  begin: registry.begin,
   commit,
   erase,
   compact: served.compact,
   cursorSecrets: served.cursorSecrets,
-  read: inRead(registry.read),
   standings: inRead(standings),
-  position: inRead(registry.readSequence),
   changes: inRead(reading.changes),
   rows: inRead(reading.rows),
   row: inRead(reading.row),
   history: inRead(reading.history),
   databases: inRead(reading.databases),
   feed: inRead(served.feed),
-  sequenceBefore: inRead(served.sequenceBefore),
   schemaDrift: inRead(columns.schemaDrift),
   schema: inRead(columns.schema),
   beginSchemaChange: columns.beginSchemaChange,

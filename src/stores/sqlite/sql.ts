@@ -1,7 +1,12 @@
+import type { Column } from '../../contract/index.ts'
 import { upsertOnConflict, StatementCompiler, type Dialect } from '../kit/sql/dialect.ts'
-import { makeSql, native, runSteps, type Plan, type Sql, type Step, type Steps } from '../kit/sql/port.ts'
+import { chainAudit } from '../kit/registry.ts'
+import { makeSql, native, noSteps, runSteps, type Plan, type Sql, type Step, type Steps } from '../kit/sql/port.ts'
 import type { Parameter, Session } from './connection.ts'
-import { ensureEntry, welcomeTenant, writeAudit } from './registry.ts'
+import { purgeTables } from './deletes.ts'
+import { eraseRows } from './erase-rows.ts'
+import { forgetVersions } from './history.ts'
+import { ensureTable } from './table.ts'
 
 /** The SQL port on SQLite. One writer at a time: there is nothing to lock, and no other process to notify. */
 
@@ -9,6 +14,7 @@ const DIALECT: Dialect = {
   table: (name) => `tidemark_${name}`,
   words: {
     greatest: 'max', least: 'min', for_update: '', for_share: '', insert_new: 'insert', or_nothing: 'on conflict do nothing', text: 'text', requests_window: 'window',
+    open_cycles: 'tidemark_cycles indexed by tidemark_cycles_open',
   },
   parameters: { style: 'numbered', write: (number) => `?${number}` },
   clock: null,
@@ -20,17 +26,23 @@ const DIALECT: Dialect = {
 
 const COMPILER = new StatementCompiler(DIALECT)
 
-function* nothing(): Steps<void> {}
-
 export function sqlOf({ tenant }: Session): Sql {
-  return makeSql(tenant, DIALECT, {
-    lockTenant: nothing,
-    welcomeTenant: () => native((session: Session) => welcomeTenant(session)),
-    writeAudit: (entry, audit) => native((session: Session) => writeAudit(session, entry, audit)),
-    ensureEntry: (ref) => native((session: Session) => ensureEntry(session, ref)),
-    notify: nothing,
-    lookBeyond: nothing,
-  })
+  return makeSql(tenant, DIALECT, (sql) => ({
+    ensureTables: (databases) => native((session: Session) => Object.fromEntries(databases.map((name) => [name, ensureKinds(session, name)]))),
+    forgetVersions: (id, _floor, next) => native((session: Session) => forgetVersions(session, id, next)),
+    purgeTables: (scanMax) => native((session: Session) => purgeTables(session, scanMax)),
+    eraseRows: () => native(eraseRows),
+    writeAudit: (entry, audit) => chainAudit(sql, entry, audit),
+    notify: noSteps,
+    lookBeyond: noSteps,
+  }))
+}
+
+/** The members of its records, of a database that has a table from now on. */
+function ensureKinds(session: Session, database: string): Column[] {
+  ensureTable(session, database, [])
+  const { connection, tenantId } = session
+  return JSON.parse(connection.get<{ columns: string }>('select columns from tidemark_databases where tenant_id = ? and name = ?', tenantId, database)!.columns) as Column[]
 }
 
 export function runPlan<Args extends readonly unknown[], T>(session: Session, plan: Plan<Args, T>, args: Args): T {
@@ -41,6 +53,11 @@ export function runPlan<Args extends readonly unknown[], T>(session: Session, pl
 /** Inside a transaction. */
 export function performSteps<T>(session: Session, steps: Steps<T>): T {
   return runSteps(steps, (step) => performStep(session, step))
+}
+
+/** Steps as a function that performs them, inside a transaction. */
+export function bindSteps<Args extends readonly unknown[], T>(steps: (sql: Sql, ...args: Args) => Steps<T>): (session: Session, ...args: Args) => T {
+  return (session, ...args) => performSteps(session, steps(sqlOf(session), ...args))
 }
 
 function performStep(session: Session, step: Step): unknown {

@@ -12,12 +12,14 @@ export interface Fault {
 }
 
 const sqlite = (name: string): string => `stores/sqlite/${name}.ts`
-const [COMMIT, COMMITS, LOOKUP, ROWS, SWEEP] = [sqlite('commit'), sqlite('commits'), sqlite('lookup'), sqlite('rows'), sqlite('sweep')]
-const [REGISTRY, TABLE, FEED, HISTORY, LOG] = [sqlite('registry'), sqlite('table'), sqlite('feed'), sqlite('history'), sqlite('log')]
-const [STANDINGS, TENANTS, READING, DELETES] = [sqlite('standings'), sqlite('tenants'), sqlite('reading'), sqlite('deletes')]
+const [COMMIT, LOOKUP, ROWS, SWEEP] = [sqlite('commit'), sqlite('lookup'), sqlite('rows'), sqlite('sweep')]
+const [TABLE, HISTORY, LOG, STANDINGS, READING] = [sqlite('table'), sqlite('history'), sqlite('log'), sqlite('standings'), sqlite('reading')]
+const DELETES = sqlite('deletes')
 const DELETE_STATE = 'stores/kit/tables/delete-state.ts'
+const kit = (name: string): string => `stores/kit/${name}.ts`
+const [REGISTRY, CHECKPOINT, COMMITS, COMPACTION, ERASE_TENANT] = [kit('registry'), kit('checkpoint'), kit('commits'), kit('compaction'), kit('erase-tenant')]
 const role = (name: string): string => `stores/kit/roles/${name}.ts`
-const [WEBHOOKS, INBOUND, PACERS, QUARANTINE] = [role('webhooks'), role('inbound'), role('pacing'), role('quarantine')]
+const [WEBHOOKS, INBOUND, PACERS, QUARANTINE, LEASES] = [role('webhooks'), role('inbound'), role('pacing'), role('quarantine'), role('leases')]
 const [JUDGE, PLAN] = ['stores/kit/judge.ts', 'stores/kit/plan-landing.ts']
 
 export const faults: readonly Fault[] = [
@@ -93,12 +95,12 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'forgets why the source ended a cycle',
-    patches: [{ file: COMMIT, from: 'at, move.stopWord ?? null, tenantId', to: 'at, null, tenantId' }],
+    patches: [{ file: CHECKPOINT, from: 'stopWord: move.stopWord ?? null', to: 'stopWord: null' }],
     caughtBy: ['S22 why the source ended a cycle'],
   },
   {
     name: 'gives one sync to two runners',
-    patches: [{ file: REGISTRY, from: 'entry.held_until! > request.at', to: 'entry.held_until! < request.at' }],
+    patches: [{ file: LEASES, from: 'entry.held_until! > found.now', to: 'entry.held_until! < found.now' }],
     caughtBy: ['XB1 a free sync is acquired', 'XB1 of many runners'],
   },
   {
@@ -120,50 +122,50 @@ export const faults: readonly Fault[] = [
     name: 'moves the checkpoint in a transaction of its own, before the rows',
     patches: [{
       file: COMMIT, from: '  writeRows(session, plan, tables, {',
-      to: "  moveCheckpoint(session, entry, commit)\n  connection.exec('commit')\n  connection.exec('begin immediate')\n  writeRows(session, plan, tables, {",
+      to: "  moveCheckpoint(session, { entry, backfill: lockBackfill(session, commit) }, commit)\n  connection.exec('commit')\n  connection.exec('begin immediate')\n  writeRows(session, plan, tables, {",
     }],
     caughtBy: ['XA3 a crash before any statement of a commit (continue)', 'XA3 a crash before any statement of a commit (complete)', 'a commit that fails half-way leaves nothing'],
   },
   {
     name: 'lands the rows in a transaction of its own, before the checkpoint',
     patches: [{
-      file: COMMIT, from: '  const version = moveCheckpoint(session, entry, commit)',
-      to: "  connection.exec('commit')\n  connection.exec('begin immediate')\n  const version = moveCheckpoint(session, entry, commit)",
+      file: COMMIT, from: '  const version = moveCheckpoint(session, { entry, backfill: lockBackfill(session, commit) }, commit)',
+      to: "  connection.exec('commit')\n  connection.exec('begin immediate')\n  const version = moveCheckpoint(session, { entry, backfill: lockBackfill(session, commit) }, commit)",
     }],
     caughtBy: ['XA3 a crash before any statement of a commit (continue)', 'XA3 a crash before any statement of a commit (abandon)'],
   },
   {
     name: 'overwrites a checkpoint that moved meanwhile',
-    patches: [{ file: COMMIT, from: '  if (entry.version !== version) return false\n', to: '' }],
+    patches: [{ file: CHECKPOINT, from: '  if (entry.version !== version) return false\n', to: '' }],
     caughtBy: ['XB3 a commit on another version'],
   },
   {
     name: 'lands a page twice when the first answer was lost',
-    patches: [{ file: COMMIT, from: ' && entry.inflight_page === move.page - 1', to: '' }],
+    patches: [{ file: CHECKPOINT, from: ' && entry.inflight_page === move.page - 1', to: '' }],
     caughtBy: ['XB4 after a commit whose answer was lost', 'XB3 a commit on another version'],
   },
   {
     name: 'commits with every page',
     patches: [{
-      file: COMMIT, from: '...toInflight(entry)!, page: move.page, state: move.state, scope: move.scope, tidemark: move.tidemark, guard: move.guard })\n',
-      to: "...toInflight(entry)!, page: move.page, state: move.state, scope: move.scope, tidemark: move.tidemark, guard: move.guard })\n      connection.run('update tidemark_registry set committed = ? where tenant_id = ? and sync_id = ?', move.state, tenantId, entry.sync_id)\n",
+      file: CHECKPOINT, from: '...toInflight(entry)!, page: move.page, state: move.state, scope: move.scope, tidemark: move.tidemark, guard: move.guard })\n',
+      to: "...toInflight(entry)!, page: move.page, state: move.state, scope: move.scope, tidemark: move.tidemark, guard: move.guard })\n      yield* sql.run('update {registry} set committed = :state where tenant_id = :tenant and sync_id = :sync', { state: move.state, sync })\n",
     }],
     caughtBy: ['invariant 1: a page lands its rows', 'a fresh begin gives the unfinished cycle up'],
   },
   {
     name: 'forgets what the guard knew',
-    patches: [{ file: COMMIT, from: 'tidemark: move.tidemark, guard: move.guard })', to: 'tidemark: move.tidemark })' }],
+    patches: [{ file: CHECKPOINT, from: 'tidemark: move.tidemark, guard: move.guard })', to: 'tidemark: move.tidemark })' }],
     caughtBy: ['an unfinished cycle is taken up where its last page left it'],
   },
 
   {
     name: 'begins anew with its epochs',
-    patches: [{ file: TENANTS, from: '    keepEpochs(session)\n', to: '' }],
+    patches: [{ file: ERASE_TENANT, from: 'set epoch = {greatest}(epoch,', to: 'set epoch = {least}(epoch,' }],
     caughtBy: ['Z14 invariant 3: a lease and a claim from before an erasure'],
   },
   {
     name: 'lets a schedule undo an erasure',
-    patches: [{ file: REGISTRY, from: '  if (byItself) refuseErased(session)\n', to: '' }],
+    patches: [{ file: REGISTRY, from: '  if (byItself) throw tenantErased(sql.tenant)\n', to: '' }],
     caughtBy: ['Z14 what runs by itself does not bring'],
   },
 
@@ -272,7 +274,7 @@ export const faults: readonly Fault[] = [
   {
     name: 'counts what an abandoned cycle saw',
     patches: [
-      { file: REGISTRY, from: "  session.connection.run('delete from tidemark_seen where tenant_id = ? and cycle_id = ?', session.tenantId, cycle)\n", to: '' },
+      { file: REGISTRY, from: 'delete from {seen} where tenant_id = :tenant and cycle_id = :cycle', to: 'delete from {seen} where tenant_id = :tenant and cycle_id = -:cycle' },
       { file: SWEEP, from: "'select ranges from tidemark_seen where tenant_id = ? and cycle_id = ?'", to: "'select ranges from tidemark_seen where tenant_id = ? and (cycle_id = ? or true)'" },
     ],
     caughtBy: ['XE2 what an abandoned cycle saw does not count'],
@@ -563,17 +565,17 @@ export const faults: readonly Fault[] = [
 
   {
     name: 'drops a history that is to be kept with the log',
-    patches: [{ file: HISTORY, from: 'Math.min(floor, before(days) ?? from)', to: 'floor' }],
+    patches: [{ file: COMPACTION, from: 'Math.min(floor, before)', to: 'floor' }],
     caughtBy: ['a database keeps its history for days of its own'],
   },
   {
     name: 'drops a history above the floor of the log',
-    patches: [{ file: HISTORY, from: 'Math.min(floor, before(days) ?? from)', to: '(before(days) ?? from)' }],
+    patches: [{ file: COMPACTION, from: 'Math.min(floor, before)', to: 'before' }],
     caughtBy: ['a database keeps its history for days of its own'],
   },
   {
     name: 'never drops the history of a database that follows the log again',
-    patches: [{ file: HISTORY, from: 'days === null ? floor :', to: 'days === null ? from :' }],
+    patches: [{ file: COMPACTION, from: 'before === null ? floor :', to: 'before === null ? from :' }],
     caughtBy: ['a database keeps its history for days of its own'],
   },
   {
@@ -588,12 +590,12 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'forgets the cycles that rows came with',
-    patches: [{ file: FEED, from: 'cycle_id not in (select cycle_id from tidemark_commits where tenant_id = ?1)', to: 'true' }],
+    patches: [{ file: COMPACTION, from: 'c.cycle_id not in (select cycle_id from {commits} where tenant_id = :tenant)', to: 'true' }],
     caughtBy: ['XE13 records of cycles go with the log'],
   },
   {
     name: 'forgets the last complete cycle of a sync that fails',
-    patches: [{ file: FEED, from: 'cycle_id is not complete and cycle_id is not g.inflight_cycle and cycle_id is not g.committed_by', to: 'true' }],
+    patches: [{ file: COMPACTION, from: 'c.cycle_id not in (coalesce(c.complete, 0), coalesce(g.inflight_cycle, 0), coalesce(g.committed_by, 0))', to: 'true' }],
     caughtBy: ['XE13 records of cycles go with the log'],
   },
 

@@ -1,5 +1,6 @@
 import type { ApiKey, ApiKeyStore } from '../../../contract/index.ts'
 import { endApiKeyEntry, newApiKeyEntry, PROGRAM } from '../audit-entries.ts'
+import { lockTenant, welcomeTenant } from '../registry.ts'
 import { read, write, type PlansOf, type Sql } from '../sql/port.ts'
 
 export const API_KEYS = {
@@ -15,7 +16,7 @@ export const API_KEYS = {
   }),
 
   addApiKey: write(function* (sql, key, actor = PROGRAM) {
-    yield* sql.kernel.welcomeTenant()
+    yield* welcomeTenant(sql)
     const { id, name, hash, scopes, rateLimit, createdAt, endsAt } = key
     yield* sql.run(
       `insert into {api_keys} (tenant_id, key_id, name, hash, scopes, rate_limit, created_at, ends_at)
@@ -26,7 +27,7 @@ export const API_KEYS = {
   }),
 
   endApiKey: write(function* (sql, id, endsAt, by) {
-    yield* sql.kernel.lockTenant()
+    yield* lockTenant(sql)
     const changed = yield* sql.run(
       'update {api_keys} set ends_at = :endsAt where tenant_id = :tenant and key_id = :id and (ends_at is null or ends_at > :endsAt)', { id, endsAt },
     )

@@ -1,6 +1,6 @@
 import type { AuditEntry, AuditLog, TrailEntry } from '../../../contract/index.ts'
+import { SYNC_ID } from '../registry.ts'
 import { read, type PlansOf } from '../sql/port.ts'
-import { SYNC_ID } from './syncs.ts'
 
 export const AUDIT = {
   audit: read(function* (sql, { worker, sync }, { limit = 100 } = {}) {

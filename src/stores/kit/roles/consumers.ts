@@ -1,4 +1,5 @@
 import type { Consumer, ConsumerStore } from '../../../contract/index.ts'
+import { lockTenant } from '../registry.ts'
 import { read, write, type PlansOf } from '../sql/port.ts'
 
 export const CONSUMERS = {
@@ -8,7 +9,7 @@ export const CONSUMERS = {
   }),
 
   putConsumer: write(function* (sql, consumer, { ownedMax }) {
-    yield* sql.kernel.lockTenant()
+    yield* lockTenant(sql)
     const { owner, name, resource, databases, sequence, cursor, checkpointAt, reportedAt, metadata } = consumer
     const { owned } = (yield* sql.get<{ owned: number }>(
       'select count(*) as owned from {consumers} where tenant_id = :tenant and owner = :owner and not (name = :name and resource = :resource)',

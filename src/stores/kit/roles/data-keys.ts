@@ -1,6 +1,7 @@
 import type { DataKeyStore, SealedText, WrappedKey } from '../../../contract/index.ts'
 import { keyEntry, removeKeyEntry } from '../audit-entries.ts'
 import { keyOf, keyReplaced, SEALED_COLUMNS, SEALED_LIKE, sealedLike, type SealedColumn } from '../sealed-texts.ts'
+import { lockTenant } from '../registry.ts'
 import { read, write, type PlansOf, type Sql, type Steps } from '../sql/port.ts'
 
 /** Every sealed text of the tenant, except those of the audit log. */
@@ -23,7 +24,7 @@ export const DATA_KEYS = {
   }),
 
   putDataKey: write(function* (sql, { id, wrappedBy, wrapped }, { actor, at, replaces }) {
-    yield* sql.kernel.lockTenant()
+    yield* lockTenant(sql)
     const changed = replaces === undefined ? yield* addKey(sql, { id, wrappedBy, wrapped }) : yield* sql.run(
       'update {data_keys} set wrapped_by = :wrappedBy, wrapped = :wrapped where tenant_id = :tenant and key_id = :id and wrapped_by = :replaces',
       { id, wrappedBy, wrapped, replaces },
@@ -38,7 +39,7 @@ export const DATA_KEYS = {
   }),
 
   reseal: write(function* (sql, { table, worker, sync, column, text }, sealed) {
-    yield* sql.kernel.lockTenant()
+    yield* lockTenant(sql)
     yield* checkSealingKey(sql, sealed)
     const where = 'where tenant_id = :tenant'
     if (table === 'webhooks') return (yield* sql.run(`update {webhooks} set secrets = :sealed ${where} and webhook_id = :sync and secrets = :text`, { sealed, sync, text })) > 0
@@ -52,7 +53,7 @@ export const DATA_KEYS = {
   }),
 
   removeDataKey: write(function* (sql, id, by) {
-    yield* sql.kernel.lockTenant()
+    yield* lockTenant(sql)
     if ((yield* newestKey(sql)) === id) return false
     const like = sealedLike(id)
     if ((yield* sql.get(`${TEXTS} where text like :like limit 1`, { like })) !== undefined) return false

@@ -1,6 +1,6 @@
 import type { Quarantine, QuarantineEntry } from '../../../contract/index.ts'
+import { SYNC_ID } from '../registry.ts'
 import { read, type PlansOf } from '../sql/port.ts'
-import { SYNC_ID } from './syncs.ts'
 
 export const QUARANTINE = {
   quarantined: read(function* (sql, { ref, limit = 1_000 } = {}) {

@@ -4,14 +4,16 @@ import { AUDIT } from './audit.ts'
 import { CONSUMERS } from './consumers.ts'
 import { DATA_KEYS } from './data-keys.ts'
 import { INBOUND } from './inbound.ts'
+import { LEASES } from './leases.ts'
 import { PACING } from './pacing.ts'
 import { QUARANTINE } from './quarantine.ts'
+import { SEQUENCES } from './sequences.ts'
 import { SYNCS } from './syncs.ts'
 import { TENANTS } from './tenants.ts'
 import { WEBHOOKS } from './webhooks.ts'
 
 /** The methods of a store that are written once, over the SQL port. */
-export const ROLES = { ...API_KEYS, ...AUDIT, ...CONSUMERS, ...DATA_KEYS, ...INBOUND, ...PACING, ...QUARANTINE, ...SYNCS, ...TENANTS, ...WEBHOOKS }
+export const ROLES = { ...API_KEYS, ...AUDIT, ...CONSUMERS, ...DATA_KEYS, ...INBOUND, ...LEASES, ...PACING, ...QUARANTINE, ...SEQUENCES, ...SYNCS, ...TENANTS, ...WEBHOOKS }
 
 export type RoleMethod = keyof typeof ROLES
 

@@ -1,9 +1,7 @@
 import type { SyncDirectory, SyncRef } from '../../../contract/index.ts'
 import { toCycleRecord, type CycleRow } from '../registry-rows.ts'
+import { ensureEntry, lockTenant, SYNC_ID } from '../registry.ts'
 import { read, write, type PlansOf } from '../sql/port.ts'
-
-/** The number of the sync `:worker`, `:sync`: looked up once per statement, so that indexes that begin with it serve. */
-export const SYNC_ID = '(select sync_id from {registry} where tenant_id = :tenant and connector_id = :worker and stream_id = :sync)'
 
 export const SYNCS = {
   syncs: read(function* (sql) {
@@ -11,8 +9,8 @@ export const SYNCS = {
   }),
 
   signal: write(function* (sql, ref, { kind, actor, at }) {
-    if (kind !== 'trigger') yield* sql.kernel.lockTenant()
-    const entry = yield* sql.kernel.ensureEntry(ref)
+    if (kind !== 'trigger') yield* lockTenant(sql)
+    const entry = yield* ensureEntry(sql, ref)
     const where = 'where tenant_id = :tenant and sync_id = :sync'
     yield* sql.kernel.notify()
     if (kind === 'trigger') {

@@ -1,5 +1,6 @@
 import type { Action, Delivery, Webhook, WebhookAllowance, WebhookEdit, WebhookStore } from '../../../contract/index.ts'
 import { addWebhookEntry, PROGRAM, removeWebhookEntry, restartWebhookEntry, rotateWebhookEntry, switchWebhookEntry, webhookEntry } from '../audit-entries.ts'
+import { lockTenant, welcomeTenant } from '../registry.ts'
 import { read, write, type PlansOf } from '../sql/port.ts'
 import { withoutNul } from '../without-nul.ts'
 import { checkSealingKey } from './data-keys.ts'
@@ -16,7 +17,7 @@ export const WEBHOOKS = {
 
   putWebhook: write(function* (sql, settings, { position, floor }, actor = PROGRAM) {
     const { id, url, databases, actions, allow, secrets, createdAt } = settings
-    const epoch = yield* sql.kernel.welcomeTenant()
+    const epoch = yield* welcomeTenant(sql)
     yield* checkSealingKey(sql, secrets)
     const update = ['url', 'databases', 'actions', 'allow', 'secrets']
     yield* sql.run(
@@ -27,7 +28,7 @@ export const WEBHOOKS = {
   }),
 
   editWebhook: write(function* (sql, id, edit, by) {
-    yield* sql.kernel.lockTenant()
+    yield* lockTenant(sql)
     // The row is locked before it is read: a claim holder that notes deliveries may be about to change its streak.
     const locked = yield* sql.get(`select 1 from {webhooks} where ${WEBHOOK} {for_update}`, { id })
     if (locked === undefined) return false
@@ -37,7 +38,7 @@ export const WEBHOOKS = {
     if (entry === null) return true
     const { url, databases, actions, allow, streak, retryAt } = after
     yield* sql.run(
-      `update {webhooks} set url = :url, databases = :databases, actions = :actions, allow = :allow, streak = :streak, retry_at = :retryAt, ${UNCLAIM} where ${WEBHOOK}`,
+      `update {webhooks} set url = :url, "databases" = :databases, actions = :actions, allow = :allow, streak = :streak, retry_at = :retryAt, ${UNCLAIM} where ${WEBHOOK}`,
       { id, url, databases: toJson(databases), actions: toJson(actions), allow: JSON.stringify(allow), streak, retryAt },
     )
     yield* sql.kernel.writeAudit(null, entry)
@@ -45,7 +46,7 @@ export const WEBHOOKS = {
   }),
 
   rotateWebhook: write(function* (sql, id, secrets, by) {
-    yield* sql.kernel.lockTenant()
+    yield* lockTenant(sql)
     yield* checkSealingKey(sql, secrets)
     const changed = yield* sql.run(`update {webhooks} set secrets = :secrets where ${WEBHOOK} and secrets = :replaces`, { id, secrets, replaces: by.replaces })
     if (changed > 0) yield* sql.kernel.writeAudit(null, rotateWebhookEntry(id, by))
@@ -53,7 +54,7 @@ export const WEBHOOKS = {
   }),
 
   removeWebhook: write(function* (sql, id, by) {
-    yield* sql.kernel.lockTenant()
+    yield* lockTenant(sql)
     // The webhook first: a claim holder that notes deliveries has its row locked.
     const removed = yield* sql.run(`delete from {webhooks} where ${WEBHOOK}`, { id })
     yield* sql.run(`delete from {deliveries} where ${WEBHOOK}`, { id })
@@ -62,7 +63,7 @@ export const WEBHOOKS = {
   }),
 
   restartWebhook: write(function* (sql, id, { actor, at, place }) {
-    yield* sql.kernel.lockTenant()
+    yield* lockTenant(sql)
     const moved = place === undefined ? '' : 'position = :position, floor = :floor, '
     const changed = yield* sql.run(
       `update {webhooks} set disabled = null, streak = 0, retry_at = null, ${moved}${UNCLAIM} where ${WEBHOOK}`, { id, ...place },
@@ -77,7 +78,7 @@ export const WEBHOOKS = {
   }),
 
   switchWebhook: write(function* (sql, id, disabled, by) {
-    yield* sql.kernel.lockTenant()
+    yield* lockTenant(sql)
     const changed = yield* sql.run(`update {webhooks} set disabled = :disabled, streak = 0, retry_at = null, ${UNCLAIM} where ${WEBHOOK}`, { id, disabled })
     if (changed > 0) yield* sql.kernel.writeAudit(null, switchWebhookEntry(id, disabled, by))
     return changed > 0

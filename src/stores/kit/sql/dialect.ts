@@ -19,9 +19,10 @@ export interface Dialect {
 
 /**
  * `insert_new` and `or_nothing` begin and end an insert that leaves a row that is there alone; `text` is the type to cast to;
- * `requests_window` is a column.
+ * `requests_window` is a column; `open_cycles` is the table of cycles, with a hint where the database needs one to use its index
+ * of unfinished cycles.
  */
-export type DialectWord = 'greatest' | 'least' | 'for_update' | 'for_share' | 'insert_new' | 'or_nothing' | 'text' | 'requests_window'
+export type DialectWord = 'greatest' | 'least' | 'for_update' | 'for_share' | 'insert_new' | 'or_nothing' | 'text' | 'requests_window' | 'open_cycles'
 
 /** An insert whose parameters are named like its columns; of a row that is there, `update` is replaced and `add` is added to. */
 export interface Upsert {

@@ -1,4 +1,4 @@
-import type { AuditEntry, SyncRef } from '../../../contract/index.ts'
+import type { AuditEntry, Column } from '../../../contract/index.ts'
 import type { RegistryEntry } from '../registry-rows.ts'
 import type { Dialect } from './dialect.ts'
 
@@ -23,16 +23,18 @@ export interface Sql {
   readonly kernel: KernelSteps
 }
 
-/** What a role needs of the kernel. Each is a step of the transaction that the role runs in. */
+/** What roles need of the store. Each is a step of the transaction that the role runs in. */
 export interface KernelSteps {
-  /** Makes the tenant's row if there is none, and locks it. The first lock of every transaction that takes it. */
-  lockTenant(): Steps<void>
-  /** For the first of its name, which begins with this epoch. Locks the tenant; brings an erased one back. */
-  welcomeTenant(): Steps<number>
-  /** Chained to the entry before it. Legal once the tenant is locked. Null for the tenant as a whole. */
+  /** Makes a table for each of these databases that has none, and returns the members of their records. The tenant is locked. */
+  ensureTables(databases: readonly string[]): Steps<Record<string, readonly Column[]>>
+  /** Forgets the versions of a database that were replaced, and its deletions, above one floor and up to the next; returns their number. */
+  forgetVersions(databaseId: number, floor: number, next: number): Steps<number>
+  /** Of a store that keeps deleted rows: takes one step in each table whose deleted rows are no longer kept. */
+  purgeTables?(scanMax: number): Steps<{ removed: number; more: boolean }>
+  /** Erases the tables of the tenant and its rows of all others but tenants and audit log; returns the number of rows. */
+  eraseRows(): Steps<number>
+  /** `chainAudit`, or the same in fewer round trips. Legal once the tenant is locked. Null for the tenant as a whole. */
   writeAudit(entry: RegistryEntry | null, audit: AuditEntry): Steps<void>
-  /** The sync's row of the registry, made if there is none, and locked. */
-  ensureEntry(ref: SyncRef): Steps<RegistryEntry>
   /** Notifies listeners of other processes when the transaction commits. */
   notify(): Steps<void>
   /** Opens row-level security for this transaction: to the names of all tenants, or to one API key of any tenant. */
@@ -83,12 +85,13 @@ export type RoleOf<Plans> = {
   readonly [M in keyof Plans]: Plans[M] extends Plan<infer Args, infer T> ? (...args: Args) => Promise<T> : never
 }
 
-export function makeSql(tenant: string, dialect: Dialect, kernel: KernelSteps): Sql {
+/** `kernel` is given the port that it is a part of. */
+export function makeSql(tenant: string, dialect: Dialect, kernel: (sql: Sql) => KernelSteps): Sql {
   function* all<Row extends object>(sql: string, values: SqlValues = {}): Steps<Row[]> {
     return (yield { kind: 'all', sql, values }) as Row[]
   }
-  return {
-    tenant, dialect, kernel, all,
+  const sql: Omit<Sql, 'kernel'> = {
+    tenant, dialect, all,
     *get<Row extends object>(sql: string, values?: SqlValues) {
       return (yield* all<Row>(sql, values))[0]
     },
@@ -99,7 +102,11 @@ export function makeSql(tenant: string, dialect: Dialect, kernel: KernelSteps): 
       yield { kind: 'send', sql, values }
     },
   }
+  return Object.assign(sql, { kernel: kernel(sql as Sql) })
 }
+
+/** Of a store that has nothing to do for a step. */
+export function* noSteps(): Steps<void> {}
 
 export function* native<Transaction, T>(perform: (transaction: Transaction) => T | Promise<T>): Steps<T> {
   return (yield { kind: 'native', perform }) as T

@@ -6,6 +6,8 @@ export interface ColumnLimits {
   /** Names that members may not have: the table's own columns, and those somebody else added. */
   readonly reserved: readonly string[]
   readonly nameBytesMax: number
+  /** The name of a member with signs that the database refuses in a name replaced. */
+  spell?(member: string): string
   /** How many members may have a column. */
   readonly columnsMax: number
 }
@@ -132,8 +134,8 @@ class FreeNames {
 
   /** Null when no column can be named for the member. */
   take(member: string): string | null {
-    const { columnsMax, nameBytesMax } = this.#limits
-    const name = this.#count < columnsMax ? nameColumn(member, this.#taken, nameBytesMax) : null
+    const { columnsMax, nameBytesMax, spell = (spelled) => spelled } = this.#limits
+    const name = this.#count < columnsMax ? nameColumn(spell(member), this.#taken, nameBytesMax) : null
     if (name === null) return null
     this.#taken.add(name.toLowerCase())
     this.#count++

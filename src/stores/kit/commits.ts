@@ -1,0 +1,40 @@
+import type { LandingPlan } from './plan-landing.ts'
+import type { Sql, Steps } from './sql/port.ts'
+
+/**
+ * The directory of commits: which database a range of sequences is in, and what its entries have in common. A commit gives the
+ * rows of each database consecutive sequences, so it has one row per database.
+ */
+export interface CommitFacts {
+  readonly sync: number
+  readonly cycle: number
+  readonly page: number
+  readonly committedAt: number
+}
+
+export interface LoggedRange {
+  readonly table: { readonly id: number; readonly database: string }
+  readonly first: number
+  readonly last: number
+}
+
+export function* writeCommits(sql: Sql, ranges: readonly LoggedRange[], { sync, cycle, page, committedAt }: CommitFacts): Steps<void> {
+  for (const { table, first, last } of ranges) {
+    yield* sql.send(
+      `insert into {commits} (tenant_id, first_sequence, last_sequence, database_id, sync_id, cycle_id, page, committed_at)
+       values (:tenant, :first, :last, :id, :sync, :cycle, :page, :committedAt)`, { first, last, id: table.id, sync, cycle, page, committedAt },
+    )
+  }
+}
+
+/** The sequences that a plan gives to each database. */
+export function logged({ writes }: LandingPlan, tables: ReadonlyMap<string, LoggedRange['table']>): LoggedRange[] {
+  const ranges: Array<{ table: LoggedRange['table']; first: number; last: number }> = []
+  for (const { landing, action, sequence } of writes) {
+    if (action === null) continue
+    const range = ranges.at(-1)
+    if (range?.table.database === landing.database) range.last = sequence
+    else ranges.push({ table: tables.get(landing.database)!, first: sequence, last: sequence })
+  }
+  return ranges
+}

@@ -1,0 +1,147 @@
+import { SyncError, type ChangesQuery, type FeedEntry, type FeedPage, type FeedQuery, type Kernel, type LogEntry } from '../../contract/index.ts'
+import { read, type PlansOf, type Sql, type Steps } from './sql/port.ts'
+
+/** An entry without the facts of its commit; the record is put together when it is asked for. */
+export interface Version extends Pick<LogEntry, 'sequence' | 'database' | 'key' | 'action' | 'cursor' | 'upstreamAt'> {
+  text(): string | null
+}
+
+/** Sequences above `after` and up to `until`, in their order; or all versions of a key. */
+export type VersionRange = { readonly after: number; readonly until: number; readonly limit: number } | { readonly key: string }
+
+/** Reads the current rows of a database, or the versions they replaced. */
+export type ReadVersions = (database: string, from: 'table' | 'history', range: VersionRange) => Steps<Version[]>
+
+/**
+ * The log over the SQL port, for a store without a faster way of its own: the current rows, the versions they replaced and
+ * the deletions, in the order of their sequences. The directory of commits says which tables hold a range, so that no other
+ * table is looked at.
+ */
+export function logPlans(readVersions: ReadVersions) {
+  return {
+    changes: read(function* (sql, { after, limit, databases }: ChangesQuery) {
+      return (yield* readLog(sql, readVersions, { after, until: Number.MAX_SAFE_INTEGER, limit, databases })).entries
+    }),
+
+    history: read(function* (sql, database: string, key: string) {
+      const known = yield* sql.get('select 1 as known from {databases} where tenant_id = :tenant and name = :database', { database })
+      if (known === undefined) return []
+      const versions = [
+        ...(yield* readVersions(database, 'table', { key })), ...(yield* readVersions(database, 'history', { key })), ...(yield* readDeletions(sql, database, { key })),
+      ]
+      const entries: LogEntry[] = []
+      for (const version of versions.toSorted((a, b) => a.sequence - b.sequence)) entries.push(toEntry(version, yield* commitOf(sql, version.sequence)))
+      return entries
+    }),
+
+    feed: read(function* (sql, { after, limit, databases, live = false, scanMax, bytesMax }: FeedQuery): Steps<FeedPage> {
+      const standing = (yield* sql.get<Pick<FeedPage, 'position' | 'committedAt' | 'floor' | 'floorCommittedAt'>>(
+        'select sequence as position, committed_at as "committedAt", floor, floor_committed_at as "floorCommittedAt" from {tenants} where tenant_id = :tenant',
+      )) ?? { position: 0, committedAt: 0, floor: 0, floorCommittedAt: 0 }
+      const until = databases !== undefined || live ? Math.min(standing.position, after + scanMax) : standing.position
+      const { entries, isCut } = limit === 0 || after >= until
+        ? { entries: [], isCut: false }
+        : yield* readLog(sql, readVersions, { after, until, limit, databases, live, bytesMax })
+      function* timeOf(sequence: number): Steps<number | null> {
+        return sequence === standing.floor ? standing.floorCommittedAt : ((yield* commitOf(sql, sequence))?.committedAt ?? null)
+      }
+      const last = entries.at(-1)
+      const scanned = isCut || entries.length === limit ? (last?.sequence ?? after) : Math.max(after, until)
+      return {
+        ...standing, afterCommittedAt: yield* timeOf(after), entries: entries.map(toFeedEntry), scanned,
+        scannedCommittedAt: (scanned === last?.sequence ? last.committedAt : yield* timeOf(scanned)) ?? 0,
+      }
+    }),
+  } satisfies PlansOf<Pick<Kernel, 'changes' | 'history' | 'feed'>>
+}
+
+interface LogQuery {
+  readonly after: number
+  readonly until: number
+  readonly limit: number
+  readonly databases?: readonly string[] | undefined
+  /** Current rows only. */
+  readonly live?: boolean
+  /** The entries end once their records have this many bytes together; one is always given. */
+  readonly bytesMax?: number | undefined
+}
+
+function* readLog(
+  sql: Sql, readVersions: ReadVersions, { after, until, limit, databases, live = false, bytesMax = Infinity }: LogQuery,
+): Steps<{ entries: LogEntry[]; isCut: boolean }> {
+  const entries: LogEntry[] = []
+  if (databases?.length === 0) return { entries, isCut: false }
+  let bytes = 0
+  for (let from = after; from < until && entries.length < limit;) {
+    const commits = yield* readCommits(sql, from, until, databases)
+    if (commits.length === 0) break
+    const range = { after: from, until: Math.min(until, commits.at(-1)!.last), limit: limit - entries.length }
+    const parts: Version[][] = []
+    for (const database of new Set(commits.map((commit) => commit.database))) {
+      for (const source of live ? ['table'] as const : ['table', 'history'] as const) parts.push(yield* readVersions(database, source, range))
+      if (!live) parts.push(yield* readDeletions(sql, database, range))
+    }
+    // Behind the place where one was cut, entries of it are missing.
+    const through = Math.min(range.until, ...parts.map((part) => (part.length < range.limit ? Infinity : part.at(-1)!.sequence)))
+    const found = parts.flat().filter(({ sequence }) => sequence <= through).toSorted((a, b) => a.sequence - b.sequence)
+    let at = 0
+    for (const version of found) {
+      if (entries.length === limit) return { entries, isCut: false }
+      if (bytes >= bytesMax) return { entries, isCut: true }
+      while (at < commits.length && commits[at]!.last < version.sequence) at++
+      const entry = toEntry(version, commits[at])
+      entries.push(entry)
+      bytes += Buffer.byteLength(entry.text ?? '')
+    }
+    from = through
+  }
+  return { entries, isCut: false }
+}
+
+/** The facts that an entry has in common with the others of its commit and database. */
+interface CommitRow extends Pick<LogEntry, 'database' | 'worker' | 'sync' | 'cycle' | 'page' | 'committedAt'> {
+  readonly first: number
+  readonly last: number
+}
+
+const COMMITS_MAX = 100
+const COMMITS = `select c.first_sequence as first, c.last_sequence as last, d.name as "database", g.connector_id as worker, g.stream_id as sync, c.cycle_id as cycle, c.page,
+  c.committed_at as "committedAt" from {commits} c join {registry} g on g.tenant_id = c.tenant_id and g.sync_id = c.sync_id
+  join {databases} d on d.tenant_id = c.tenant_id and d.database_id = c.database_id where c.tenant_id = :tenant`
+
+/** The commits after a sequence. */
+function readCommits(sql: Sql, after: number, until: number, databases: readonly string[] | undefined): Steps<CommitRow[]> {
+  const named = databases === undefined ? '' : `and d.name in (${databases.map((_, at) => `:d${at}`).join(', ')})`
+  return sql.all<CommitRow>(
+    `${COMMITS} and c.last_sequence > :after and c.first_sequence <= :until and c.first_sequence >= coalesce(
+       (select max(first_sequence) from {commits} where tenant_id = :tenant and first_sequence <= :next), 0) ${named} order by c.first_sequence limit ${COMMITS_MAX}`,
+    { after, until, next: after + 1, ...Object.fromEntries((databases ?? []).map((name, at) => [`d${at}`, name])) },
+  )
+}
+
+/** The commit that a sequence belongs to. */
+function* commitOf(sql: Sql, sequence: number): Steps<CommitRow | undefined> {
+  const found = yield* sql.get<CommitRow>(`${COMMITS} and c.first_sequence <= :sequence order by c.first_sequence desc limit 1`, { sequence })
+  return found === undefined || found.last < sequence ? undefined : found
+}
+
+function* readDeletions(sql: Sql, database: string, range: VersionRange): Steps<Version[]> {
+  const where = 'key' in range ? 'x."key" = :key' : 'x.sequence > :after and x.sequence <= :until order by x.sequence limit :limit'
+  const found = yield* sql.all<Pick<LogEntry, 'sequence' | 'key' | 'upstreamAt'>>(
+    `select x.sequence, x."key", x.upstream_at as "upstreamAt" from {deletions} x join {databases} d on d.tenant_id = x.tenant_id and d.database_id = x.database_id
+     where x.tenant_id = :tenant and d.name = :database and ${where}`, { database, ...range },
+  )
+  return found.map((row) => ({ ...row, database, action: 'deleted', cursor: null, text: () => null }))
+}
+
+function toEntry({ text, ...version }: Version, commit: CommitRow | undefined): LogEntry {
+  if (commit === undefined || commit.first > version.sequence) {
+    throw new SyncError('STATE_UNREADABLE', `The directory of commits does not have the change ${version.sequence}, which is in a table.`)
+  }
+  const { committedAt, worker, sync, cycle, page } = commit
+  return { ...version, text: text(), committedAt, worker, sync, cycle, page }
+}
+
+function toFeedEntry({ sequence, database, key, action, text, committedAt }: FeedEntry): FeedEntry {
+  return { sequence, database, key, action, text, committedAt }
+}

@@ -1,0 +1,113 @@
+import type { Inflight, LeaseStore } from '../../../contract/index.ts'
+import { conflictEntry } from '../audit-entries.ts'
+import { checkBound, repaired, type BoundRow } from '../check-bound.ts'
+import { closeCycle, ensureEntry, findEntry, forgetSeen, heldEntry, lockTenant, readBound, writeInflight } from '../registry.ts'
+import { NEVER_RUN, toCheckpoint, toInflight, type RegistryEntry } from '../registry-rows.ts'
+import { read, write, type PlansOf, type Sql, type Steps } from '../sql/port.ts'
+import { withoutNul } from '../without-nul.ts'
+
+const SYNC = 'where tenant_id = :tenant and sync_id = :sync'
+
+/** Leases, checkpoints and the record of cycles. */
+export const LEASES = {
+  acquire: write(function* (sql, ref, { holder, ttlMs, at, evict, forRepair = false, byItself }) {
+    const found = yield* ensureEntry(sql, ref, { at, byItself })
+    const bound = yield* readBound(sql, ref)
+    if (!forRepair) checkBound(ref, found, bound)
+    const entry = forRepair ? repaired(found, bound) : found
+    if (entry.holder !== null && entry.held_until! > found.now && entry.holder !== evict) {
+      return { kind: 'held' as const, by: entry.holder, until: entry.held_until! }
+    }
+    if (entry !== found) yield* writeRepaired(sql, entry, bound)
+    const epoch = entry.epoch + 1
+    yield* sql.send(
+      `update {registry} set epoch = :epoch, holder = :holder, held_since = :since, held_until = :until ${SYNC}`,
+      { sync: entry.sync_id, epoch, holder, since: found.now, until: found.now + ttlMs },
+    )
+    return { kind: 'acquired' as const, lease: { ref, holder, epoch }, checkpoint: toCheckpoint(entry) }
+  }),
+
+  renew: write(function* (sql, lease, { ttlMs, at }) {
+    const entry = yield* heldEntry(sql, lease, at)
+    if (entry === null) return false
+    yield* sql.send(`update {registry} set held_until = {greatest}(held_until, :until) ${SYNC}`, { sync: entry.sync_id, until: entry.now + ttlMs })
+    return true
+  }),
+
+  release: write(function* (sql, lease, report) {
+    const isConflict = report?.error?.code === 'VERSION_CONFLICT'
+    if (isConflict) yield* lockTenant(sql)
+    const entry = yield* heldEntry(sql, lease)
+    if (entry === null) return
+    const sync = entry.sync_id
+    yield* sql.send(`update {registry} set holder = null, held_since = null, held_until = null ${SYNC}`, { sync })
+    yield* sql.kernel.notify()
+    if (report === undefined) return
+    const { cycle, stopReason, endedAt, retries, waitedMs, error, retryAt } = report
+    const [code, message] = [error?.code ?? null, withoutNul(error?.message ?? null)]
+    yield* sql.send(
+      `update {cycles} set ended_at = :endedAt, stop_reason = :stopReason, retries = retries + :retries, waited_ms = waited_ms + :waitedMs,
+         error_code = :code, error_message = :message where tenant_id = :tenant and cycle_id = :cycle`,
+      { cycle, endedAt, stopReason, retries, waitedMs, code, message },
+    )
+    if (stopReason === 'complete') {
+      yield* sql.send(
+        `update {registry} set failures = 0, error_code = null, error_message = null, error_at = null, retry_at = null, last_success_at = :endedAt ${SYNC}`, { sync, endedAt },
+      )
+    } else if (error !== null) {
+      const failures = report.isHeldBack === true ? '{greatest}(failures, 1)' : 'failures + 1'
+      yield* sql.send(
+        `update {registry} set failures = ${failures}, error_code = :code, error_message = :message, error_at = :endedAt, retry_at = :retryAt ${SYNC}`,
+        { sync, code, message, endedAt, retryAt },
+      )
+      if (isConflict) yield* sql.kernel.writeAudit(entry, conflictEntry(entry.version, report))
+    }
+  }),
+
+  begin: write(function* (sql, lease, request) {
+    const { sequence: position } = yield* lockTenant(sql)
+    const entry = yield* heldEntry(sql, lease)
+    if (entry === null) return null
+    checkBound(lease.ref, entry, yield* readBound(sql, lease.ref))
+    const columns = yield* sql.kernel.ensureTables(request.databases)
+    const sync = entry.sync_id
+    yield* sql.send(`update {registry} set triggered_at = null ${SYNC}`, { sync })
+    const unfinished = toInflight(entry)
+    if (unfinished !== null && !request.fresh && unfinished.mode === request.mode) {
+      yield* sql.send(
+        'update {cycles} set ended_at = null, stop_reason = null, error_code = null, error_message = null where tenant_id = :tenant and cycle_id = :cycle', { cycle: unfinished.cycle },
+      )
+      return { inflight: unfinished, resumed: true, position, columns }
+    }
+    if (unfinished !== null) {
+      yield* forgetSeen(sql, unfinished.cycle)
+      yield* closeCycle(sql, unfinished.cycle)
+    }
+    const { at, mode, trigger } = request
+    // A replace cycle pages from the start; an incremental one goes on from what is committed.
+    const state = mode === 'replace' ? null : entry.committed
+    const { cycle } = (yield* sql.get<{ cycle: number }>(
+      `insert into {cycles} (tenant_id, sync_id, mode, "trigger", started_at, start_sequence, page, has_state)
+       values (:tenant, :sync, :mode, :trigger, :at, :position, 0, :hasState) returning cycle_id as cycle`,
+      { sync, mode, trigger, at, position, hasState: state !== null },
+    ))!
+    const inflight: Inflight = { cycle, mode, page: 0, state, startedAt: at, scope: null, tidemark: null, guard: null, startSequence: position }
+    yield* writeInflight(sql, sync, inflight)
+    return { inflight, resumed: false, position, columns }
+  }),
+
+  read: read(function* (sql, ref, { forRepair = false } = {}) {
+    const entry = yield* findEntry(sql, ref)
+    const bound = yield* readBound(sql, ref)
+    if (!forRepair) checkBound(ref, entry, bound)
+    return toCheckpoint(forRepair ? repaired(entry ?? NEVER_RUN, bound) : entry)
+  }),
+} satisfies PlansOf<LeaseStore>
+
+function* writeRepaired(sql: Sql, entry: RegistryEntry, { open_cycle: open }: BoundRow): Steps<void> {
+  yield* sql.send(`update {registry} set version = :version, committed = null, committed_by = null ${SYNC}`, { sync: entry.sync_id, version: entry.version })
+  yield* writeInflight(sql, entry.sync_id, null)
+  if (open === null) return
+  yield* forgetSeen(sql, open)
+  yield* closeCycle(sql, open)
+}

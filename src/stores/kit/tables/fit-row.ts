@@ -1,0 +1,29 @@
+import type { JsonObject } from '../../../contract/index.ts'
+import { parseJson, stringifyJson } from '../../../values/json.ts'
+import type { TableColumn } from './column.ts'
+import type { EncodedRecord } from './encode-record.ts'
+
+export interface RowWidth {
+  readonly rowBytesMax: number
+  /** What a long value takes of a row at most: the rest of it is kept elsewhere. */
+  readonly valueBytesMax: number
+}
+
+/** Of a database whose rows have to fit into a page: values of a wide table that do not fit go to `_extra`. */
+export function fitRow(columns: readonly TableColumn[], encoded: EncodedRecord, record: JsonObject, { rowBytesMax, valueBytesMax }: RowWidth): EncodedRecord {
+  const { values } = encoded
+  if (values.length * valueBytesMax <= rowBytesMax) return encoded
+  let bytes = values.length / 8
+  let over: JsonObject | null = null
+  for (const [at, value] of values.entries()) {
+    if (value === null) continue
+    bytes += typeof value === 'string' ? Math.min(valueBytesMax, 4 + value.length * 3) : typeof value === 'boolean' ? 1 : typeof value === 'object' ? valueBytesMax : 8
+    if (bytes <= rowBytesMax) continue
+    over ??= Object.create(null) as JsonObject
+    over[columns[at]!.member] = record[columns[at]!.member]!
+    values[at] = null
+  }
+  if (over === null) return encoded
+  const extra = encoded.extra === null ? {} : (parseJson(encoded.extra) as { values?: JsonObject })
+  return { ...encoded, extra: stringifyJson({ ...extra, values: { ...over, ...extra.values } } as JsonObject) }
+}
