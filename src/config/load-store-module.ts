@@ -6,8 +6,8 @@ import { registerStore } from '../stores/drivers.ts'
 import type { Environment } from './settings.ts'
 
 /**
- * Registers the store that the module named in TIDEMARK_STORE_MODULE exports as its default: a path relative to `folder`, or
- * a package installed there. For commands that load no worker file, which could register it by itself.
+ * Registers the store that the module named in TIDEMARK_STORE_MODULE exports as its default: a path relative to `folder`, also
+ * of TypeScript, or a package installed there. For commands that load no worker file, which could register it by itself.
  */
 export async function loadStoreModule(environment: Environment, folder: string): Promise<void> {
   const name = environment['TIDEMARK_STORE_MODULE']
@@ -15,7 +15,7 @@ export async function loadStoreModule(environment: Environment, folder: string):
   let module: { readonly default?: unknown }
   try {
     const path = /^[./]/.test(name) ? resolve(folder, name) : createRequire(resolve(folder, 'package.json')).resolve(name)
-    module = (await import(pathToFileURL(path).href)) as { readonly default?: unknown }
+    module = await importModule(path)
   } catch (cause) {
     throw new SyncError('PACKAGE_UNFIT', `TIDEMARK_STORE_MODULE names ${name}, which cannot be loaded: ${cause instanceof Error ? cause.message : String(cause)}.`, { cause })
   }
@@ -23,6 +23,14 @@ export async function loadStoreModule(environment: Environment, folder: string):
     throw new SyncError('PACKAGE_UNFIT', `TIDEMARK_STORE_MODULE names ${name}, whose default export is no store driver: it needs \`schemes\` and \`locate\`.`)
   }
   registerStore(module.default)
+}
+
+async function importModule(path: string): Promise<{ readonly default?: unknown }> {
+  const url = pathToFileURL(path).href
+  if (!/\.m?ts$/.test(path)) return (await import(url)) as { readonly default?: unknown }
+  const [{ createJiti }, store] = await Promise.all([import('jiti'), import('../stores/index.ts')])
+  // As for a worker file: nothing is written, and the module gets the package that runs it.
+  return createJiti(url, { fsCache: false, virtualModules: { 'tidemark/store': store } }).import(path)
 }
 
 function isStoreDriver(value: unknown): value is StoreDriver {

@@ -1,10 +1,123 @@
-import { afterAll, describe, test } from 'vitest'
-import { describeStore } from 'tidemark/testing'
+import { execFileSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { createConnection } from 'mysql2/promise'
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
+import { describeStore, type StoreHarness } from 'tidemark/testing'
 import { hasMariadb, MARIADB_HINT, startMariadb } from '../setup/mariadb-server.ts'
-import { harnessOn } from './mariadb-harness.ts'
+import { harnessOn, query } from './mariadb-harness.ts'
+
+const root = resolve(import.meta.dirname, '../..')
+const folder = join(root, 'examples/custom-store')
 
 if (!hasMariadb) throw new Error(MARIADB_HINT)
-const server = await startMariadb({ 'sync-frm': '0', 'innodb-flush-method': 'nosync', 'innodb-doublewrite': '0' })
+// Settings of the server that a store may not depend on; the others only spare the disk.
+const server = await startMariadb({
+  'default-time-zone': '+05:00', 'sql-mode': 'NO_BACKSLASH_ESCAPES,PAD_CHAR_TO_FULL_LENGTH', 'character-set-server': 'latin1', 'transaction-isolation': 'SERIALIZABLE',
+  'sync-frm': '0', 'innodb-flush-method': 'nosync', 'innodb-doublewrite': '0',
+})
 afterAll(() => server.stop())
+const open = harnessOn(server.url)
 
-describeStore('mariadb', harnessOn(server.url), { runner: { describe, test } })
+describeStore('mariadb', open, { runner: { describe, test } })
+
+describe('the example of a store', () => {
+  test('imports the driver and tidemark/store alone', () => {
+    const imports = readdirSync(folder).filter((name) => name.endsWith('.ts'))
+      .flatMap((name) => [...readFileSync(join(folder, name), 'utf8').matchAll(/from '([^']+)'/g)].map(([, from]) => from!))
+    expect([...new Set(imports.filter((from) => !from.startsWith('./')))].toSorted()).toEqual(['mysql2/promise', 'node:crypto', 'tidemark/store'])
+  })
+
+  test('is found by the scheme of its URL: the commands of the README run and query a copy', async () => {
+    await query(server.url, 'create database copy')
+    const url = Object.assign(new URL(server.url), { pathname: '/copy' }).href
+    const readme = readFileSync(join(folder, 'README.md'), 'utf8')
+    const commands = [...readme.matchAll(/^npx tidemark (.+)$/gm)].map(([, command]) => command!.replace('mariadb://root@127.0.0.1/copy', url))
+    expect(commands).toHaveLength(2)
+    const run = (command: string): string => execFileSync('sh', ['-c', `${process.execPath} dist/cli/main.js ${command}`], {
+      cwd: root, encoding: 'utf8', env: { ...process.env, TIDEMARK_STORE_MODULE: './examples/custom-store/driver.ts' },
+    })
+    expect(run(commands[0]!)).toMatch(/created/)
+    expect(run(commands[1]!)).toMatch(/MMSI|mmsi|name/i)
+  })
+})
+
+describe('columns are added outside of the landing transaction', () => {
+  test('a column of a commit that was undone is empty, and the next commit gives it the type it needs', async () => {
+    const harness = await openOne()
+    const sync = await startSync(harness)
+    await sync.land('a', { n: 1 })
+    // A key twice is found out when the rows are written, after the column was added.
+    await expect(sync.landAll([['b', { n: 2, added: 1 }], ['b', { n: 3, added: 2 }]])).rejects.toThrow(/Duplicate entry/)
+    expect(await columnType(harness.url, 'added')).toBe('bigint')
+    expect((await harness.store.schema('things'))!.columns.map(({ member }) => member)).toEqual(['n'])
+    await sync.land('b', { n: 2, added: 'text' })
+    expect(await columnType(harness.url, 'added')).toBe('longtext')
+    expect(JSON.parse((await harness.store.row('things', 'b'))!.text)).toEqual({ n: 2, added: 'text' })
+  })
+
+  test('a reader that holds the table does not hold up the landing: the member waits in _extra, and a later commit gives it a column', async () => {
+    const harness = await openOne()
+    const sync = await startSync(harness)
+    await sync.land('a', { n: 1 })
+    const reader = await createConnection({ uri: harness.url.replace('mariadb:', 'mysql:') })
+    onTestFinished(() => reader.destroy())
+    await reader.query('set session transaction isolation level repeatable read')
+    await reader.query('start transaction')
+    await reader.query('select * from things')
+    await sync.land('b', { n: 2, added: 'x' })
+    expect(await columnType(harness.url, 'added')).toBeUndefined()
+    expect(JSON.parse((await harness.store.row('things', 'b'))!.text)).toEqual({ n: 2, added: 'x' })
+    await reader.query('rollback')
+    await sync.land('c', { n: 3, added: 'y' })
+    expect(await columnType(harness.url, 'added')).toBe('longtext')
+    expect(JSON.parse((await harness.store.row('things', 'b'))!.text)).toEqual({ n: 2, added: 'x' })
+  })
+
+  test('a column of the user keeps its values, and a member of its name gets another column', async () => {
+    const harness = await openOne()
+    const sync = await startSync(harness)
+    await sync.land('a', { n: 1 })
+    await query(harness.url, "alter table things add column note varchar(20) default 'mine'")
+    await sync.land('a', { n: 2, note: 'theirs' })
+    const [row] = await query(harness.url, 'select * from things')
+    expect(row).toMatchObject({ n: 2, note: 'mine', note_2: 'theirs' })
+  })
+})
+
+async function openOne(): Promise<Awaited<ReturnType<typeof open>>> {
+  const harness = await open()
+  onTestFinished(() => harness.close())
+  return harness
+}
+
+interface Sync {
+  land(key: string, record: object): Promise<void>
+  landAll(records: ReadonlyArray<readonly [key: string, record: object]>): Promise<void>
+}
+
+/** A sync that lands records in the database `things`, a page each. */
+async function startSync({ store }: StoreHarness): Promise<Sync> {
+  const acquired = await store.acquire({ worker: 'crm', sync: 'delta' }, { holder: 'test', ttlMs: 3_600_000, at: 0 })
+  if (acquired.kind !== 'acquired') throw new Error('The sync is held.')
+  const { lease } = acquired
+  const begun = (await store.begin(lease, { at: 1, mode: 'incremental', trigger: 'manual', fresh: false, databases: ['things'] }))!
+  let { page } = begun.inflight
+  const landAll: Sync['landAll'] = async (records) => {
+    const outcome = await store.commit({
+      lease, version: 0, at: page + 2, owner: 'crm/delta', quarantined: [], columns: {}, readFrom: await store.position(), upstreamToleranceMs: 0,
+      move: { kind: 'continue', cycle: begun.inflight.cycle, page: page + 1, state: null, tidemark: null, scope: null, guard: null },
+      landings: records.map(([key, record]) => ({
+        type: 'upsert', database: 'things', key, text: JSON.stringify(record), hash: JSON.stringify(record).slice(0, 64), cursor: null, upstreamAt: null,
+      })),
+    })
+    expect(outcome.kind).toBe('landed')
+    page++
+  }
+  return { landAll, land: (key, record) => landAll([[key, record]]) }
+}
+
+async function columnType(url: string, column: string): Promise<unknown> {
+  const [found] = await query(url, `select data_type as type from information_schema.columns where table_schema = database() and table_name = 'things' and column_name = '${column}'`)
+  return found?.['type']
+}

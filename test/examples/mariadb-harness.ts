@@ -5,7 +5,7 @@ import type { StoreHarness } from 'tidemark/testing'
 import { openMariadbStore } from '../../examples/custom-store/store.ts'
 
 /** Opens stores in databases of one server, each alone. */
-export function harnessOn(server: string): () => Promise<StoreHarness> {
+export function harnessOn(server: string): () => Promise<StoreHarness & { readonly url: string }> {
   /** Databases that were used and emptied: to make the tables of a new one takes a second. */
   const emptied: string[] = []
   let count = 0
@@ -20,6 +20,7 @@ export function harnessOn(server: string): () => Promise<StoreHarness> {
       return store
     }
     return {
+      url,
       store: await reopen(),
       reopen,
       async close() {

@@ -35,8 +35,8 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   'sources/files': { folders: ['contract', 'values'], packages: ['node:crypto', 'node:fs', 'node:fs/promises', 'node:path', 'node:stream', 'node:zlib', 'csv-parse', 'hyparquet', 'hyparquet-compressors', '@aws-sdk/client-s3'] },
   'sources/singer': { folders: ['redaction', 'contract', 'values', 'sources/kit'], packages: ['node:child_process', 'node:crypto', 'node:fs/promises', 'node:os', 'node:path', 'ajv'] },
   stores: { folders: ['redaction', 'contract', 'values', 'registry', 'stores/kit', 'stores/sqlite', 'stores/postgres'], packages: [] },
-  'stores/kit': { folders: ['redaction', 'contract', 'values'], packages: ['node:crypto'] },
-  'stores/sqlite': { folders: ['contract', 'values', 'registry', 'stores/kit'], packages: ['node:crypto', 'node:fs', 'node:path', 'node:url', 'node:worker_threads', '@photostructure/sqlite'] },
+  'stores/kit': { folders: ['redaction', 'contract', 'values', 'registry'], packages: ['node:crypto'] },
+  'stores/sqlite': { folders: ['contract', 'values', 'stores/kit'], packages: ['node:crypto', 'node:fs', 'node:path', 'node:url', 'node:worker_threads', '@photostructure/sqlite'] },
   'stores/postgres': { folders: ['redaction', 'contract', 'values', 'registry', 'stores/kit'], packages: ['node:crypto', 'pg'] },
   platform: { folders: ['redaction', 'contract', 'values'], packages: ['node:async_hooks', 'node:crypto', 'node:os', 'node:timers/promises', 'node:fs', 'node:process', 'node:stream', 'node:stream/web', 'node:zlib', 'node:dns', 'node:net', 'node:util', 'undici', '@opentelemetry/api'] },
   'config/manifest': {
