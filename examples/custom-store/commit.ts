@@ -41,7 +41,8 @@ async function land(session: Session, transaction: Transaction, commit: Commit, 
   for (const [database, name] of Object.entries(commit.owners ?? {})) others.set(database, await ensureOwner(session, transaction, name, false))
 
   const rows = await findRows(session, transaction, tables, commit)
-  const isShared = await sharedKeys(session, transaction, owner)
+  // Asked for contested landings alone, which only a listing has.
+  const isShared = commit.listing === undefined ? () => false : await sharedKeys(session, transaction, owner)
   const complete = new Set((await transaction.all<{ id: number }>(
     `select c.cycle_id as id from tidemark_cycles c join (select distinct cycle_id from tidemark_contests where tenant_id = ?) k on k.cycle_id = c.cycle_id
      where c.stop_reason = 'complete'`, session.tenant,

@@ -17,6 +17,8 @@ const RETRY_DELAY_MS = 5
 /** A pool of connections, and transactions on them. */
 export class Connection {
   readonly #pool: Pool
+  /** For `alone`: a transaction waits for it, so it must not wait for those that wait. */
+  readonly #alonePool: Pool
   readonly #where: string
   /** Of one statement, so that it fits into a packet of the server. */
   bytesMax = 1_000_000
@@ -24,12 +26,6 @@ export class Connection {
   constructor({ url, poolMax = 10, statementTimeoutMs = 120_000, lockTimeoutMs = 10_000 }: ConnectionOptions) {
     const { hostname, port, pathname } = new URL(url)
     this.#where = `MariaDB ${hostname}:${port || 3306}${pathname}`
-    this.#pool = createPool({
-      uri: url.replace(/^[a-z]+:/i, 'mysql:'), connectionLimit: poolMax, connectTimeout: 10_000, enableKeepAlive: true,
-      // An update counts the rows it found, also those that it leaves as they were. The server asks for no file of this machine.
-      flags: ['+FOUND_ROWS', '-LOCAL_FILES'],
-      typeCast: (field) => (NUMBERS.has(field.type) ? numberOf(field.string()) : textOf(field.buffer())),
-    })
     const settings = [
       // What a server or an account has set otherwise must not change what a statement means.
       "sql_mode = 'STRICT_ALL_TABLES,ANSI_QUOTES,NO_ENGINE_SUBSTITUTION'", "time_zone = '+00:00'", "tx_isolation = 'READ-COMMITTED'",
@@ -38,14 +34,8 @@ export class Connection {
       // A table may have more columns than all can be long at once: `fitRow` keeps the rows within the bound.
       'innodb_strict_mode = 0',
     ].map((setting) => `session ${setting}`).join(', ')
-    this.#pool.pool.on('connection', (connection) => {
-      // Both are sent before any statement of ours. A connection without them is not used.
-      for (const sql of ['set names utf8mb4 collate utf8mb4_nopad_bin', `set ${settings}`]) {
-        connection.query(sql, (error) => {
-          if (error !== null) connection.destroy()
-        })
-      }
-    })
+    this.#pool = makePool(url, poolMax, settings)
+    this.#alonePool = makePool(url, ALONE_MAX, settings)
   }
 
   /** All of it or nothing. `body` may undo everything by returning `rollback(value)`. */
@@ -62,7 +52,7 @@ export class Connection {
 
   /** Statements outside of any transaction: those that change tables commit by themselves. */
   async alone<T>(body: (statements: Transaction) => Promise<T>): Promise<T> {
-    const client = await this.#checkOut()
+    const client = await this.#checkOut(this.#alonePool)
     let clean = false
     try {
       const result = await body(new Transaction(client, this.#where, this.bytesMax))
@@ -74,8 +64,8 @@ export class Connection {
     }
   }
 
-  close(): Promise<void> {
-    return this.#pool.end()
+  async close(): Promise<void> {
+    await Promise.all([this.#pool.end(), this.#alonePool.end()])
   }
 
   async #transact<T>(begin: readonly string[], body: (transaction: Transaction) => Promise<T | Rollback<T>>): Promise<T> {
@@ -127,13 +117,33 @@ export class Connection {
     }
   }
 
-  async #checkOut(): Promise<PoolConnection> {
+  async #checkOut(pool = this.#pool): Promise<PoolConnection> {
     try {
-      return await this.#pool.getConnection()
+      return await pool.getConnection()
     } catch (error) {
       throw failure(error, this.#where)
     }
   }
+}
+
+const ALONE_MAX = 2
+
+function makePool(url: string, connectionLimit: number, settings: string): Pool {
+  const pool = createPool({
+    uri: url.replace(/^[a-z]+:/i, 'mysql:'), connectionLimit, connectTimeout: 10_000, enableKeepAlive: true,
+    // An update counts the rows it found, also those that it leaves as they were. The server asks for no file of this machine.
+    flags: ['+FOUND_ROWS', '-LOCAL_FILES'],
+    typeCast: (field) => (NUMBERS.has(field.type) ? numberOf(field.string()) : textOf(field.buffer())),
+  })
+  pool.pool.on('connection', (connection) => {
+    // Both are sent before any statement of ours. A connection without them is not used.
+    for (const sql of ['set names utf8mb4 collate utf8mb4_nopad_bin', `set ${settings}`]) {
+      connection.query(sql, (error) => {
+        if (error !== null) connection.destroy()
+      })
+    }
+  })
+  return pool
 }
 
 export type Parameter = string | number | boolean | null | Buffer

@@ -5,6 +5,7 @@ import { createConnection } from 'mysql2/promise'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { describeStore, type StoreHarness } from 'tidemark/testing'
 import { hasMariadb, MARIADB_HINT, startMariadb } from '../setup/mariadb-server.ts'
+import { openMariadbStore } from '../../examples/custom-store/store.ts'
 import { harnessOn, query } from './mariadb-harness.ts'
 
 const root = resolve(import.meta.dirname, '../..')
@@ -40,6 +41,15 @@ describe('the example of a store', () => {
     expect(run(commands[0]!)).toMatch(/created/)
     expect(run(commands[1]!)).toMatch(/MMSI|mmsi|name/i)
   })
+})
+
+test('one connection is enough: a transaction that adds a column waits for no other transaction', async () => {
+  const harness = await openOne()
+  const store = await openMariadbStore({ url: harness.url, poolMax: 1 })
+  onTestFinished(() => store.close())
+  const sync = await startSync({ store })
+  await Promise.all([sync.land('a', { n: 1 }), store.position(), store.syncs()])
+  expect(await store.rows({ database: 'things', limit: 10 })).toHaveLength(1)
 })
 
 describe('columns are added outside of the landing transaction', () => {
@@ -97,7 +107,7 @@ interface Sync {
 }
 
 /** A sync that lands records in the database `things`, a page each. */
-async function startSync({ store }: StoreHarness): Promise<Sync> {
+async function startSync({ store }: Pick<StoreHarness, 'store'>): Promise<Sync> {
   const acquired = await store.acquire({ worker: 'crm', sync: 'delta' }, { holder: 'test', ttlMs: 3_600_000, at: 0 })
   if (acquired.kind !== 'acquired') throw new Error('The sync is held.')
   const { lease } = acquired

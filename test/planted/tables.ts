@@ -347,20 +347,6 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
       'instants in',
     ],
     [
-      'a wide row does not fit its page',
-      'if (width * VALUE_BYTES_MAX <= ROW_BYTES_MAX) return encoded',
-      'if (width > 0) return encoded',
-      ROWS_PG,
-      'XD13',
-    ],
-    [
-      'what was left over is lost with what does not fit',
-      'values: { ...over, ...extra.values }',
-      'values: { ...over }',
-      ROWS_PG,
-      'XD13',
-    ],
-    [
       'a number of many digits is refused',
       'text.length > 100_000 && /',
       'text.length > 100_000_000 && /',
@@ -419,14 +405,11 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
       'contested anew',
     ],
   ]),
+  ...inFile('src/stores/kit/tables/fit-row.ts', ROWS_PG, [
+    ['a wide row does not fit its page', 'if (values.length * valueBytesMax <= rowBytesMax) return encoded', 'if (values.length > 0) return encoded'],
+    ['what was left over is lost with what does not fit', 'values: { ...over, ...extra.values }', 'values: { ...over }'],
+  ], 'XD13'),
   ...inFile('src/stores/postgres/commits.ts', POSTGRES, [
-    [
-      'the databases of a commit share a range',
-      'range?.table.database === landing.database',
-      'range !== undefined',
-      ROWS_PG,
-      'thousands',
-    ],
     [
       'a sequence that was never given has a time',
       'found.last < sequence ? null',
