@@ -1,5 +1,5 @@
 import {
-  addToCycle, allowDeletesEntry, chainAudit, checkSealingKey, driftEntry, DriftNotes, heldEntry, isExpected, isKeyOpen, lockBackfill, lockTenant, logged, moveCheckpoint,
+  addToCycle, allowDeletesEntry, chainAudit, checkSealingKey, databasesWithoutColumns, driftEntry, DriftNotes, heldEntry, isExpected, isKeyOpen, lockBackfill, lockTenant, logged, moveCheckpoint,
   parseJson, planLanding, refuseKey, refuseRecords, sameJson, sealingKeyOf, shapeColumns, takesShape, toCheckpoint, toInflight, withFormats, withRefused, writeCommits, writeQuarantine,
   type Commit, type CommitOutcome, type JsonObject, type LandingFacts, type RegistryEntry, type Sql, type Steps, type TenantRow,
 } from 'tidemark/store'
@@ -34,8 +34,7 @@ async function land(session: Session, transaction: Transaction, commit: Commit, 
   // What is replayed belongs to no cycle: one that is unfinished has not seen it.
   const inflight = commit.move.kind === 'replay' ? null : toInflight(entry)
   const sweeps = inflight?.mode === 'replace'
-  const notes = new DriftNotes(commit.schemas, commit.at)
-  const { tables, drift: shapeDrift } = await prepareTables(session, transaction, commit, tenant.sequence + 1, notes)
+  const { tables, first, notes, drift: shapeDrift } = await prepareTables(session, transaction, commit, tenant.sequence + 1)
   const owner = await ensureOwner(session, transaction, commit.owner, sweeps)
   const others = new Map<string, number>()
   for (const [database, name] of Object.entries(commit.owners ?? {})) others.set(database, await ensureOwner(session, transaction, name, false))
@@ -55,7 +54,7 @@ async function land(session: Session, transaction: Transaction, commit: Commit, 
   }
   let plan = planLanding(commit, facts)
   const refused = refuseRecords(commit, plan, {
-    tableOf: (database) => tables.get(database),
+    first, tableOf: (database) => tables.get(database),
     encode: ({ database, text }) => {
       const record = parseJson(text) as JsonObject
       return { record, encoded: tables.get(database)!.encode(record) }
@@ -103,11 +102,13 @@ async function land(session: Session, transaction: Transaction, commit: Commit, 
 
 /** The tables of a commit, with a column for every member that is declared or that its records have. */
 async function prepareTables(
-  session: Session, transaction: Transaction, commit: Commit, since: number, notes: DriftNotes,
-): Promise<{ tables: Map<string, Table>; drift: string[] }> {
+  session: Session, transaction: Transaction, commit: Commit, since: number,
+): Promise<{ tables: Map<string, Table>; first: ReadonlySet<string>; notes: DriftNotes; drift: string[] }> {
   const { columns, shapes = [], landings, quarantined, schemas = {}, historyDays = {} } = commit
   const names = [...new Set([...Object.keys(columns), ...[...shapes, ...landings, ...quarantined].map(({ database }) => database)])]
   const tables = await ensureTables(session, transaction, names)
+  const first = databasesWithoutColumns(commit, (database) => tables.get(database))
+  const notes = new DriftNotes(schemas, commit.at, first)
   const recordsOf = (database: string): JsonObject[] => landings
     .filter((landing): landing is Upsert => landing.type === 'upsert' && landing.database === database).map(({ text }) => parseJson(text) as JsonObject)
   const drift: string[] = []
@@ -128,7 +129,7 @@ async function prepareTables(
     const days = historyDays[database]
     if (days !== undefined && days !== table.historyDays) await transaction.run('update tidemark_databases set history_days = ? where database_id = ?', days, id)
   }
-  return { tables, drift }
+  return { tables, first, notes, drift }
 }
 
 async function ensureOwner({ tenant }: Session, transaction: Transaction, name: string, sweeps: boolean): Promise<number> {
